@@ -49,7 +49,7 @@ pub mod writer;
 pub use blocks::{HOLD_NS, IDLE_NS};
 pub use reader::{LogReader, Pull};
 pub use record::{Kind, Record};
-pub use writer::{Gate, Kept, LogWriter, NoRoom, Unbounded};
+pub use writer::{Gate, Kept, LogWriter, NoRoom, SHOWN_AT_ONCE, Unbounded};
 
 use layout::{BLOCKS_PER_LOG, LogControl, MIN_BLOCK_LEN_BYTES};
 use record::Head;

@@ -12,7 +12,7 @@ use crate::blocks::{Blocks, Now};
 use crate::layout::BLOCKS_PER_LOG;
 use crate::record::{HEADER_LEN_BYTES, Head, MAX_RECORD_LEN_BYTES, Tag, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::{COPY_STEP, Log, fail_point};
+use crate::{COPY_STEP, Kind, Log, fail_point};
 
 /// What the writer of a log asks of its surroundings: how long its readers need what is there, and
 /// memory. Asked only when the writer's remembered bounds are used up.
@@ -80,6 +80,9 @@ pub enum NoRoom {
 const MOST_DROPPED: u32 = 8;
 /// The head moves by this part of the log.
 const STRIDES: u64 = 16;
+
+/// Messages that become visible at once, at most: so far ahead of the tail their number may be for a moment.
+pub const SHOWN_AT_ONCE: u64 = 64;
 
 /// The writer's private state; one per log.
 #[derive(Debug)]
@@ -193,13 +196,20 @@ impl LogWriter {
             self.write_within(log, head, span, time_ns, payload);
         }
         fail_point!("push.body");
-        self.commit(log, start, end, counted_len);
+        self.count(end, counted_len);
+        self.show(log, start);
         Ok(start)
     }
 
     /// Writes a record that stands in the block that `tail` is in, up to `limit`.
     #[inline(always)]
     fn write_within(&self, log: Log<'_>, head: Head, span: u64, time_ns: u64, payload: &[u8]) {
+        store_bytes(self.write_head(log, head, span, time_ns), payload);
+    }
+
+    /// Writes the header of such a record; returns the words behind it.
+    #[inline(always)]
+    fn write_head<'a>(&self, log: Log<'a>, head: Head, span: u64, time_ns: u64) -> &'a [AtomicU64] {
         let first = self.base + ((self.tail & self.block_mask) >> 3) as usize;
         let (header, body) =
             log.words[first..first + (span / 8) as usize].split_at(HEADER_LEN_BYTES as usize / 8);
@@ -207,7 +217,7 @@ impl LogWriter {
         fail_point!("push.head");
         header[1].store(time_ns, Ordering::Relaxed);
         fail_point!("push.time");
-        store_bytes(body, payload);
+        body
     }
 
     /// As [`LogWriter::push`], at `now_ns` of a message that was sent elsewhere at `sent_ns`, which is what its
@@ -232,18 +242,55 @@ impl LogWriter {
         } else {
             self.write_within(log, head, span, sent_ns, payload);
         }
-        self.commit(log, start, end, counted_len);
+        self.count(end, counted_len);
+        self.show(log, start);
         Ok(start)
     }
 
-    /// Makes the record visible that stands at `start`.
     #[inline(always)]
-    fn commit(&mut self, log: Log<'_>, start: u64, end: u64, counted_len: u64) {
+    fn count(&mut self, end: u64, counted_len: u64) {
         self.tail = end;
         self.seq += 1;
         self.bytes += counted_len;
+    }
+
+    /// Writes a record with these extension words of a message that was sent elsewhere at `sent_ns`, if there is room
+    /// for it in the block that the tail is in; returns its byte position. Readers see it, and what was written before
+    /// it, once [`LogWriter::show`] is called or another record is pushed.
+    ///
+    /// # Panics
+    /// If words and payload are longer than [`LogWriter::max_payload`].
+    #[inline]
+    pub fn write_forwarded(
+        &mut self,
+        log: Log<'_>,
+        sent_ns: u64,
+        words: &[u64],
+        payload: &[u8],
+    ) -> Option<u64> {
+        let len = 8 * words.len() + payload.len();
+        assert!(len <= self.max_payload, "payload exceeds the log");
+        let span = span_of(len);
+        let (start, end) = (self.tail, self.tail + span);
+        if end > self.limit {
+            return None;
+        }
+        let tag = Tag { kind: Kind::Inline, extended: true };
+        let head = Head { seq_lo: self.seq as u32, len: len as u32, tag };
+        let body = self.write_head(log, head, span, sent_ns);
+        let (before, after) = body.split_at(words.len());
+        before.iter().zip(words).for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+        fail_point!("push.extension");
+        store_bytes(after, payload);
+        self.count(end, payload.len() as u64);
+        Some(start)
+    }
+
+    /// Makes visible what was written, [`SHOWN_AT_ONCE`] records at most, of which the last stands at `last`.
+    #[inline(always)]
+    pub fn show(&self, log: Log<'_>, last: u64) {
         let line = &log.control.tail;
-        line.last.store(start, Ordering::Relaxed);
+        line.last.store(last, Ordering::Relaxed);
         fail_point!("push.last");
         line.seq.store(self.seq, Ordering::Relaxed);
         fail_point!("push.seq");

@@ -30,8 +30,9 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Makes `bytes` what stands before the payload.
-    pub(crate) fn write_to(self, bytes: &mut Vec<u8>) {
+    /// What stands before the payload, and how many of these words.
+    #[inline]
+    pub(crate) fn words(self) -> ([u64; MAX_LEN_BYTES / 8], usize) {
         let (mut words, mut used) = ([0; MAX_LEN_BYTES / 8], 1);
         let mut put = |tag: u32, value: &[u64]| {
             words[used] = head_of(tag, value.len());
@@ -52,10 +53,14 @@ impl Extension {
             put(TAG_GAP, &[cause as u64, size, self.known_lost]);
         }
         words[0] = 8 * used as u64;
+        (words, used)
+    }
+
+    /// Makes `bytes` what stands before the payload.
+    pub(crate) fn write_to(self, bytes: &mut Vec<u8>) {
+        let (words, used) = self.words();
         bytes.clear();
-        bytes.resize(8 * used, 0);
-        let (chunks, _) = bytes.as_chunks_mut::<8>();
-        chunks.iter_mut().zip(words).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
+        bytes.extend(words[..used].iter().flat_map(|word| word.to_le_bytes()));
     }
 
     /// Reads bytes that nobody vouches for; none at all say nothing.

@@ -44,6 +44,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 mod truncated;
+mod unshown;
 
 use gate::LogGate;
 pub use loan::Loaned;
@@ -55,6 +56,7 @@ pub use signs::Newest;
 pub(crate) use stand::Stand;
 pub use stop::Stop;
 use truncated::truncated;
+use unshown::Unshown;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -165,6 +167,8 @@ pub struct Writer {
     scratch: Vec<u8>,
     /// Where extension words and their payload are put together, likewise.
     extended: Vec<u8>,
+    /// What was written and not shown.
+    unshown: Option<Unshown>,
     fork_guard: ForkGuard,
 }
 
@@ -235,6 +239,7 @@ impl Writer {
             stop: Arc::default(),
             scratch: Vec::new(),
             extended: Vec::new(),
+            unshown: None,
             fork_guard: ForkGuard::here(),
         })
     }
@@ -534,12 +539,16 @@ impl Writer {
     #[inline]
     fn notify(&mut self) {
         if self.log.seq().is_multiple_of(PACE) {
-            let now_ns = self.stamper.last_ns();
-            self.barrier.take_pace(now_ns, &self.map.control().flow.asymmetric);
-            // The next message says so: this one was sent, for all we know.
-            let _ = self.check_truncated();
+            self.take_pace();
         }
         self.wake();
+    }
+
+    fn take_pace(&mut self) {
+        let now_ns = self.stamper.last_ns();
+        self.barrier.take_pace(now_ns, &self.map.control().flow.asymmetric);
+        // The next message says so: this one was sent, for all we know.
+        let _ = self.check_truncated();
     }
 
     /// Wakes the readers that sleep.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use common::{LONG, Net, eventually};
 use rnet::{
-    Error, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions, SubscriberOptions,
+    Error, LossCause, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
+    SubscriberOptions,
 };
 
 /// Short enough for the log, and one for the pool.
@@ -82,9 +83,11 @@ fn forwarded_messages_fill_a_log_as_others_do() {
             bytes[..8].copy_from_slice(&seq.to_le_bytes());
             match seq % 3 {
                 0 => publisher.send(&bytes).unwrap(),
-                _ => publisher.forward(&bytes, of(seq), seq).unwrap(),
+                1 => publisher.forward(&bytes, of(seq), seq).unwrap(),
+                _ => publisher.forward_along(&bytes, of(seq), seq).unwrap(),
             }
         }
+        publisher.show();
         while let Some(sample) = subscriber.try_recv().unwrap() {
             let seq = u64::from_le_bytes(sample[..8].try_into().unwrap());
             assert_eq!((seq, sample.len()), (next, 8 + (seq * 37 % 4000) as usize));
@@ -94,6 +97,51 @@ fn forwarded_messages_fill_a_log_as_others_do() {
         }
     }
     assert_eq!(next, 50_000);
+}
+
+/// What comes together is seen together, and by nobody later than what is sent after it.
+#[test]
+fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
+    let net = Net::new("forwarded along");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let waits = OnFull::Detach { stall: LONG.unwrap() };
+    let mut publisher = proxy(&link, PublisherOptions::new().reliable(waits));
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let seq_of = |meta: Meta| meta.origin.map(|from| from.seq);
+    let mut come = |count: usize| {
+        let seqs: Vec<_> =
+            (0..count).map(|_| seq_of(subscriber.recv(LONG).unwrap().meta())).collect();
+        assert!(subscriber.try_recv().unwrap().is_none());
+        seqs
+    };
+    let along = |publisher: &mut Publisher<[u8]>, seq| {
+        publisher.forward_along(b"some bytes", of(seq), SECOND_NS).unwrap();
+    };
+    along(&mut publisher, 0);
+    along(&mut publisher, 1);
+    assert_eq!(come(0), []);
+    publisher.show();
+    publisher.show();
+    assert_eq!(come(2), [Some(0), Some(1)]);
+    along(&mut publisher, 2);
+    publisher.send(b"own").unwrap();
+    // Of what was sent since it takes nothing back.
+    publisher.show();
+    assert_eq!(come(2), [Some(2), None]);
+    along(&mut publisher, 3);
+    publisher.forward_along(&[7; 100_000], of(4), SECOND_NS).unwrap();
+    assert_eq!(come(2), [Some(3), Some(4)]);
+    along(&mut publisher, 5);
+    publisher.publish_gap(LossCause::Link, 3).unwrap();
+    assert_eq!(come(1), [Some(5)]);
+    assert_eq!(subscriber.lost().link, 3);
+    // And a reader does not wait for the end of many.
+    let reliable = SubscriberOptions::new().reliable();
+    let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    (0..100).for_each(|seq| along(&mut publisher, seq));
+    assert_eq!(subscriber.recv(LONG).unwrap().meta(), of(0));
 }
 
 #[test]

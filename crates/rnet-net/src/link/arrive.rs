@@ -1,5 +1,6 @@
 //! What the network brings: frames are checked, and messages published.
 
+use std::iter::Peekable;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,6 +17,8 @@ use super::proxy::{MESSAGE_COST, Proxy};
 
 /// The proxy of the channel that came last: messages of a channel come together.
 type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
+/// What stands in the frame behind an item.
+type Behind<'a> = Peekable<Items<'a>>;
 
 /// A time of the other host by the clock of this one. Now, before the clocks were compared.
 fn here(sent_ns: u64, offset: Option<i64>) -> u64 {
@@ -96,9 +99,11 @@ impl Shared {
             }
         }
         let mut current = None;
+        let mut items = Items::new(items).peekable();
         let mut taken = Ok(());
-        for item in Items::new(items) {
-            taken = item.and_then(|item| self.take_item(state, &mut current, item, offset));
+        while let Some(item) = items.next() {
+            taken =
+                item.and_then(|item| self.take_item(state, &mut current, item, &mut items, offset));
             if taken.is_err() {
                 break;
             }
@@ -112,12 +117,13 @@ impl Shared {
         state: &LaneState,
         current: &mut Current,
         item: Item<'_>,
+        behind: &mut Behind<'_>,
         offset: Option<i64>,
     ) -> Result<(), WireError> {
         let (host, lane) = (state.host, state.lane);
         let mut len_bytes = 0;
         let event = match item {
-            Item::Data(data) => return self.take_data(state, current, &data, offset),
+            Item::Data(data) => return self.take_run(state, current, data, behind, offset),
             Item::Piece(piece) => return self.take_piece(state, current, &piece, offset),
             Item::Gap { channel, seq, count, cause } => {
                 if let Some(mut proxy) = self.proxy(state, current, channel) {
@@ -194,14 +200,34 @@ impl Shared {
         }
     }
 
-    fn take_data(
+    /// A message, and those of its channel that follow it at once.
+    fn take_run(
         &self,
         state: &LaneState,
         current: &mut Current,
+        first: Data<'_>,
+        behind: &mut Behind<'_>,
+        offset: Option<i64>,
+    ) -> Result<(), WireError> {
+        let channel = first.channel;
+        let Some(mut proxy) = self.proxy(state, current, channel) else { return Ok(()) };
+        let follows = |item: &Result<Item<'_>, WireError>| matches!(item, Ok(Item::Data(data)) if data.channel == channel);
+        let mut taken = self.take_data(&mut proxy, &first, offset);
+        while taken.is_ok()
+            && let Some(Ok(Item::Data(data))) = behind.next_if(follows)
+        {
+            taken = self.take_data(&mut proxy, &data, offset);
+        }
+        proxy.show();
+        taken
+    }
+
+    fn take_data(
+        &self,
+        proxy: &mut Proxy,
         data: &Data<'_>,
         offset: Option<i64>,
     ) -> Result<(), WireError> {
-        let Some(mut proxy) = self.proxy(state, current, data.channel) else { return Ok(()) };
         let sent_ns = here(data.sent_ns, offset);
         proxy.came(data.payload.len() as u64 + MESSAGE_COST);
         let published = match data.compressed {
@@ -212,7 +238,6 @@ impl Shared {
                 proxy.publish(data.seq, sent_ns, data.meta, &message)
             }
         };
-        drop(proxy);
         self.note(published);
         Ok(())
     }
@@ -243,6 +268,7 @@ impl Shared {
             Some(whole) => proxy.publish(piece.seq, sent_ns, piece.meta, whole),
         };
         proxy.put_reassembly(reassembly);
+        proxy.show();
         drop(proxy);
         self.note(published);
         Ok(())

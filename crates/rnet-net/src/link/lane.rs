@@ -259,7 +259,7 @@ impl Sending {
             self.talk();
             let more = self.read(&mut forwarders);
             self.retry();
-            if !self.send() {
+            if !self.send(more) {
                 return;
             }
             for asked in asked {
@@ -393,11 +393,14 @@ impl Sending {
         }
     }
 
-    /// Sends all frames that may leave; `false` if the link is to end.
-    fn send(&mut self) -> bool {
+    /// Sends all frames that may leave; `false` if the link is to end. In the bulk lane the frame that is being
+    /// filled stays if `more` is to be read at once: what follows shares its cost.
+    fn send(&mut self, more: bool) -> bool {
         {
             let mut stream = lock(&self.state.stream);
-            stream.flush();
+            if !more || self.state.lane == Lane::Urgent {
+                stream.flush();
+            }
             if now_ns().saturating_sub(self.sent_ns) >= PULSE_NS {
                 stream.answer();
             }

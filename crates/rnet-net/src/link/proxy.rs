@@ -132,7 +132,15 @@ impl Proxy {
     }
 
     fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
-        self.publisher.as_mut().map_or(Ok(()), |publisher| publisher.forward(bytes, meta, sent_ns))
+        let forward = |publisher: &mut Publisher<_>| publisher.forward_along(bytes, meta, sent_ns);
+        self.publisher.as_mut().map_or(Ok(()), forward)
+    }
+
+    /// Shows subscribers what was published.
+    pub fn show(&mut self) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.show();
+        }
     }
 
     /// The subscriptions that wait to be admitted, and those that are served.
@@ -226,7 +234,8 @@ impl Proxy {
         true
     }
 
-    /// Publishes a message. One that a reliable subscriber of this host has no room for waits.
+    /// Publishes a message, which subscribers see at [`Proxy::show`]. One that a reliable subscriber of this host has no
+    /// room for waits.
     ///
     /// # Errors
     /// Of [`Publisher::send`], but `Full`. The message is counted as lost then.
@@ -269,6 +278,12 @@ impl Proxy {
     /// # Errors
     /// As [`Proxy::publish`].
     pub fn retry(&mut self) -> Result<()> {
+        let published = self.publish_waiting();
+        self.show();
+        published
+    }
+
+    fn publish_waiting(&mut self) -> Result<()> {
         while let Some(first) = self.waiting.pop_front() {
             if let Some((cause, count)) = first.gap {
                 self.waiting_len_bytes -= MESSAGE_COST;

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rnet_core::Behind;
-use rnet_ring::Kind;
 use rnet_ring::admission;
 use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
+use rnet_ring::{Kind, SHOWN_AT_ONCE};
 
 use super::repeated::Words;
 use super::{ChannelError, Next, Reader};
@@ -76,15 +76,18 @@ impl Reader {
         let newer = end.saturating_sub(seq);
         // Of a reader that keeps all, never.
         newer > self.wanted.keep_last
-            && (newer - self.wanted.keep_last > 1 || self.is_beyond_the_committed(seq))
+            && (newer - self.wanted.keep_last > SHOWN_AT_ONCE || self.is_beyond_the_committed(seq))
     }
 
     /// The number at the end of the log is stored before the message is committed. A writer that
     /// died in between must not cost the reader the oldest of those that it keeps.
     #[cold]
     fn is_beyond_the_committed(&self, seq: u64) -> bool {
-        let end = self.map.log().end();
-        end.is_some_and(|(_, end)| end.saturating_sub(seq) > self.wanted.keep_last)
+        let (log, keep) = (self.map.log(), self.wanted.keep_last);
+        match log.end() {
+            Some((_, end)) => end.saturating_sub(seq) > keep,
+            None => log.sent_at(self.log.position(), seq.saturating_add(keep)).is_some(),
+        }
     }
 
     /// Counts a message that is passed over, and goes on behind it.

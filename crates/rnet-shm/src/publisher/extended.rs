@@ -125,6 +125,7 @@ impl Writer {
     pub fn publish_gap(&mut self, gap: KnownGap) -> Result<(), Error> {
         self.check_fork()?;
         self.check_truncated()?;
+        self.show();
         self.refresh_readers();
         self.raise_known_lost(gap);
         self.wake();

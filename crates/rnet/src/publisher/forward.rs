@@ -48,6 +48,23 @@ impl Publisher<[u8]> {
         self.writer.send_with(message, &meta, Some(sent_ns))
     }
 
+    /// As [`Publisher::forward`], of a message that others may follow at once: subscribers get it no later than
+    /// [`Publisher::show`] is called, which has to be after the last of them.
+    ///
+    /// # Errors
+    /// As [`Publisher::send_with`].
+    #[doc(hidden)]
+    pub fn forward_along(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
+        self.check_len(message.len())?;
+        self.writer.forward(message, &meta, sent_ns)
+    }
+
+    /// Shows subscribers what [`Publisher::forward_along`] was given.
+    #[doc(hidden)]
+    pub fn show(&mut self) {
+        self.writer.show();
+    }
+
     /// Whether a send or a loan may wait for slow subscribers, as [`crate::OnFull`] says; `true` if this is not
     /// called. Where it may not, what would have waited fails with `Full` at once, and one that would have ended in
     /// letting a subscriber go does so: under `OnFull::Detach` the first that finds it to have stood still for the

@@ -1,0 +1,78 @@
+//! Messages of another host that came together: readers see some of them at once, so that the cost of showing them
+//! and of looking who sleeps is theirs together.
+
+use std::sync::atomic::Ordering;
+
+use rnet_core::{Error, Meta};
+use rnet_ring::SHOWN_AT_ONCE;
+
+use super::Writer;
+use crate::barrier::PACE;
+use crate::extension::Extension;
+
+/// Bytes of the log that are shown at once, so that a reader begins while others are still written.
+const SHOWN_LEN_BYTES: u64 = 4096;
+
+/// Records that stand in the log, and that its readers do not see yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Unshown {
+    /// Where the last one stands, and where the log ends behind it.
+    last: u64,
+    end: u64,
+    /// Where the log ends for readers, and how many messages it has for them.
+    shown_end: u64,
+    shown_seq: u64,
+    /// When the first of them was written.
+    now_ns: u64,
+}
+
+impl Writer {
+    /// As [`Writer::send_with`], of a message that was sent on another host at `sent_ns`. Readers may see it no earlier
+    /// than [`Writer::show`] is called, or something else is sent.
+    pub fn forward(&mut self, payload: &[u8], meta: &Meta, sent_ns: u64) -> Result<(), Error> {
+        if payload.len() < self.inline_below && meta.gap.is_none() && !self.fork_guard.is_parents()
+        {
+            let (shown_end, shown_seq) = (self.log.tail(), self.log.seq());
+            let mut unshown = self.unshown.unwrap_or_else(|| Unshown {
+                last: 0,
+                end: 0,
+                shown_end,
+                shown_seq,
+                now_ns: self.stamper.now_ns(),
+            });
+            let (words, used) = Extension { meta: *meta, known_lost: 0 }.words();
+            let sent_ns = sent_ns.min(unshown.now_ns);
+            let log = self.map.log();
+            if let Some(last) = self.log.write_forwarded(log, sent_ns, &words[..used], payload) {
+                (unshown.last, unshown.end) = (last, self.log.tail());
+                self.unshown = Some(unshown);
+                if unshown.end - unshown.shown_end >= SHOWN_LEN_BYTES
+                    || self.log.seq() - unshown.shown_seq == SHOWN_AT_ONCE
+                {
+                    self.show();
+                }
+                return Ok(());
+            }
+        }
+        // Whoever has to make room has to be seen.
+        self.show();
+        self.send_with(payload, meta, Some(sent_ns))
+    }
+
+    /// Shows readers what was forwarded, and wakes those that sleep.
+    pub fn show(&mut self) {
+        // What was sent since has shown it.
+        let Some(unshown) = self.unshown.take().filter(|unshown| unshown.end == self.log.tail())
+        else {
+            return;
+        };
+        let flow = &self.map.control().flow;
+        // Before: who sees the messages sees that they have come now.
+        flow.forwarded_ns.store(unshown.now_ns, Ordering::Relaxed);
+        self.log.show(self.map.log(), unshown.last);
+        if self.log.seq() / PACE != unshown.shown_seq / PACE {
+            self.take_pace();
+        }
+        self.wake();
+    }
+}
