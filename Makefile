@@ -186,7 +186,7 @@ test-loom: export CARGO_TARGET_DIR := target/loom
 test-loom:
 	@$(STEP) --tests test-loom cargo test --package rnet-ring --release --test 'loom*'
 
-test-python: python-package
+test-python: python-package build-rust
 	@$(STEP) --tests test-python $(PY) -m pytest python/tests
 
 test-demo: python-package build-rust

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet_launch::{Choices, LaunchError, Launcher, RunFolder, Signals, Status, Surroundings};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde_json::json;
 
 use self::args::LaunchArgs;
@@ -32,6 +33,7 @@ impl From<LaunchError> for Failure {
 }
 
 pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
+    args.parent.map_or(Ok(()), die_with)?;
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let file = args.file.or_else(|| set("RNET_CONFIG").map(PathBuf::from));
     let file = file.unwrap_or_else(|| PathBuf::from("robot.toml"));
@@ -50,6 +52,16 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
         return Err(Failure::Failed(each.collect::<Vec<_>>().join("; ")));
     }
     if outcome.is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Has the kernel kill this process when `parent` dies. A binding is a launcher to whoever uses it, and its end is to be
+/// that of one: nodes go on, and the next launch finds nobody who has the file.
+fn die_with(parent: i32) -> Outcome {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(std::io::Error::from)?;
+    if getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != parent) {
+        return Err(Failure::Failed(format!("--parent {parent} is not this process's parent")));
+    }
+    Ok(())
 }
 
 /// Where the domain's launches keep their records.

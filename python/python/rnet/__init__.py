@@ -75,6 +75,7 @@ from .errors import (
     IncompatibleType,
     Interrupted,
     Io,
+    LaunchFailed,
     LayoutVersion,
     LimitReached,
     Malformed,
@@ -117,6 +118,7 @@ from .events import (
     Tick,
     WallOffset,
 )
+from .launching import Launch, LaunchedNode, launch
 from .log import LogHandler
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
@@ -165,6 +167,9 @@ __all__ = [
     "Interrupted",
     "Io",
     "KnownGap",
+    "Launch",
+    "LaunchFailed",
+    "LaunchedNode",
     "LayoutVersion",
     "LimitReached",
     "Liveliness",

@@ -356,6 +356,12 @@ class SchemaError(RnetError, ValueError):
     found: int | None = None
 
 
+class LaunchFailed(RnetError):
+    """A robot could not be launched, or one of its nodes was given up; the text says why."""
+
+    code = "launch_failed"
+
+
 class NotHeard(UserWarning):
     """No publisher is received: at least one is incompatible, and no compatible one exists.
 

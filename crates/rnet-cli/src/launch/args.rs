@@ -28,6 +28,9 @@ pub struct LaunchArgs {
     /// Read the file, print the nodes in the order in which they would start, and end
     #[arg(long, conflicts_with_all = ["watch", "reload"])]
     pub check: bool,
+    /// For bindings: the process that launches, with which this one dies as if it were killed
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<i32>,
 }
 
 /// The arguments of a keeper: what it is told besides comes by its standard input.

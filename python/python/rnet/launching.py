@@ -1,0 +1,259 @@
+"""A robot from Python: what ``rnet launch`` does, which is the program that does it here too.
+
+The package brings the program ``rnet``. :func:`launch` starts it, follows its table of the nodes, and stops it. It has
+a session of its own, so that Ctrl-C reaches this process alone; and it dies with this process, as a killed launcher
+does: nodes go on, and the next launch takes them over.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import Closed, LaunchFailed, Timeout
+
+_LOGGER = logging.getLogger("rnet.launch")
+
+
+@dataclass(frozen=True)
+class LaunchedNode:
+    """A row of a launch's table.
+
+    ``state`` is ``waiting``, ``running``, ``backoff``, ``ended``, ``given-up``, ``stopped`` or ``stopping``. ``pid`` is
+    its process while it runs, ``restarts`` how often it has been started again, and ``detail`` how it ended.
+    """
+
+    name: str
+    state: str
+    is_ready: bool
+    pid: int | None
+    restarts: int
+    detail: str
+
+
+def launch(
+    file: str | os.PathLike[str] | None = None,
+    *,
+    host: str | None = None,
+    set: Mapping[str, object] | None = None,
+    reload: bool = False,
+    domain: str | None = None,
+    dir: str | os.PathLike[str] | None = None,
+    group: str | None = None,
+) -> Launch:
+    """Starts the nodes of a ``robot.toml`` and keeps them running, as ``rnet launch`` does.
+
+    ``file`` is ``RNET_CONFIG`` or ``robot.toml`` by default. ``host`` starts the part of that host, ``set`` gives
+    variables of the file other values, ``reload`` follows changes of the file. ``domain``, ``dir`` and ``group`` are
+    as those of :class:`Node`.
+
+    Returns when the nodes that wait for no other have been started. They are stopped by :meth:`Launch.stop`, at the
+    end of a ``with`` block, and when the interpreter ends. When it is killed they go on, and the next launch of the
+    file takes them over.
+
+    >>> with rnet.launch("robot.toml") as robot:
+    ...     robot.wait_ready(timeout=10)
+    ...     robot.wait()
+
+    Raises :class:`LaunchFailed` for a mistake in the file, with file, line, key and what was expected; if another
+    launch has the file; and if there is no program ``rnet``.
+    """
+    command = [_program()]
+    for option, value in (("--domain", domain), ("--dir", dir), ("--group", group)):
+        command += [f"{option}={os.fspath(value)}"] if value is not None else []
+    command += ["--json", "launch", "--watch", f"--parent={os.getpid()}"]
+    command += ["--reload"] if reload else []
+    command += [f"--host={host}"] if host is not None else []
+    command += [f"--set={name}={_text(value)}" for name, value in (set or {}).items()]
+    return Launch([*command, "--", os.fspath(file)] if file is not None else command)
+
+
+class Launch:
+    """A robot that :func:`launch` has started. What the launcher has to say goes to the logger ``rnet.launch``."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._owner = os.getpid()
+        self._changed = threading.Condition()
+        self._process: subprocess.Popen[str] | None = None
+        self._nodes: dict[str, LaunchedNode] | None = None
+        self._said: list[str] = []
+        self._exit_code: int | None = None
+        self._failure: OSError | None = None
+        self._is_told = False
+        threading.Thread(target=self._follow, args=(command,), name="rnet launch", daemon=True).start()
+        try:
+            self._until(lambda: self._nodes is not None or self._exit_code is not None, None)
+        except BaseException:
+            self._tell()
+            raise
+        if self._nodes is None:
+            raise self._failed("nothing was launched") from self._failure
+        atexit.register(self._at_exit)
+
+    @property
+    def nodes(self) -> dict[str, LaunchedNode]:
+        """The nodes by name, in the order of their start, as they are or, after the end, were in the end."""
+        with self._changed:
+            return dict(self._nodes or {})
+
+    @property
+    def exit_code(self) -> int | None:
+        """0 if all nodes have ended well, 1 if one was given up or never started, 130 if the launch was stopped; None
+        while it runs."""
+        with self._changed:
+            return self._exit_code
+
+    def wait_ready(self, timeout: float | None = None) -> None:
+        """Waits until every node is ready, for ``timeout`` s at most.
+
+        Raises :class:`LaunchFailed` when a node is given up or the launch has ended before, :class:`Timeout` with the
+        nodes that are not ready.
+        """
+
+        def lost() -> list[LaunchedNode]:
+            return [node for node in (self._nodes or {}).values() if node.state == "given-up"]
+
+        def missing() -> list[str]:
+            return [node.name for node in (self._nodes or {}).values() if not node.is_ready]
+
+        def is_over() -> bool:
+            return bool(lost()) or not missing() or self._exit_code is not None
+
+        if not self._until(is_over, timeout):
+            names = ", ".join(missing())
+            raise Timeout(f"{names}: not ready after {timeout} s; `rnet node logs` shows what a node says")
+        if lost():
+            raise LaunchFailed("; ".join(f"{node.name} is given up: {node.detail}" for node in lost()))
+        if missing():
+            raise self._failed(f"{', '.join(missing())}: never ready")
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits until the launch has ended, for ``timeout`` s at most, and returns its :attr:`exit_code`.
+
+        Raises :class:`Timeout`; the nodes go on.
+        """
+        if not self._until(lambda: self._exit_code is not None, timeout):
+            raise Timeout(f"the launch has not ended after {timeout} s")
+        assert self._exit_code is not None
+        return self._exit_code
+
+    def stop(self, timeout: float | None = None) -> int:
+        """Stops the nodes, first those for which no other waits, and returns the :attr:`exit_code`.
+
+        Each has its ``stop_timeout_s`` before it is killed. Raises :class:`Timeout` after ``timeout`` s; the nodes are
+        being stopped then. To stop a launch that has ended does nothing.
+        """
+        self._check_owner()
+        self._tell()
+        return self.wait(timeout)
+
+    def __enter__(self) -> Launch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Launch({', '.join(f'{node.name}: {node.state}' for node in self.nodes.values())})"
+
+    def _tell(self) -> None:
+        """Has the launcher stop, once: at a second signal it would end at once, and nodes go on."""
+        with self._changed:
+            if self._process is not None and self._exit_code is None and not self._is_told:
+                self._process.send_signal(signal.SIGTERM)
+            self._is_told = True
+
+    def _follow(self, command: list[str]) -> None:
+        """Runs the launcher. In this thread, which lives as long: to the kernel a process's parent is the thread."""
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            with self._changed:
+                self._failure, self._exit_code = error, 1
+                self._changed.notify_all()
+            return
+        with self._changed:
+            self._process = process
+            if self._is_told:
+                process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._hear(line.rstrip("\n"))
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with self._changed:
+            # Reaped only here: whoever signals it under this lock signals no other process.
+            self._exit_code = process.wait()
+            self._changed.notify_all()
+
+    def _hear(self, line: str) -> None:
+        """A table, the error at the end, or what the launcher says in between, which is a line of text."""
+        try:
+            document = json.loads(line)
+        except ValueError:
+            document = {"error": {"message": line.removeprefix("rnet: ")}}
+        with self._changed:
+            rows = document.get("nodes")
+            if rows is not None:
+                self._nodes = {row["node"]: _row(row) for row in rows}
+                self._said.clear()
+                self._changed.notify_all()
+                return
+            self._said.append(document["error"]["message"])
+            is_begun = self._nodes is not None
+        if is_begun:
+            _LOGGER.warning("%s", document["error"]["message"])
+
+    def _until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
+        self._check_owner()
+        with self._changed:
+            return self._changed.wait_for(holds, timeout)
+
+    def _failed(self, otherwise: str) -> LaunchFailed:
+        with self._changed:
+            return LaunchFailed(" ".join(self._said) or str(self._failure or otherwise))
+
+    def _check_owner(self) -> None:
+        if os.getpid() != self._owner:
+            raise Closed("the launch belongs to the process that began it; this one is forked from it")
+
+    def _at_exit(self) -> None:
+        if os.getpid() == self._owner and self._exit_code is None:
+            self.stop()
+
+
+def _row(row: dict[str, Any]) -> LaunchedNode:
+    return LaunchedNode(row["node"], row["state"], row["is_ready"], row["pid"], row["restarts"], row["detail"])
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _program() -> str:
+    """The program that came with the package, or else one in the path."""
+    beside = {Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))}
+    found = shutil.which("rnet", path=os.pathsep.join(map(str, beside))) or shutil.which("rnet")
+    if found is None:
+        what = "the package of robot-net brings it, and `make build` makes it"
+        raise LaunchFailed(f"the program rnet is not installed; {what}")
+    return found
