@@ -8,6 +8,7 @@ use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 use rnet::{DomainId, NamePattern, NodeName, TopicName};
 
 use crate::action::args::ActionCommand;
+use crate::bag::args::BagCommand;
 use crate::bench::args::BenchCommand;
 use crate::command::args::CommandCommand;
 use crate::demo::args::DemoArgs;
@@ -98,6 +99,9 @@ pub enum Command {
     Domain(DomainCommand),
     /// Find out why nodes do not communicate, or what the machine lacks for real time
     Doctor(DoctorArgs),
+    /// Look into recordings, and make files of them
+    #[command(subcommand)]
+    Bag(BagCommand),
     /// Measure robot-net on this machine
     #[command(subcommand)]
     Bench(BenchCommand),

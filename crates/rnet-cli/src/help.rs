@@ -149,6 +149,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet launch robot.toml --check",
         ],
     ),
+    ("bag info", &["rnet bag info run.mcap", "rnet bag info run.mcap --json"]),
+    ("bag ls", &["rnet bag ls run.mcap", "rnet bag ls run.mcap --json"]),
+    (
+        "bag cat",
+        &[
+            "rnet bag cat run.mcap --topic /imu --count 1",
+            "rnet bag cat run.mcap --topic '/arm/**' --start 10 --end 12.5 --json",
+        ],
+    ),
+    ("bag check", &["rnet bag check run.mcap", "rnet bag check run.mcap --json"]),
+    (
+        "bag recover",
+        &["rnet bag recover run.mcap", "rnet bag recover run.mcap --output whole.mcap"],
+    ),
     ("link run", &["rnet link run", "rnet link run --network lan --host laptop"]),
     ("link start", &["rnet link start", "rnet link start --connect tcp/10.0.0.2:7450"]),
     ("link status", &["rnet link status", "rnet link status --json"]),

@@ -13,6 +13,7 @@
 
 mod action;
 mod args;
+mod bag;
 mod bench;
 mod command;
 mod completions;
@@ -88,6 +89,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Link(args) => link::run(context, args),
         Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
+        Command::Bag(command) => bag::run(context, command),
         Command::Bench(command) => bench::run(context, command),
         Command::Demo(args) => demo::run(context, &args),
         Command::BenchWorker => bench::worker::run(),

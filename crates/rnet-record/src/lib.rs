@@ -4,7 +4,9 @@
 //! of its publisher is a [`Source`]. Whoever knows MCAP can read a recording without this crate.
 
 pub mod names;
+pub mod read;
 mod source;
+pub mod tools;
 
 pub use source::{Kind, Source, SourceError};
 

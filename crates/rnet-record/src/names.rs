@@ -31,6 +31,8 @@ pub const CLOCK: &str = "rnet.clock";
 pub const LOSSES: &str = "rnet.losses";
 /// Metadata record at the end: the nodes that were there.
 pub const NODES: &str = "rnet.nodes";
+/// Metadata record of a file that was made of a damaged one: of which, and what was wrong with it.
+pub const RECOVERED: &str = "rnet.recovered";
 
 /// Metadata of a channel: name of the publisher's node.
 pub const NODE_KEY: &str = "rnet.node";

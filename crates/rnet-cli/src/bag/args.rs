@@ -1,0 +1,80 @@
+//! The words of `rnet bag`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use rnet::NamePattern;
+use rnet::limits::MAX_TOPIC_LEN_BYTES;
+
+#[derive(Debug, Subcommand)]
+pub enum BagCommand {
+    /// Show what is in a recording, by its index
+    Info(FileArg),
+    /// List the channels of a recording with rates, bytes and losses; reads all of it
+    Ls(FileArg),
+    /// Print the messages of a recording
+    Cat(CatArgs),
+    /// Read all of a recording, and compare its CRCs, its order and its indexes
+    Check(FileArg),
+    /// Write what can be read of a damaged recording into a new file
+    Recover(RecoverArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct FileArg {
+    /// An MCAP file
+    pub file: PathBuf,
+}
+
+/// Which messages of a file.
+#[derive(Debug, Default, Args)]
+pub struct SelectArgs {
+    /// Only topics of this name or pattern, such as '/arm/**'; may be given several times
+    #[arg(short, long, value_name = "PATTERN", value_parser = topic_pattern)]
+    pub topic: Vec<NamePattern>,
+    /// From this many seconds after the start of the recording on
+    #[arg(long, value_name = "S", value_parser = offset)]
+    pub start: Option<f64>,
+    /// Up to this many seconds after the start of the recording
+    #[arg(long, value_name = "S", value_parser = offset)]
+    pub end: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub struct CatArgs {
+    /// An MCAP file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// End after this many messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Longest array (in elements) or hex dump (in bytes) that is printed in full
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub truncate_length: usize,
+    /// Print everything in full
+    #[arg(short, long)]
+    pub full_length: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RecoverArgs {
+    /// The damaged file
+    pub file: PathBuf,
+    /// The new file [default: FILE with .recovered before its extension]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+fn topic_pattern(text: &str) -> Result<NamePattern, String> {
+    NamePattern::new("topic", text, MAX_TOPIC_LEN_BYTES).map_err(|error| error.to_string())
+}
+
+/// Seconds from the start of a recording.
+fn offset(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match seconds.is_finite() && seconds >= 0.0 {
+        true => Ok(seconds),
+        false => Err("not a number of seconds from the start of the recording".to_owned()),
+    }
+}

@@ -1,0 +1,126 @@
+//! `rnet bag cat`: messages as `rnet topic echo` prints them.
+
+use std::collections::HashMap;
+
+use rnet::MessageType;
+use rnet::schema::Dynamic;
+use rnet_record::names;
+use rnet_record::read;
+use serde_json::{Value, json};
+
+use super::args::CatArgs;
+use super::file;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::value::hex::hex;
+use crate::value::{Limits, Message, tame};
+
+pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
+    let recording = file::open(context, &args.file)?;
+    let select = file::select(&recording, &args.select)?;
+    let start_ns = recording.found().times.map_or(0, |times| times.0);
+    let limits = Limits::of(args.truncate_length, args.full_length);
+    let mut cat = Cat { start_ns, limits, types: HashMap::new() };
+    let mut broken = recording.found().problems.len() as u64 + recording.found().more_problems;
+    let mut left = args.count.unwrap_or(u64::MAX);
+    for message in recording.messages(select) {
+        if left == 0 {
+            break;
+        }
+        match message {
+            Ok(message) => {
+                cat.print(context, &message)?;
+                left -= 1;
+            }
+            Err(problem) => {
+                broken += 1;
+                file::tell(context, &args.file, &problem);
+            }
+        }
+    }
+    match broken {
+        0 => Ok(()),
+        _ => Err(Failure::Failed(format!(
+            "{} is damaged, and what cannot be read is not printed; see rnet bag check",
+            args.file.display()
+        ))),
+    }
+}
+
+struct Cat {
+    start_ns: u64,
+    limits: Limits,
+    /// Types by id of the channel; `None` of one that cannot be read.
+    types: HashMap<u16, Option<MessageType>>,
+}
+
+impl Cat {
+    fn print(&mut self, context: &mut Context, message: &read::Message) -> Outcome {
+        let channel = &message.channel;
+        let ty = self.types.entry(channel.id).or_insert_with(|| {
+            let ty = channel.message_type();
+            if let Err(error) = &ty {
+                context.say(format_args!(
+                    "{}; its messages are shown as bytes",
+                    tame(&error.to_string())
+                ));
+            }
+            ty.ok()
+        });
+        let bytes = message.data();
+        let shown = match ty {
+            Some(MessageType::Protobuf(schema)) => match Dynamic::decode(schema, bytes) {
+                Ok(message) => Message::Protobuf(message, None),
+                Err(_) => Message::Raw(bytes),
+            },
+            Some(MessageType::Plain(plain)) => Message::Plain(plain, bytes, None),
+            _ => Message::Raw(bytes),
+        };
+        let text = match channel.message_encoding == names::JSON {
+            true => serde_json::from_slice::<Value>(bytes).ok(),
+            false => None,
+        };
+        match context.json() {
+            true => json_line(context, message, &shown, text),
+            false => {
+                let at = message.log_ns().saturating_sub(self.start_ns) as f64 / 1e9;
+                let node = channel.metadata.get(names::NODE_KEY);
+                let from = node.map(|node| format!(", from {node}")).unwrap_or_default();
+                let (topic, seq, len) = (&channel.topic, message.sequence(), bytes.len());
+                let line = format!("# {topic} {seq} at {at:.6} s{from}, {len} bytes");
+                context.line(format_args!("{}", tame(&line)))?;
+                match text {
+                    Some(value) => context.json_line(&value)?,
+                    None => shown.print(context.out(), self.limits)?,
+                }
+                context.line(format_args!("---"))
+            }
+        }
+    }
+}
+
+fn json_line(
+    context: &mut Context,
+    message: &read::Message,
+    shown: &Message<'_>,
+    text: Option<Value>,
+) -> Outcome {
+    let channel = &message.channel;
+    let of = |key: &str| channel.metadata.get(key).map(String::as_str);
+    let mut line = json!({
+        "topic": channel.topic,
+        "node": of(names::NODE_KEY),
+        "publisher": of(names::PUBLISHER_KEY),
+        "seq": message.sequence(),
+        "sent_ns": message.publish_ns(),
+        "received_ns": message.log_ns(),
+        "type": channel.type_name(),
+        "len": message.data().len(),
+    });
+    match (text, shown) {
+        (Some(value), _) => line["data"] = value,
+        (None, Message::Raw(bytes)) => line["hex"] = hex(bytes).into(),
+        (None, typed) => line["data"] = typed.json()?,
+    }
+    context.json_line(&line)
+}

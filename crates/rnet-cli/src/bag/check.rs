@@ -1,0 +1,39 @@
+//! `rnet bag check`.
+
+use rnet_record::read::check;
+use serde_json::{Value, json};
+
+use super::args::FileArg;
+use super::file;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+
+pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
+    let mut told: Vec<Value> = Vec::new();
+    let json = context.json();
+    let checked = check(&args.file, &mut |problem| match json {
+        true => told.push(json!({"offset": problem.offset, "what": problem.problem.to_string()})),
+        false => file::tell(context, &args.file, problem),
+    });
+    let checked = checked.map_err(|error| file::unreadable(&args.file, &error))?;
+    let (messages, chunks) = (checked.messages, checked.chunks);
+    if json {
+        context.document(&json!({
+            "messages": messages,
+            "chunks": chunks,
+            "missing": checked.missing,
+            "problems": told,
+        }))?;
+    } else {
+        let missing = match checked.missing {
+            0 => String::new(),
+            missing => format!("; {missing} that were sent are not in it"),
+        };
+        context.line(format_args!("{messages} messages, {chunks} chunks{missing}"))?;
+    }
+    match checked.problems {
+        0 => Ok(()),
+        1 => Err(Failure::Failed(format!("{} has a problem", args.file.display()))),
+        n => Err(Failure::Failed(format!("{} has {n} problems", args.file.display()))),
+    }
+}

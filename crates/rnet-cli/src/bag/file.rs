@@ -1,0 +1,63 @@
+//! Opening a recording, and choosing messages of it.
+
+use std::path::Path;
+
+use rnet_record::read::{ReadError, Recording, Select};
+
+use super::args::SelectArgs;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::near::did_you_mean;
+use crate::style::NOTE;
+use crate::value::tame;
+
+/// Problems of a file that are told one by one.
+const MAX_TOLD: usize = 10;
+
+/// Opens a file. That it has no index, and what is wrong with it, is told.
+pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
+    let recording = Recording::open(path).map_err(|error| unreadable(path, &error))?;
+    let found = recording.found();
+    if let Some(why) = found.scanned {
+        let file = path.display();
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {file} was read to its end: {why}"));
+    }
+    for problem in found.problems.iter().take(MAX_TOLD) {
+        tell(context, path, problem);
+    }
+    let more = found.problems.len().saturating_sub(MAX_TOLD) as u64 + found.more_problems;
+    if more > 0 {
+        context.say(format_args!("{more} more problems; see rnet bag check {}", path.display()));
+    }
+    Ok(recording)
+}
+
+pub fn unreadable(path: &Path, error: &ReadError) -> Failure {
+    Failure::Failed(tame(&format!("{}: {error}", path.display())).into_owned())
+}
+
+/// Tells what is wrong with a file. What it quotes may be anything.
+pub fn tell(context: &Context, path: &Path, problem: &ReadError) {
+    let text = format!("{}: {problem}", path.display());
+    context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&text)));
+}
+
+/// The messages that the command line asks for.
+pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
+    let mut topics: Vec<String> = Vec::new();
+    for pattern in &args.topic {
+        let before = topics.len();
+        let all = || recording.channels().map(|channel| channel.topic.as_str());
+        topics.extend(all().filter(|topic| pattern.matches(topic)).map(str::to_owned));
+        if topics.len() == before {
+            let hint = did_you_mean(pattern.as_str(), all());
+            let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
+            let file = recording.path().display();
+            return Err(Failure::Failed(format!("there is no topic {pattern} in {file}; {hint}")));
+        }
+    }
+    let from = recording.found().times.map_or(0, |times| times.0);
+    let at = |seconds: Option<f64>| seconds.map(|s| from.saturating_add((s * 1e9) as u64));
+    let (start_ns, end_ns) = (at(args.start), at(args.end));
+    Ok(Select { topics, start_ns, end_ns, ..Select::default() })
+}

@@ -1,0 +1,178 @@
+//! `rnet bag info`: what the index says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rnet::msgs::timestamp_from_ns;
+use rnet_record::names;
+use rnet_record::read::Recording;
+use serde_json::{Value, json};
+
+use super::args::FileArg;
+use super::file;
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::table;
+use crate::value::tame;
+
+/// What all channels of a topic are together.
+#[derive(Default)]
+struct Topic<'a> {
+    types: BTreeSet<&'a str>,
+    encodings: BTreeSet<&'a str>,
+    nodes: BTreeSet<&'a str>,
+    messages: u64,
+}
+
+pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
+    let recording = file::open(context, &args.file)?;
+    let topics = topics(&recording);
+    if context.json() {
+        return context.document(&document(&recording, &topics));
+    }
+    let seconds = seconds(&recording);
+    for (name, value) in facts(&recording) {
+        let value = tame(&value);
+        context.line(format_args!("{name:<13}{value}"))?;
+    }
+    let row = |(topic, of): (&&str, &Topic<'_>)| {
+        let join = |names: &BTreeSet<&str>| {
+            tame(&names.iter().copied().collect::<Vec<_>>().join(" ")).into_owned()
+        };
+        vec![
+            tame(topic).into_owned(),
+            join(&of.types),
+            of.messages.to_string(),
+            rate(of.messages, seconds),
+            join(&of.nodes),
+        ]
+    };
+    let rows: Vec<Vec<String>> = topics.iter().map(row).collect();
+    if !rows.is_empty() {
+        context.line(format_args!(""))?;
+    }
+    table::print(context, &["TOPIC", "TYPE", "MESSAGES ", "HZ ", "NODE"], &rows)
+}
+
+fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
+    let mut topics: BTreeMap<&str, Topic<'_>> = BTreeMap::new();
+    for channel in recording.channels().filter(|channel| !channel.is_reserved()) {
+        let topic = topics.entry(&channel.topic).or_default();
+        topic.types.insert(channel.type_name());
+        topic.encodings.insert(&channel.message_encoding);
+        topic.nodes.extend(channel.metadata.get(names::NODE_KEY).map(String::as_str));
+        topic.messages += recording.found().counts.get(&channel.id).copied().unwrap_or(0);
+    }
+    topics
+}
+
+/// From the first message to the last.
+fn seconds(recording: &Recording) -> f64 {
+    let times = recording.found().times.unwrap_or_default();
+    times.1.saturating_sub(times.0) as f64 / 1e9
+}
+
+/// Messages a second, of so many in so long.
+pub fn rate(messages: u64, seconds: f64) -> String {
+    match seconds > 0.0 && messages > 1 {
+        true => format!("{:.1}", (messages - 1) as f64 / seconds),
+        false => "-".to_owned(),
+    }
+}
+
+fn time(ns: u64) -> String {
+    i64::try_from(ns).map_or_else(|_| format!("{ns} ns"), |ns| timestamp_from_ns(ns).to_string())
+}
+
+fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
+    let found = recording.found();
+    let mut facts = vec![
+        ("File:", recording.path().display().to_string()),
+        ("Size:", table::bytes(recording.len_bytes() as f64)),
+    ];
+    let profile = match recording.profile() {
+        "" => "none".to_owned(),
+        profile => profile.to_owned(),
+    };
+    facts.push(("Profile:", format!("{profile}, written by {}", recording.library())));
+    if let Some(map) = recording.metadata(names::RECORDING) {
+        let of = |key: &str| map.get(key).map_or("?", String::as_str);
+        let part = format!("host {}, domain {}, part {}", of("host"), of("domain"), of("part"));
+        facts.push(("Recorded:", part));
+    }
+    if let Some(map) = recording.metadata(names::RECOVERED) {
+        let from = map.get("file").map_or("?", String::as_str);
+        facts.push(("Recovered:", format!("from {from}")));
+    }
+    if let Some((start, end)) = found.times {
+        facts.push(("Start:", time(start)));
+        facts.push(("End:", time(end)));
+        facts.push(("Duration:", format!("{:.3} s", seconds(recording))));
+    }
+    facts.push(("Messages:", found.messages().to_string()));
+    let chunks = found.compression.iter().map(|(name, (before, after))| {
+        let name = if name.is_empty() { "not compressed" } else { name };
+        let percent = 100.0 * *after as f64 / (*before).max(1) as f64;
+        format!(
+            "{name}: {} to {} ({percent:.0} %)",
+            table::bytes(*before as f64),
+            table::bytes(*after as f64)
+        )
+    });
+    let chunks: Vec<String> = chunks.collect();
+    if found.chunks > 0 {
+        facts.push(("Chunks:", format!("{}, {}", found.chunks, chunks.join(", "))));
+    }
+    if !found.attachments.is_empty() {
+        facts.push(("Attachments:", found.attachments.len().to_string()));
+    }
+    match recording.metadata(names::LOSSES) {
+        Some(losses) => {
+            let total = losses.get("total").map_or("?", String::as_str);
+            facts.push(("Losses:", total.to_owned()));
+            for (what, count) in losses.iter().filter(|(what, _)| *what != "total") {
+                facts.push(("", format!("{count} {what}")));
+            }
+        }
+        None if recording.profile() == names::PROFILE => {
+            facts.push(("Losses:", "not known: the recording was not ended".to_owned()));
+        }
+        None => {}
+    }
+    facts
+}
+
+fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value {
+    let found = recording.found();
+    let seconds = seconds(recording);
+    let topics: Vec<Value> = topics
+        .iter()
+        .map(|(topic, of)| {
+            json!({
+                "topic": topic,
+                "types": of.types,
+                "encodings": of.encodings,
+                "nodes": of.nodes,
+                "messages": of.messages,
+            })
+        })
+        .collect();
+    let metadata: Vec<Value> =
+        found.metadata.iter().map(|m| json!({"name": m.name, "values": m.metadata})).collect();
+    json!({
+        "file": recording.path(),
+        "len_bytes": recording.len_bytes(),
+        "profile": recording.profile(),
+        "library": recording.library(),
+        "by_index": found.scanned.is_none(),
+        "start_ns": found.times.map(|times| times.0),
+        "end_ns": found.times.map(|times| times.1),
+        "duration_s": seconds,
+        "messages": found.messages(),
+        "chunks": found.chunks,
+        "attachments": found.attachments.len(),
+        "topics": topics,
+        "metadata": metadata,
+        "problems": found.problems.iter().map(|p| json!({"offset": p.offset, "what": p.problem.to_string()})).collect::<Vec<_>>(),
+        "more_problems": found.more_problems,
+    })
+}

@@ -1,0 +1,125 @@
+//! `rnet bag …`.
+
+mod util;
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use rnet_record::mcap::records::MessageHeader;
+use rnet_record::mcap::{WriteOptions, Writer};
+use rnet_record::{Kind, Source, names};
+use util::Place;
+
+const POSE: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
+const START_NS: u64 = 1_790_000_000_000_000_000;
+
+/// A recording of a second: `/arm/pose` at 10 Hz without the message 4, and `/raw` once.
+fn recording(place: &Place, name: &str) -> PathBuf {
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let options = options.chunk_size(Some(256));
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let schema = writer.add_schema("Pose", names::PLAIN, POSE.as_bytes()).unwrap();
+    let source = Source {
+        node: "/arm".into(),
+        host: "robot1".into(),
+        publisher: 7,
+        kind: Kind::Plain,
+        type_name: "Pose".into(),
+        ..Source::default()
+    };
+    let pose =
+        writer.add_channel(schema, "/arm/pose", names::PLAIN, &source.to_metadata()).unwrap();
+    let raw = writer.add_channel(0, "/raw", names::BYTES, &Default::default()).unwrap();
+    let mut write = |channel_id, sequence: u32, at_ms: u64, data: &[u8]| {
+        let log_time = START_NS + at_ms * 1_000_000;
+        let header = MessageHeader { channel_id, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, data).unwrap();
+    };
+    for n in (0..=10).filter(|n| *n != 4) {
+        write(pose, n, u64::from(n) * 100, &f64::from(n).to_le_bytes());
+    }
+    write(raw, 0, 1000, b"hello");
+    writer.finish().unwrap();
+    let path = place.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}
+
+#[test]
+fn info_and_ls_show_what_is_in_a_file() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let info = rnet!(place, "bag", "info", file).ok();
+    for part in [
+        "Profile:     rnet, written by robot-net ",
+        "Duration:    1.000 s\n",
+        "Messages:    11\n",
+        "Losses:      not known: the recording was not ended\n",
+        "TOPIC      TYPE  MESSAGES   HZ  NODE\n/arm/pose  Pose        10  9.0  /arm\n/raw       raw          1    -",
+    ] {
+        assert!(info.contains(part), "{part:?} is missing:\n{info}");
+    }
+    let json = rnet!(place, "bag", "info", file, "--json").json();
+    assert_eq!((&json["messages"], &json["by_index"]), (&11.into(), &true.into()));
+    assert_eq!(json["topics"][0]["nodes"], serde_json::json!(["/arm"]));
+    let listed = rnet!(place, "bag", "ls", file).ok();
+    let line = "/arm/pose  Pose  /arm        10  9.0   80 B        1\n";
+    assert!(listed.contains(line), "{listed}");
+    let json = rnet!(place, "bag", "ls", file, "--json").json();
+    assert_eq!(json["channels"][0]["missing"], 1);
+    assert_eq!(json["channels"][1]["bytes"], 5);
+}
+
+#[test]
+fn cat_prints_messages_as_echo_does() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let text = rnet!(place, "bag", "cat", file, "--topic", "/arm/*", "--start", "0.95").ok();
+    assert_eq!(text, "# /arm/pose 10 at 1.000000 s, from /arm, 8 bytes\nx: 10.0\n---\n");
+    let lines = rnet!(place, "bag", "cat", file, "--json", "--start", "0.2", "--end", "0.55");
+    let lines = lines.json_lines();
+    let x: Vec<f64> = lines.iter().map(|line| line["data"]["x"].as_f64().unwrap()).collect();
+    assert_eq!(x, [2.0, 3.0, 5.0]);
+    assert_eq!(lines[0]["publisher"], "7");
+    assert_eq!(lines[0]["received_ns"], START_NS + 200_000_000);
+    let raw = rnet!(place, "bag", "cat", file, "--topic", "/raw", "--json").json_lines();
+    assert_eq!(raw[0]["hex"], "68656c6c6f");
+    assert_eq!(rnet!(place, "bag", "cat", file, "--count", "2", "--json").json_lines().len(), 2);
+    let wrong = rnet!(place, "bag", "cat", file, "--topic", "/arm/pos").fails(1);
+    assert!(wrong.contains("there is no topic /arm/pos") && wrong.contains("/arm/pose"), "{wrong}");
+}
+
+#[test]
+fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let path = file.to_str().unwrap();
+    assert_eq!(
+        rnet!(place, "bag", "check", path).ok(),
+        "11 messages, 3 chunks; 1 that were sent are not in it\n"
+    );
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
+    let ran = rnet!(place, "bag", "info", path);
+    assert!(ran.stderr.contains("was read to its end: it has no end"), "{ran:#?}");
+    assert!(ran.ok().contains("Messages:    "));
+    let failed = rnet!(place, "bag", "cat", path, "--json");
+    let there = failed.json_lines().len();
+    assert!((1..11).contains(&there), "{failed:#?}");
+    assert!(failed.fails(1).contains("is damaged"));
+    assert!(rnet!(place, "bag", "check", path).fails(1).contains("at byte "));
+    let ran = rnet!(place, "bag", "recover", path);
+    let whole = place.dir.join("run.recovered.mcap");
+    assert!(ran.ok().starts_with(&format!("{}: {there} messages, ", whole.display())));
+    let whole = whole.to_str().unwrap();
+    let checked = rnet!(place, "bag", "check", whole).ok();
+    assert!(checked.starts_with(&format!("{there} messages, ")), "{checked}");
+    assert!(rnet!(place, "bag", "info", whole).ok().contains("Recovered:   from "));
+    // What is there is not written over.
+    assert!(rnet!(place, "bag", "recover", path).fails(1).contains("File exists"));
+    for wrong in ["/dev/null", "/", "none.mcap"] {
+        rnet!(place, "bag", "info", wrong).fails(1);
+    }
+}

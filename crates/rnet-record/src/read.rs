@@ -1,0 +1,29 @@
+//! Reading MCAP files, from anywhere and in any state.
+//!
+//! A file may be cut off, damaged or hostile, and it may still be written. So no length, count or offset of it is
+//! believed before it has been compared with the file, what is allocated is bounded by what is there, and each thing
+//! that is wrong is a [`ReadError`] with the offset at which it was found.
+//!
+//! - [`Recording`] opens a file: by its index if it has one, else by reading all of it;
+//! - [`Messages`] are its messages, in the order of time;
+//! - [`check`] reads everything and compares everything that is said twice.
+
+mod blocks;
+mod channels;
+mod check;
+mod chunk;
+mod error;
+mod found;
+mod index;
+mod input;
+mod messages;
+mod record;
+mod recording;
+mod scan;
+
+pub use channels::{Channel, Schema, TypeError};
+pub use check::{Checked, check};
+pub use error::{Problem, ReadError};
+pub use found::Found;
+pub use messages::{Message, Messages, Select};
+pub use recording::Recording;

@@ -1,0 +1,166 @@
+//! Channels and schemas of a file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mcap::records::{self, Record};
+use rnet::{MessageType, TypeDesc};
+
+use super::error::{Problem, ReadError};
+use crate::{Kind, Source, SourceError, names};
+
+/// The type of messages as a file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Its id in the file.
+    pub id: u16,
+    /// Name of the type.
+    pub name: String,
+    /// How `data` describes the type: `protobuf`, `rnet-plain`, `ros2msg`, `jsonschema`, …
+    pub encoding: String,
+    /// The description.
+    pub data: Vec<u8>,
+}
+
+/// A channel: the messages of one publisher in recordings of robot-net, those of a topic in others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Its id in the file.
+    pub id: u16,
+    /// Its topic.
+    pub topic: String,
+    /// How its messages are encoded: `protobuf`, `rnet-plain`, `bytes`, `cdr`, `json`, …
+    pub message_encoding: String,
+    /// What describes its messages.
+    pub schema: Option<Arc<Schema>>,
+    /// What else the file says of it.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Why the messages of a channel have no type here.
+#[derive(Debug, thiserror::Error)]
+#[error("the type of {topic} cannot be read: {why}")]
+pub struct TypeError {
+    /// Topic of the channel.
+    pub topic: String,
+    /// Why not.
+    pub why: String,
+}
+
+impl Channel {
+    /// Its publisher.
+    ///
+    /// # Errors
+    /// Metadata that means nothing.
+    pub fn source(&self) -> Result<Source, SourceError> {
+        Source::from_metadata(&self.metadata)
+    }
+
+    /// Name of the type of its messages, `raw` where they have none.
+    pub fn type_name(&self) -> &str {
+        match (&self.schema, self.metadata.get(names::TYPE_KEY)) {
+            (Some(schema), _) => &schema.name,
+            (None, Some(name)) if !name.is_empty() => name,
+            _ => "raw",
+        }
+    }
+
+    /// The recorder wrote it to itself: no publisher had this topic.
+    pub fn is_reserved(&self) -> bool {
+        self.topic.starts_with(names::RESERVED_TOPICS)
+    }
+
+    /// The type by which its messages are read. Encodings that are not known here are bytes.
+    ///
+    /// # Errors
+    /// A description that cannot be read.
+    pub fn message_type(&self) -> Result<MessageType, TypeError> {
+        let failed = |why: String| TypeError { topic: self.topic.clone(), why };
+        let Some(schema) = &self.schema else { return Ok(MessageType::Raw) };
+        match (self.message_encoding.as_str(), schema.encoding.as_str()) {
+            (names::PROTOBUF, names::PROTOBUF) => {
+                let schema = rnet::schema::Schema::from_descriptor_set(&schema.data, &schema.name);
+                Ok(schema.map_err(|error| failed(error.to_string()))?.into())
+            }
+            (names::PLAIN, names::PLAIN) => {
+                let text = std::str::from_utf8(&schema.data);
+                let text = text.map_err(|error| failed(error.to_string()))?;
+                let desc = TypeDesc::from_json(text).map_err(|error| failed(error.to_string()))?;
+                MessageType::try_from(desc).map_err(|error| failed(error.to_string()))
+            }
+            _ => Ok(MessageType::Raw),
+        }
+    }
+
+    /// The kind of what was published, as far as the file says so.
+    pub fn kind(&self) -> Kind {
+        match (self.source(), self.message_encoding.as_str()) {
+            (Ok(source), _) if self.metadata.contains_key(names::KIND_KEY) => source.kind,
+            (_, names::PROTOBUF) => Kind::Protobuf,
+            (_, names::PLAIN) => Kind::Plain,
+            _ => Kind::Bytes,
+        }
+    }
+}
+
+/// All of them, as far as the file has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Channels {
+    schemas: BTreeMap<u16, Arc<Schema>>,
+    channels: BTreeMap<u16, Arc<Channel>>,
+}
+
+impl Channels {
+    pub fn get(&self, id: u16) -> Option<&Arc<Channel>> {
+        self.channels.get(&id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Channel>> {
+        self.channels.values()
+    }
+
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.schemas.values()
+    }
+
+    /// Takes in a Schema or Channel record; others say nothing of either. The first description of an id holds.
+    pub fn add(&mut self, record: Record<'_>, offset: u64) -> Result<(), ReadError> {
+        match record {
+            Record::Schema { header, data } => {
+                let records::SchemaHeader { id, name, encoding } = header;
+                if id == 0 {
+                    let why = "0 is no id of a schema".to_owned();
+                    let what = super::error::RecordName(records::op::SCHEMA);
+                    return Err(ReadError::new(offset, Problem::Record { what, why }));
+                }
+                let schema = Schema { id, name, encoding, data: data.into_owned() };
+                let known = self.schemas.entry(id).or_insert_with(|| Arc::new(schema.clone()));
+                same(**known == schema, "schema", id, offset)
+            }
+            Record::Channel(record) => {
+                let records::Channel { id, schema_id, topic, message_encoding, metadata } = record;
+                let schema = match (schema_id, self.schemas.get(&schema_id)) {
+                    (0, _) => None,
+                    (_, Some(schema)) => Some(schema.clone()),
+                    (schema, None) => {
+                        return Err(ReadError::new(
+                            offset,
+                            Problem::UnknownSchema { topic, schema },
+                        ));
+                    }
+                };
+                let channel = Channel { id, topic, message_encoding, schema, metadata };
+                let known = self.channels.entry(id).or_insert_with(|| Arc::new(channel.clone()));
+                same(**known == channel, "channel", id, offset)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn same(same: bool, what: &'static str, id: u16, offset: u64) -> Result<(), ReadError> {
+    match same {
+        true => Ok(()),
+        false => Err(ReadError::new(offset, Problem::Conflict { what, id })),
+    }
+}

@@ -1,0 +1,348 @@
+//! Comparing everything in a file that is said twice.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mcap::records::{ChunkIndex, MessageHeader, Record, Statistics, op};
+
+use super::blocks::{Block, Contents};
+use super::channels::Channels;
+use super::error::{Problem, ReadError};
+use super::index::{self, Summary};
+use super::input::{Head, Input};
+use super::record;
+use super::recording::header;
+use super::scan::MAX_RECORD_LEN_BYTES;
+use crate::names;
+
+/// The data is read in pieces of this length for its CRC.
+const PIECE_LEN_BYTES: u64 = 1 << 20;
+
+/// What was read and compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Messages that could be read.
+    pub messages: u64,
+    /// Chunks that could be read.
+    pub chunks: u64,
+    /// Problems that were told.
+    pub problems: u64,
+    /// Messages that publishers sent and that are not in the file, by the numbers of those that are. Of recordings of
+    /// robot-net only.
+    pub missing: u64,
+}
+
+/// Reads a file to its end: every record, every CRC, the order of messages, and whether the indexes and the statistics
+/// say what is so. Each problem is told.
+///
+/// # Errors
+/// The file cannot be read, or is no MCAP file.
+pub fn check(path: &Path, tell: &mut dyn FnMut(&ReadError)) -> Result<Checked, ReadError> {
+    let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
+    let (profile, _, start) = header(&input)?;
+    let mut check = Check {
+        input: &input,
+        is_ours: profile == names::PROFILE,
+        tell,
+        checked: Checked::default(),
+        seen: Seen::default(),
+        channels: Channels::default(),
+        last: BTreeMap::new(),
+        chunk: None,
+    };
+    let data_end = check.data(start);
+    if let Some(end) = data_end {
+        check.data_crc(&end);
+        match index::summary(&input) {
+            Ok(summary) => check.summary(&summary),
+            Err(ReadError { problem: Problem::NoIndex, .. }) => {}
+            Err(problem) => check.problem(problem),
+        }
+    }
+    Ok(check.checked)
+}
+
+/// What is in the data, to compare the index with.
+#[derive(Default)]
+struct Seen {
+    counts: BTreeMap<u16, u64>,
+    times: Option<(u64, u64)>,
+    chunks: BTreeMap<u64, ChunkIndex>,
+    metadata: BTreeMap<u64, String>,
+    attachments: u64,
+}
+
+struct Check<'a> {
+    input: &'a Input,
+    is_ours: bool,
+    tell: &'a mut dyn FnMut(&ReadError),
+    checked: Checked,
+    seen: Seen,
+    channels: Channels,
+    /// The number of the last message of each channel.
+    last: BTreeMap<u16, u32>,
+    /// The chunk before, until its message indexes have been read.
+    chunk: Option<LastChunk>,
+}
+
+/// A chunk whose message indexes follow it.
+struct LastChunk {
+    offset: u64,
+    /// Log time and offset of each message, by channel.
+    messages: BTreeMap<u16, Vec<(u64, u64)>>,
+}
+
+impl Check<'_> {
+    fn problem(&mut self, problem: ReadError) {
+        self.checked.problems += 1;
+        (self.tell)(&problem);
+    }
+
+    fn lie(&mut self, offset: u64, why: String) {
+        self.problem(ReadError::new(offset, Problem::Index(why)));
+    }
+
+    /// Reads all records up to the one that ends the data, and returns that.
+    fn data(&mut self, start: u64) -> Option<Head> {
+        let mut at = start;
+        loop {
+            let head = match self.input.head(at, self.input.len()) {
+                Ok(Some(head)) => head,
+                Ok(None) => {
+                    self.problem(ReadError::new(at, Problem::NoEnd));
+                    return None;
+                }
+                Err(problem) => {
+                    self.problem(problem);
+                    return None;
+                }
+            };
+            at = head.end();
+            if head.opcode != op::MESSAGE_INDEX {
+                self.end_of_chunk();
+            }
+            if head.opcode == op::DATA_END {
+                return Some(head);
+            }
+            if let Err(problem) = self.record(&head) {
+                self.problem(problem);
+            }
+        }
+    }
+
+    fn record(&mut self, head: &Head) -> Result<(), ReadError> {
+        match head.opcode {
+            op::CHUNK | op::MESSAGE | op::SCHEMA | op::CHANNEL => self.block(head),
+            op::MESSAGE_INDEX => self.message_index(head),
+            op::METADATA => {
+                let body = self.input.body(head, MAX_RECORD_LEN_BYTES)?;
+                if let Record::Metadata(found) = record::parse(head.opcode, &body, head.offset)? {
+                    self.seen.metadata.insert(head.offset, found.name);
+                }
+                Ok(())
+            }
+            op::ATTACHMENT => {
+                self.seen.attachments += 1;
+                let body = self.input.body(head, super::chunk::MAX_CHUNK_LEN_BYTES)?;
+                // Its CRC is compared on the way.
+                record::parse(head.opcode, &body, head.offset).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn block(&mut self, head: &Head) -> Result<(), ReadError> {
+        let (offset, end) = (head.offset, head.end());
+        let block = Block { offset, end, times: (0, u64::MAX), channels: None };
+        let contents = block.read(self.input, &mut self.channels)?;
+        self.messages(head, &contents.messages);
+        if head.opcode == op::CHUNK {
+            self.chunk(head, &contents);
+        }
+        contents.problem.map_or(Ok(()), Err)
+    }
+
+    fn messages<T>(&mut self, head: &Head, messages: &[(MessageHeader, T)]) {
+        for (message, _) in messages {
+            self.checked.messages += 1;
+            *self.seen.counts.entry(message.channel_id).or_default() += 1;
+            let time = message.log_time;
+            let (first, last) = self.seen.times.get_or_insert((time, time));
+            (*first, *last) = (time.min(*first), time.max(*last));
+            let Some(before) = self.last.insert(message.channel_id, message.sequence) else {
+                continue;
+            };
+            // Numbers are the low 32 bits, so they begin anew.
+            let step = message.sequence.wrapping_sub(before);
+            let reserved = self.channels.get(message.channel_id).is_some_and(|c| c.is_reserved());
+            match step {
+                _ if !self.is_ours || reserved => {}
+                0 | 0x8000_0000.. => {
+                    let (id, now) = (message.channel_id, message.sequence);
+                    let why = format!("message {now} of channel {id} stands behind {before}");
+                    self.lie(head.offset, why);
+                }
+                step => self.checked.missing += u64::from(step - 1),
+            }
+        }
+    }
+
+    fn chunk(&mut self, head: &Head, contents: &Contents) {
+        self.checked.chunks += 1;
+        let times = contents.messages.iter().map(|(message, _)| message.log_time);
+        let times = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
+        let said = &contents.header;
+        if times != (said.message_start_time, said.message_end_time) {
+            let (from, to) = (said.message_start_time, said.message_end_time);
+            let why = format!(
+                "the chunk says that its messages are of the times {from} to {to}, and they are of {} to {}",
+                times.0, times.1
+            );
+            self.lie(head.offset, why);
+        }
+        let seen = ChunkIndex {
+            message_start_time: times.0,
+            message_end_time: times.1,
+            chunk_start_offset: head.offset,
+            chunk_length: head.end() - head.offset,
+            message_index_offsets: BTreeMap::new(),
+            message_index_length: 0,
+            compression: said.compression.clone(),
+            compressed_size: said.compressed_size,
+            uncompressed_size: said.uncompressed_size,
+        };
+        self.seen.chunks.insert(head.offset, seen);
+        let mut messages: BTreeMap<u16, Vec<(u64, u64)>> = BTreeMap::new();
+        for ((message, _), offset) in contents.messages.iter().zip(&contents.offsets) {
+            let of_channel = messages.entry(message.channel_id).or_default();
+            of_channel.push((message.log_time, *offset));
+        }
+        self.chunk = Some(LastChunk { offset: head.offset, messages });
+    }
+
+    fn message_index(&mut self, head: &Head) -> Result<(), ReadError> {
+        let body = self.input.body(head, super::chunk::MAX_CHUNK_LEN_BYTES)?;
+        let Record::MessageIndex(index) = record::parse(head.opcode, &body, head.offset)? else {
+            unreachable!("a record of this opcode is parsed as an index");
+        };
+        let id = index.channel_id;
+        // That of a chunk that cannot be read.
+        let Some(chunk) = &mut self.chunk else { return Ok(()) };
+        if let Some(seen) = self.seen.chunks.get_mut(&chunk.offset) {
+            seen.message_index_offsets.insert(id, head.offset);
+            seen.message_index_length += head.end() - head.offset;
+        }
+        let mut said: Vec<_> = index.records.iter().map(|e| (e.log_time, e.offset)).collect();
+        let mut found = chunk.messages.remove(&id).unwrap_or_default();
+        said.sort_unstable();
+        found.sort_unstable();
+        if said != found {
+            let why = format!(
+                "the message index of channel {id} names {} messages of the chunk before it, which has {} there or elsewhere",
+                said.len(),
+                found.len()
+            );
+            self.lie(head.offset, why);
+        }
+        Ok(())
+    }
+
+    /// All messages of a chunk are in one of its indexes, if it has any.
+    fn end_of_chunk(&mut self) {
+        let Some(chunk) = self.chunk.take() else { return };
+        let indexed = self.seen.chunks.get(&chunk.offset);
+        if indexed.is_none_or(|seen| seen.message_index_offsets.is_empty()) {
+            return;
+        }
+        for (id, messages) in chunk.messages {
+            let why =
+                format!("{} messages of channel {id} are in no message index", messages.len());
+            self.lie(chunk.offset, why);
+        }
+    }
+
+    fn data_crc(&mut self, end: &Head) {
+        let crc = || -> Result<Option<(u32, u32)>, ReadError> {
+            let body = self.input.body(end, MAX_RECORD_LEN_BYTES)?;
+            let Record::DataEnd(said) = record::parse(end.opcode, &body, end.offset)? else {
+                return Ok(None);
+            };
+            if said.data_section_crc == 0 {
+                return Ok(None);
+            }
+            let (mut hasher, mut at) = (crc32fast::Hasher::new(), 0);
+            while at < end.offset {
+                let len = PIECE_LEN_BYTES.min(end.offset - at);
+                hasher.update(&self.input.read(at, len)?);
+                at += len;
+            }
+            Ok(Some((said.data_section_crc, hasher.finalize())))
+        };
+        match crc() {
+            Ok(Some((saved, found))) if saved != found => {
+                let problem = Problem::Crc { what: "the data", saved, found };
+                self.problem(ReadError::new(end.offset, problem));
+            }
+            Ok(_) => {}
+            Err(problem) => self.problem(problem),
+        }
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        let at = summary.footer.summary_start;
+        if let Some(said) = &summary.statistics {
+            self.statistics(at, said);
+        }
+        for channel in summary.channels.iter() {
+            let known = self.channels.get(channel.id).cloned();
+            if known.is_some_and(|known| known != *channel) {
+                let problem = Problem::Conflict { what: "channel", id: channel.id };
+                self.problem(ReadError::new(at, problem));
+            }
+        }
+        for said in &summary.chunks {
+            let offset = said.chunk_start_offset;
+            match self.seen.chunks.remove(&offset) {
+                Some(seen) if seen == *said => {}
+                Some(_) => {
+                    self.lie(offset, "it describes this chunk, and not as it is".to_owned());
+                }
+                None => self.lie(offset, "it names a chunk here, which cannot be read".to_owned()),
+            }
+        }
+        if !summary.chunks.is_empty() {
+            for (offset, _) in std::mem::take(&mut self.seen.chunks) {
+                self.lie(offset, "it does not name this chunk".to_owned());
+            }
+        }
+        for said in &summary.metadata {
+            if self.seen.metadata.get(&said.offset) != Some(&said.name) {
+                self.lie(said.offset, format!("it names Metadata {:?} here", said.name));
+            }
+        }
+    }
+
+    fn statistics(&mut self, at: u64, said: &Statistics) {
+        let seen = Statistics {
+            message_count: self.checked.messages,
+            chunk_count: u32::try_from(self.seen.chunks.len()).unwrap_or(u32::MAX),
+            metadata_count: u32::try_from(self.seen.metadata.len()).unwrap_or(u32::MAX),
+            attachment_count: u32::try_from(self.seen.attachments).unwrap_or(u32::MAX),
+            message_start_time: self.seen.times.map_or(0, |times| times.0),
+            message_end_time: self.seen.times.map_or(0, |times| times.1),
+            // Writers may name channels without messages.
+            channel_message_counts: said
+                .channel_message_counts
+                .keys()
+                .map(|id| (*id, 0))
+                .chain(self.seen.counts.clone())
+                .collect(),
+            // Those in the summary alone count as well.
+            schema_count: said.schema_count,
+            channel_count: said.channel_count,
+        };
+        if seen != *said {
+            self.lie(at, format!("the statistics are {said:?}, and should be {seen:?}"));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What is wrong with a file, and where.
+
+use std::fmt;
+use std::io;
+
+/// What is wrong at a place of a file.
+#[derive(Debug, thiserror::Error)]
+#[error("at byte {offset}: {problem}")]
+pub struct ReadError {
+    /// Where, in bytes from the start of the file: the record in question, or the chunk that holds it.
+    pub offset: u64,
+    /// What.
+    #[source]
+    pub problem: Problem,
+}
+
+impl ReadError {
+    /// This problem, there.
+    pub fn new(offset: u64, problem: Problem) -> Self {
+        Self { offset, problem }
+    }
+}
+
+/// What can be wrong with a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It does not begin as MCAP files do.
+    #[error(
+        "this is no MCAP file: it does not begin with the eight bytes that all of them begin with"
+    )]
+    NotMcap,
+    /// It was written by a recorder with a later format.
+    #[error(
+        "the recording is of version {found}, and this program reads up to version {known}; use a newer one"
+    )]
+    Version {
+        /// That of the file.
+        found: String,
+        /// The highest that is read here.
+        known: u32,
+    },
+    /// It ends inside of a record.
+    #[error(
+        "the file ends inside of a {what} record, which has {len} bytes, and {there} of them are there"
+    )]
+    Cut {
+        /// What is cut.
+        what: RecordName,
+        /// Length of the record, in bytes.
+        len: u64,
+        /// Bytes of it that are there.
+        there: u64,
+    },
+    /// It ends without the records that end a file.
+    #[error("the file ends without a footer: it is still written, or whoever wrote it was killed")]
+    NoEnd,
+    /// It has no index, which MCAP allows.
+    #[error("the file has no index of its chunks, or no statistics")]
+    NoIndex,
+    /// A record means nothing.
+    #[error("a {what} record cannot be read: {why}")]
+    Record {
+        /// Which kind.
+        what: RecordName,
+        /// Why not.
+        why: String,
+    },
+    /// Something is longer than is read.
+    #[error("a {what} record says that it has {len} bytes, and no more than {limit} are read")]
+    TooLong {
+        /// Which kind.
+        what: RecordName,
+        /// Its length, in bytes.
+        len: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// A chunk is compressed in a way that is not known here.
+    #[error("a chunk is compressed with {name:?}, and only \"zstd\", \"lz4\" and \"\" are known")]
+    Compression {
+        /// The name that it has.
+        name: String,
+    },
+    /// A chunk cannot be decompressed.
+    #[error("a chunk cannot be decompressed with {name}: {why}")]
+    Decompress {
+        /// How it is compressed.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A checksum is not that of the data.
+    #[error("the CRC of {what} is {found:08x}, and {saved:08x} is written there")]
+    Crc {
+        /// Of what.
+        what: &'static str,
+        /// What is written.
+        saved: u32,
+        /// What it is.
+        found: u32,
+    },
+    /// A message belongs to a channel that nothing describes.
+    #[error("a message is of channel {channel}, of which there is no description before it")]
+    UnknownChannel {
+        /// Its id.
+        channel: u16,
+    },
+    /// A channel names a schema that nothing describes.
+    #[error("channel {topic} is of schema {schema}, of which there is no description before it")]
+    UnknownSchema {
+        /// Topic of the channel.
+        topic: String,
+        /// Id of the schema.
+        schema: u16,
+    },
+    /// The same id is described twice, differently.
+    #[error("{what} {id} is described twice, and not in the same way")]
+    Conflict {
+        /// `channel` or `schema`.
+        what: &'static str,
+        /// Its id.
+        id: u16,
+    },
+    /// The index, or the summary that it stands in, says what is not so.
+    #[error("the index lies: {0}")]
+    Index(String),
+    /// The file cannot be read.
+    #[error("the file cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The name of a record's kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordName(pub u8);
+
+impl fmt::Display for RecordName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use mcap::records::op;
+        let name = match self.0 {
+            op::HEADER => "Header",
+            op::FOOTER => "Footer",
+            op::SCHEMA => "Schema",
+            op::CHANNEL => "Channel",
+            op::MESSAGE => "Message",
+            op::CHUNK => "Chunk",
+            op::MESSAGE_INDEX => "MessageIndex",
+            op::CHUNK_INDEX => "ChunkIndex",
+            op::ATTACHMENT => "Attachment",
+            op::ATTACHMENT_INDEX => "AttachmentIndex",
+            op::STATISTICS => "Statistics",
+            op::METADATA => "Metadata",
+            op::METADATA_INDEX => "MetadataIndex",
+            op::SUMMARY_OFFSET => "SummaryOffset",
+            op::DATA_END => "DataEnd",
+            other => return write!(f, "0x{other:02x}"),
+        };
+        f.write_str(name)
+    }
+}

@@ -1,0 +1,252 @@
+//! The index at the end of a file.
+
+use mcap::MAGIC;
+use mcap::records::{ChunkIndex, Footer, MetadataIndex, Record, Statistics, op};
+
+use super::blocks::Block;
+use super::channels::Channels;
+use super::error::{Problem, ReadError};
+use super::found::Found;
+use super::input::{HEAD_LEN_BYTES, Head, Input};
+use super::record;
+use super::scan::MAX_RECORD_LEN_BYTES;
+
+/// Offsets and CRC.
+const FOOTER_BODY_LEN_BYTES: u64 = 20;
+/// Longest summary that is read.
+const MAX_SUMMARY_LEN_BYTES: u64 = 1 << 30;
+/// Metadata records of a file that are read with its index.
+const MAX_METADATA: usize = 10_000;
+
+/// What the summary says.
+pub struct Summary {
+    pub footer: Footer,
+    /// Of the Footer record.
+    pub footer_at: u64,
+    pub channels: Channels,
+    pub statistics: Option<Statistics>,
+    pub chunks: Vec<ChunkIndex>,
+    pub metadata: Vec<MetadataIndex>,
+    /// Where they begin, and where they end.
+    pub attachments: Vec<(u64, u64)>,
+}
+
+/// What the index says is in the file.
+///
+/// # Errors
+/// There is none, or it contradicts itself or the file, so that it cannot be used.
+pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
+    let mut summary = summary(input)?;
+    let lies = |why: String| ReadError::new(summary.footer.summary_start, Problem::Index(why));
+    let Some(statistics) = summary.statistics.take() else {
+        return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
+    };
+    // Messages outside of chunks have no index.
+    if statistics.message_count > 0 && statistics.chunk_count == 0 {
+        return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
+    }
+    if statistics.chunk_count as usize != summary.chunks.len() {
+        let (said, listed) = (statistics.chunk_count, summary.chunks.len());
+        return Err(lies(format!("it counts {said} chunks and lists {listed}")));
+    }
+    let counted: u64 =
+        statistics.channel_message_counts.values().fold(0, |sum, n| sum.saturating_add(*n));
+    if counted != statistics.message_count {
+        let said = statistics.message_count;
+        return Err(lies(format!("it counts {said} messages, and {counted} by channel")));
+    }
+    if let Some(id) =
+        statistics.channel_message_counts.keys().find(|id| summary.channels.get(**id).is_none())
+    {
+        return Err(lies(format!(
+            "it counts messages of channel {id}, which it does not describe"
+        )));
+    }
+    let mut found = Found {
+        counts: statistics.channel_message_counts.clone(),
+        attachments: summary.attachments.clone(),
+        chunks: summary.chunks.len() as u64,
+        ..Found::default()
+    };
+    if statistics.message_count > 0 {
+        found.times = Some((statistics.message_start_time, statistics.message_end_time));
+    }
+    found.blocks = blocks(input, start, &summary)?;
+    for chunk in &summary.chunks {
+        let sizes = found.compression.entry(chunk.compression.clone()).or_default();
+        sizes.0 = sizes.0.saturating_add(chunk.uncompressed_size);
+        sizes.1 = sizes.1.saturating_add(chunk.chunk_length);
+    }
+    for at in summary.metadata.iter().take(MAX_METADATA) {
+        let metadata = metadata(input, at, summary.footer_at)?;
+        found.metadata.push(metadata);
+    }
+    found.channels = summary.channels;
+    Ok(found)
+}
+
+/// The chunks of the index, in the order of the file. Every byte between them is looked at, so that nothing is
+/// missing that the index does not name.
+fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, ReadError> {
+    let mut chunks: Vec<&ChunkIndex> = summary.chunks.iter().collect();
+    chunks.sort_by_key(|chunk| chunk.chunk_start_offset);
+    let data_end = summary.footer.summary_start;
+    let mut at = start;
+    let mut blocks = Vec::new();
+    for chunk in chunks {
+        let offset = chunk.chunk_start_offset;
+        let lies = |why: String| ReadError::new(offset, Problem::Index(why));
+        if offset < at {
+            return Err(lies(
+                "a chunk is said to begin inside of what stands before it".to_owned(),
+            ));
+        }
+        between(input, at, offset)?;
+        let end = offset.checked_add(chunk.chunk_length).filter(|end| *end <= data_end);
+        let Some(end) = end else {
+            return Err(lies(format!(
+                "a chunk of {} bytes is said to begin here, behind the end of the data",
+                chunk.chunk_length
+            )));
+        };
+        blocks.push(Block {
+            offset,
+            end,
+            times: (chunk.message_start_time, chunk.message_end_time),
+            channels: match chunk.message_index_offsets.is_empty() {
+                true => None,
+                false => Some(chunk.message_index_offsets.keys().copied().collect()),
+            },
+        });
+        at =
+            end.checked_add(chunk.message_index_length).filter(|at| *at <= data_end).unwrap_or(end);
+    }
+    between(input, at, data_end)?;
+    Ok(blocks)
+}
+
+/// What stands between chunks holds no messages.
+fn between(input: &Input, start: u64, end: u64) -> Result<(), ReadError> {
+    let mut at = start;
+    while let Some(head) = input.head(at, end)? {
+        let is_data = matches!(head.opcode, op::MESSAGE | op::CHUNK);
+        if is_data {
+            let why = format!("a {} record stands here, which it does not name", head.name());
+            return Err(ReadError::new(at, Problem::Index(why)));
+        }
+        at = head.end();
+        if head.opcode == op::DATA_END {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn metadata(
+    input: &Input,
+    at: &MetadataIndex,
+    end: u64,
+) -> Result<mcap::records::Metadata, ReadError> {
+    let head = input.head(at.offset, end)?.filter(|head| head.opcode == op::METADATA);
+    let lies = || {
+        let why = format!("Metadata {:?} is said to stand here, and does not", at.name);
+        ReadError::new(at.offset, Problem::Index(why))
+    };
+    let head = head.ok_or_else(lies)?;
+    let body = input.body(&head, MAX_RECORD_LEN_BYTES)?;
+    match record::parse(head.opcode, &body, head.offset)? {
+        Record::Metadata(metadata) if metadata.name == at.name => Ok(metadata),
+        _ => Err(lies()),
+    }
+}
+
+/// The last record of the file.
+fn footer(input: &Input) -> Result<(Footer, u64), ReadError> {
+    let none = || ReadError::new(input.len(), Problem::NoEnd);
+    let magic = MAGIC.len() as u64;
+    let len = HEAD_LEN_BYTES + FOOTER_BODY_LEN_BYTES;
+    let at = input.len().checked_sub(magic + len).ok_or_else(none)?;
+    if input.read(at + len, magic)? != MAGIC {
+        return Err(none());
+    }
+    let head = input.head(at, at + len).map_err(|_| none())?;
+    let is_footer =
+        |head: &Head| head.opcode == op::FOOTER && head.body_len == FOOTER_BODY_LEN_BYTES;
+    let head = head.filter(is_footer).ok_or_else(none)?;
+    match record::parse(op::FOOTER, &input.body(&head, FOOTER_BODY_LEN_BYTES)?, at)? {
+        Record::Footer(footer) => Ok((footer, at)),
+        _ => unreachable!("a record of this opcode is parsed as a footer"),
+    }
+}
+
+/// Reads the summary, and compares its CRC.
+pub fn summary(input: &Input) -> Result<Summary, ReadError> {
+    let (footer, footer_at) = footer(input)?;
+    let start = footer.summary_start;
+    let lies = |why: String| ReadError::new(footer_at, Problem::Index(why));
+    if start == 0 {
+        return Err(ReadError::new(footer_at, Problem::NoIndex));
+    }
+    let Some(len) = footer_at.checked_sub(start) else {
+        return Err(lies(format!("it is said to begin at byte {start}, behind its end")));
+    };
+    if len > MAX_SUMMARY_LEN_BYTES {
+        return Err(lies(format!(
+            "it has {len} bytes, and at most {MAX_SUMMARY_LEN_BYTES} are read"
+        )));
+    }
+    let crc_at = footer_at + HEAD_LEN_BYTES + FOOTER_BODY_LEN_BYTES - 4;
+    let bytes = input.read(start, crc_at - start)?;
+    let found = if footer.summary_crc == 0 { 0 } else { crc32fast::hash(&bytes) };
+    if found != footer.summary_crc {
+        let (what, saved) = ("the summary", footer.summary_crc);
+        return Err(ReadError::new(start, Problem::Crc { what, saved, found }));
+    }
+    let mut summary = Summary {
+        footer,
+        footer_at,
+        channels: Channels::default(),
+        statistics: None,
+        chunks: Vec::new(),
+        metadata: Vec::new(),
+        attachments: Vec::new(),
+    };
+    let mut at = 0;
+    while at < len {
+        let offset = start + at;
+        let head = input_head(&bytes[..len as usize], at, offset)?;
+        let body = &bytes[(at + HEAD_LEN_BYTES) as usize..(head.end() - start) as usize];
+        at = head.end() - start;
+        match record::parse(head.opcode, body, offset)? {
+            record @ (Record::Schema { .. } | Record::Channel(_)) => {
+                summary.channels.add(record, offset)?;
+            }
+            Record::Statistics(statistics) => summary.statistics = Some(statistics),
+            Record::ChunkIndex(chunk) => summary.chunks.push(chunk),
+            Record::MetadataIndex(metadata) => summary.metadata.push(metadata),
+            Record::AttachmentIndex(index) => {
+                let end = index.offset.saturating_add(index.length);
+                summary.attachments.push((index.offset, end));
+            }
+            _ => {}
+        }
+    }
+    Ok(summary)
+}
+
+fn input_head(bytes: &[u8], at: u64, offset: u64) -> Result<Head, ReadError> {
+    let there = bytes.len() as u64 - at;
+    let cut = |opcode: u8, len: u64| {
+        let what = super::error::RecordName(opcode);
+        ReadError::new(offset, Problem::Cut { what, len, there })
+    };
+    let rest = &bytes[at as usize..];
+    if there < HEAD_LEN_BYTES {
+        return Err(cut(rest[0], HEAD_LEN_BYTES));
+    }
+    let (opcode, body_len) = super::input::split_head(rest);
+    match body_len <= there - HEAD_LEN_BYTES {
+        true => Ok(Head { opcode, offset, body_len }),
+        false => Err(cut(opcode, body_len.saturating_add(HEAD_LEN_BYTES))),
+    }
+}

@@ -1,0 +1,199 @@
+//! The messages of a file in the order of time.
+//!
+//! A block is opened when the next message may be in it: blocks whose times overlap are open at the same time. Few do in
+//! a file as its recorder wrote it. In others any number may, so no more than [`MAX_OPEN`] are, and what would need
+//! more comes in the order of the file.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use mcap::records::MessageHeader;
+
+use super::blocks::{Block, Contents};
+use super::channels::{Channel, Channels};
+use super::error::ReadError;
+use super::recording::Recording;
+
+/// Blocks that are read at the same time.
+const MAX_OPEN: usize = 16;
+
+/// Which messages of a file. The default is all that publishers sent.
+#[derive(Clone, Debug, Default)]
+pub struct Select {
+    /// Only those of these topics; of all, if there are none. Topics of the recorder itself have to be named.
+    pub topics: Vec<String>,
+    /// Not those of these ids of channels.
+    pub without_channels: BTreeSet<u16>,
+    /// From this log time on, in ns since 1970 UTC.
+    pub start_ns: Option<u64>,
+    /// Up to before this log time, in ns since 1970 UTC.
+    pub end_ns: Option<u64>,
+    /// All channels, also those that the recorder wrote to itself.
+    pub with_reserved: bool,
+}
+
+impl Select {
+    /// Whether messages of a channel are among them.
+    pub fn takes(&self, channel: &Channel) -> bool {
+        let named = match self.topics.is_empty() {
+            true => self.with_reserved || !channel.is_reserved(),
+            false => self.topics.contains(&channel.topic),
+        };
+        named && !self.without_channels.contains(&channel.id)
+    }
+
+    fn takes_time(&self, ns: u64) -> bool {
+        self.start_ns.is_none_or(|start| ns >= start) && self.end_ns.is_none_or(|end| ns < end)
+    }
+}
+
+/// A message of a file.
+#[derive(Clone)]
+pub struct Message {
+    /// Its channel.
+    pub channel: Arc<Channel>,
+    header: MessageHeader,
+    bytes: Arc<Vec<u8>>,
+    data: Range<usize>,
+}
+
+impl Message {
+    /// Its content.
+    pub fn data(&self) -> &[u8] {
+        &self.bytes[self.data.clone()]
+    }
+
+    /// Its number, or the low 32 bits of it.
+    pub fn sequence(&self) -> u32 {
+        self.header.sequence
+    }
+
+    /// When it was received, in ns since 1970 UTC.
+    pub fn log_ns(&self) -> u64 {
+        self.header.log_time
+    }
+
+    /// When it was sent, in ns since 1970 UTC.
+    pub fn publish_ns(&self) -> u64 {
+        self.header.publish_time
+    }
+
+    /// As MCAP has it.
+    pub fn header(&self) -> &MessageHeader {
+        &self.header
+    }
+}
+
+/// The messages of a file, ordered by log time. What cannot be read is an error where it stands, and the messages
+/// behind it follow; but what opening the file has found already ([`super::Found::problems`]) is not told again.
+pub struct Messages<'a> {
+    recording: &'a Recording,
+    select: Select,
+    channels: Channels,
+    /// Blocks that are to be read, the last first.
+    waiting: Vec<&'a Block>,
+    open: Vec<Option<Open>>,
+    /// The next message of each open block: its time, the order of blocks, and its place in `open`.
+    next: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    problems: Vec<ReadError>,
+}
+
+struct Open {
+    bytes: Arc<Vec<u8>>,
+    messages: std::vec::IntoIter<(MessageHeader, Range<usize>)>,
+    offset: u64,
+}
+
+impl<'a> Messages<'a> {
+    pub(super) fn new(recording: &'a Recording, select: Select) -> Self {
+        let found = &recording.found;
+        let taken: BTreeSet<u16> =
+            found.channels.iter().filter(|c| select.takes(c)).map(|c| c.id).collect();
+        let may_hold = |block: &&Block| {
+            let by_time = select.start_ns.is_none_or(|start| block.times.1 >= start)
+                && select.end_ns.is_none_or(|end| block.times.0 < end);
+            let of_channels = |ids: &Vec<u16>| ids.iter().any(|id| taken.contains(id));
+            by_time && block.channels.as_ref().is_none_or(of_channels)
+        };
+        let mut waiting: Vec<&Block> = found.blocks.iter().filter(may_hold).collect();
+        waiting.sort_by_key(|block| Reverse((block.times.0, block.offset)));
+        let channels = found.channels.clone();
+        let (open, next) = (Vec::new(), BinaryHeap::new());
+        Self { recording, select, channels, waiting, open, next, problems: Vec::new() }
+    }
+
+    /// Opens all blocks in which the next message may be.
+    fn open_blocks(&mut self) {
+        while let Some(block) = self.waiting.last() {
+            let due = match self.next.peek() {
+                Some(Reverse((next, ..))) => block.times.0 <= *next && self.next.len() < MAX_OPEN,
+                None => true,
+            };
+            if !due {
+                return;
+            }
+            let block = *block;
+            self.waiting.pop();
+            match block.read(&self.recording.input, &mut self.channels) {
+                Ok(contents) => self.open(block, contents),
+                Err(problem) => self.problem(problem),
+            }
+        }
+    }
+
+    /// What is wrong with a file that was read to its end when it was opened stands there already.
+    fn problem(&mut self, problem: ReadError) {
+        if self.recording.found.scanned.is_none() {
+            self.problems.push(problem);
+        }
+    }
+
+    fn open(&mut self, block: &Block, contents: Contents) {
+        let Contents { bytes, mut messages, problem, .. } = contents;
+        problem.into_iter().for_each(|problem| self.problem(problem));
+        messages.retain(|(header, _)| {
+            let channel = self.channels.get(header.channel_id);
+            channel.is_some_and(|channel| self.select.takes(channel))
+                && self.select.takes_time(header.log_time)
+        });
+        // Stable: those of the same time stay in the order of the file.
+        messages.sort_by_key(|(header, _)| header.log_time);
+        let Some((first, _)) = messages.first() else { return };
+        let time = first.log_time;
+        let open =
+            Open { bytes: Arc::new(bytes), messages: messages.into_iter(), offset: block.offset };
+        let at = self.open.iter().position(Option::is_none).unwrap_or(self.open.len());
+        if at == self.open.len() {
+            self.open.push(None);
+        }
+        self.open[at] = Some(open);
+        self.next.push(Reverse((time, block.offset, at)));
+    }
+}
+
+impl Iterator for Messages<'_> {
+    type Item = Result<Message, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            self.open_blocks();
+            if let Some(problem) = self.problems.pop() {
+                return Some(Err(problem));
+            }
+            let Reverse((_, _, at)) = self.next.pop()?;
+            let Some(open) = self.open[at].as_mut() else { continue };
+            let Some((header, data)) = open.messages.next() else { continue };
+            let bytes = open.bytes.clone();
+            match open.messages.as_slice().first() {
+                Some((following, _)) => {
+                    self.next.push(Reverse((following.log_time, open.offset, at)));
+                }
+                None => self.open[at] = None,
+            }
+            let Some(channel) = self.channels.get(header.channel_id) else { continue };
+            return Some(Ok(Message { channel: channel.clone(), header, bytes, data }));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A file, opened.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcap::MAGIC;
+use mcap::records::{Record, op};
+
+use super::channels::{Channel, Schema};
+use super::chunk::MAX_CHUNK_LEN_BYTES;
+use super::error::{Problem, ReadError};
+use super::found::Found;
+use super::input::Input;
+use super::messages::{Messages, Select};
+use super::{index, record, scan};
+use crate::names;
+
+/// The highest version of a recording that is read.
+const VERSION: u32 = 1;
+/// Longest Header record.
+const MAX_HEADER_LEN_BYTES: u64 = 1 << 20;
+
+/// An MCAP file: its channels, what is known of its messages, and the messages.
+///
+/// ```no_run
+/// use rnet_record::read::{Recording, Select};
+///
+/// let recording = Recording::open("run.mcap".as_ref())?;
+/// for message in recording.messages(Select { topics: vec!["/imu".into()], ..Select::default() }) {
+///     let message = message?;
+///     println!("{} {} bytes", message.log_ns(), message.data().len());
+/// }
+/// # Ok::<(), rnet_record::read::ReadError>(())
+/// ```
+#[derive(Debug)]
+pub struct Recording {
+    pub(super) path: PathBuf,
+    pub(super) input: Input,
+    profile: String,
+    library: String,
+    pub(crate) found: Found,
+}
+
+impl Recording {
+    /// Opens a file by its index, without reading its messages. One without an index that can be used is read to its
+    /// end: a recording that is still written, or whose recorder was killed.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no MCAP file, or is a recording of a later version. Whatever else is wrong with it
+    /// stands in [`Found::problems`].
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::open_by(path, |input, start| match index::read(input, start) {
+            Ok(found) => found,
+            Err(why) => scanned(input, start, Some(why)),
+        })
+    }
+
+    /// Opens a file and reads it to its end, whatever its index says.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn open_without_index(path: &Path) -> Result<Self, ReadError> {
+        Self::open_by(path, |input, start| scanned(input, start, index::summary(input).err()))
+    }
+
+    fn open_by(path: &Path, read: impl FnOnce(&Input, u64) -> Found) -> Result<Self, ReadError> {
+        let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
+        let (profile, library, start) = header(&input)?;
+        let found = read(&input, start);
+        let recording = Self { path: path.to_owned(), input, profile, library, found };
+        recording.check_version()?;
+        Ok(recording)
+    }
+
+    fn check_version(&self) -> Result<(), ReadError> {
+        let said = self.metadata(names::RECORDING).and_then(|map| map.get("version"));
+        match said {
+            Some(said) if !said.parse::<u32>().is_ok_and(|version| version <= VERSION) => {
+                let problem = Problem::Version { found: said.clone(), known: VERSION };
+                Err(ReadError::new(0, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its path, as it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length of the file when it was opened, in bytes.
+    pub fn len_bytes(&self) -> u64 {
+        self.input.len()
+    }
+
+    /// Profile in its header: `rnet`, `ros2`, or whatever its writer says.
+    pub fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    /// The library that wrote it, as that says.
+    pub fn library(&self) -> &str {
+        &self.library
+    }
+
+    /// What is in it.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Its channels, by id.
+    pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
+        self.found.channels.iter()
+    }
+
+    /// Its schemas, by id.
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.found.channels.schemas()
+    }
+
+    /// The first metadata record of this name.
+    pub fn metadata(&self, name: &str) -> Option<&BTreeMap<String, String>> {
+        let found = self.found.metadata.iter().find(|metadata| metadata.name == name);
+        found.map(|metadata| &metadata.metadata)
+    }
+
+    /// The attachment that stands there, which is one of [`Found::attachments`].
+    ///
+    /// # Errors
+    /// There is none, or it is longer than 1 GiB.
+    pub fn attachment(&self, place: (u64, u64)) -> Result<mcap::Attachment<'static>, ReadError> {
+        let head = self.input.head(place.0, place.1)?;
+        let head = head.filter(|head| head.opcode == op::ATTACHMENT).ok_or_else(|| {
+            let why = "an attachment is said to stand here".to_owned();
+            ReadError::new(place.0, Problem::Index(why))
+        })?;
+        let body = self.input.body(&head, MAX_CHUNK_LEN_BYTES)?;
+        match record::parse(head.opcode, &body, head.offset)? {
+            Record::Attachment { header, data, .. } => Ok(mcap::Attachment {
+                log_time: header.log_time,
+                create_time: header.create_time,
+                name: header.name,
+                media_type: header.media_type,
+                data: data.into_owned().into(),
+            }),
+            _ => unreachable!("a record of this opcode is parsed as an attachment"),
+        }
+    }
+
+    /// Its messages.
+    pub fn messages(&self, select: Select) -> Messages<'_> {
+        Messages::new(self, select)
+    }
+}
+
+/// What is in the file by reading all of it, and what is wrong with its index.
+fn scanned(input: &Input, start: u64, wrong: Option<ReadError>) -> Found {
+    let mut found = scan::scan(input, start);
+    let Some(wrong) = wrong else { return found };
+    let has_no_end = |problem: &ReadError| matches!(problem.problem, Problem::NoEnd);
+    if matches!(wrong.problem, Problem::NoIndex) {
+        found.scanned = Some("it has no index");
+    } else if !has_no_end(&wrong) || !found.problems.iter().any(has_no_end) {
+        found.problem(wrong);
+    }
+    found
+}
+
+/// Profile and library of the file, and where its data begins.
+pub(super) fn header(input: &Input) -> Result<(String, String, u64), ReadError> {
+    let magic = MAGIC.len() as u64;
+    if input.len() < magic || input.read(0, magic)? != MAGIC {
+        return Err(ReadError::new(0, Problem::NotMcap));
+    }
+    let Some(head) = input.head(magic, input.len())? else {
+        return Err(ReadError::new(magic, Problem::NoEnd));
+    };
+    if head.opcode != op::HEADER {
+        let why = "it stands where the Header record belongs".to_owned();
+        return Err(ReadError::new(magic, Problem::Record { what: head.name(), why }));
+    }
+    let body = input.body(&head, MAX_HEADER_LEN_BYTES)?;
+    match record::parse(head.opcode, &body, head.offset)? {
+        Record::Header(header) => Ok((header.profile, header.library, head.end())),
+        _ => unreachable!("a record of this opcode is parsed as a header"),
+    }
+}

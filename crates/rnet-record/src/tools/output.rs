@@ -1,0 +1,174 @@
+//! Writing messages that were read.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcap::records::{MessageHeader, Metadata};
+use mcap::{Compression, McapError, WriteOptions, Writer};
+
+use crate::read::{Channel, Message, ReadError};
+
+/// Size of a chunk, uncompressed.
+const CHUNK_LEN_BYTES: u64 = 1 << 20;
+
+/// Why a file could not be made of others.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The one that is read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ReadError,
+    },
+    /// The one that is written.
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// MCAP has no room for it.
+    #[error("cannot write {}: {error}", path.display())]
+    Format {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        error: McapError,
+    },
+}
+
+/// A new file. It is removed again unless it is finished.
+pub struct Output {
+    path: PathBuf,
+    writer: Option<Writer<BufWriter<File>>>,
+    /// Ids in this file, by the channels of the files that were read.
+    ids: HashMap<*const Channel, (u16, Arc<Channel>)>,
+    finished: bool,
+}
+
+impl Output {
+    /// A file that did not exist. Compression goes by its name in MCAP; chunks of an unknown one are not compressed.
+    ///
+    /// # Errors
+    /// It exists, or cannot be written.
+    pub fn create(
+        path: &Path,
+        profile: &str,
+        library: &str,
+        compression: &str,
+    ) -> Result<Self, ToolError> {
+        let file = File::create_new(path)
+            .map_err(|error| ToolError::Write { path: path.to_owned(), error })?;
+        let compression = match compression {
+            "zstd" => Some(Compression::Zstd),
+            "lz4" => Some(Compression::Lz4),
+            _ => None,
+        };
+        let options = WriteOptions::new()
+            .profile(profile)
+            .library(library)
+            .chunk_size(Some(CHUNK_LEN_BYTES))
+            .compression(compression);
+        let path = path.to_owned();
+        let mut output = Self { path, writer: None, ids: HashMap::new(), finished: false };
+        let writer = options.create(BufWriter::new(file));
+        output.writer = Some(writer.map_err(|error| output.failed(error))?);
+        Ok(output)
+    }
+
+    fn failed(&self, error: McapError) -> ToolError {
+        let path = self.path.clone();
+        match error {
+            McapError::Io(error) => ToolError::Write { path, error },
+            error => ToolError::Format { path, error },
+        }
+    }
+
+    /// Does something with the writer.
+    fn with<T>(
+        &mut self,
+        run: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<T, McapError>,
+    ) -> Result<T, ToolError> {
+        let writer = self.writer.as_mut().expect("it is there until it is finished");
+        run(writer).map_err(|error| self.failed(error))
+    }
+
+    /// Writes a metadata record.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn metadata(&mut self, metadata: &Metadata) -> Result<(), ToolError> {
+        self.with(|writer| writer.write_metadata(metadata))
+    }
+
+    /// Writes an attachment.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn attachment(&mut self, attachment: &mcap::Attachment<'_>) -> Result<(), ToolError> {
+        self.with(|writer| writer.attach(attachment))
+    }
+
+    /// Writes a message on the channel that it had, under another topic if one is given for the first of the channel.
+    ///
+    /// # Errors
+    /// The file cannot be written, or there are more channels than a file may have.
+    pub fn message(&mut self, message: &Message, topic: Option<&str>) -> Result<(), ToolError> {
+        let channel = &message.channel;
+        let id = match self.ids.get(&Arc::as_ptr(channel)) {
+            Some((id, _)) => *id,
+            None => {
+                let id = self.with(|writer| add(writer, channel, topic))?;
+                // The channel is kept, so that its address stays its own.
+                self.ids.insert(Arc::as_ptr(channel), (id, channel.clone()));
+                id
+            }
+        };
+        let header = MessageHeader { channel_id: id, ..*message.header() };
+        self.with(|writer| writer.write_to_known_channel(&header, message.data()))
+    }
+
+    /// Writes index and end, and returns the length of the file in bytes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> Result<u64, ToolError> {
+        self.with(|writer| writer.finish().map(drop))?;
+        let writer = self.writer.take().expect("it is there until it is finished");
+        let path = self.path.clone();
+        let failed = |error| ToolError::Write { path: path.clone(), error };
+        let file = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        self.finished = true;
+        Ok(len)
+    }
+}
+
+fn add(
+    writer: &mut Writer<BufWriter<File>>,
+    channel: &Channel,
+    topic: Option<&str>,
+) -> Result<u16, McapError> {
+    let schema = match &channel.schema {
+        Some(schema) => writer.add_schema(&schema.name, &schema.encoding, &schema.data)?,
+        None => 0,
+    };
+    let topic = topic.unwrap_or(&channel.topic);
+    writer.add_channel(schema, topic, &channel.message_encoding, &channel.metadata)
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.finished {
+            // What is not complete has no end, and its name is wanted for the next try.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
