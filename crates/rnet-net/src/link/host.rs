@@ -180,9 +180,10 @@ impl Host {
         }
     }
 
-    /// Its link has begun a new session: no channel holds any more. `false` if that was known.
+    /// Its link has begun a new session: no channel holds any more. `false` if that was known, or a newer one: after
+    /// a cut that ended no connection, one lane may still bring frames of a session that is over.
     pub fn begin(&mut self, session: u64) -> bool {
-        if self.session == Some(session) {
+        if self.session.is_some_and(|known| session <= known) {
             return false;
         }
         self.session = Some(session);

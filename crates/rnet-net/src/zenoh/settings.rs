@@ -38,6 +38,10 @@ const OPEN_MS: u64 = 1500;
 const MAX_MESSAGE_LEN_BYTES: usize = 128 << 10;
 /// The connections of a lane: twice the hosts of a domain, as the links of old and new holders overlap.
 const MAX_CONNECTIONS: usize = 128;
+/// Which of two hosts of a LAN connects: always the same one. Zenoh adds a connection from a host to the one that it
+/// has to that host. Where the other side has given that one up and this side has not, this side would not know
+/// that it is met anew, would tell nothing of itself, and would be heard no more.
+const ONE_CONNECTS: &str = "greater-zid";
 /// The first of 14,000 ports for multicast, below those that Linux gives out by itself.
 const FIRST_GROUP_PORT: u16 = 17_000;
 
@@ -88,6 +92,8 @@ pub(super) fn settings(
         ("scouting/multicast/enabled", json!(options.lan.is_some())),
         ("scouting/multicast/address", json!(group(domain, lane).to_string())),
         ("scouting/multicast/interface", json!(interfaces)),
+        ("scouting/multicast/autoconnect_strategy", json!({ "peer": ONE_CONNECTS })),
+        ("scouting/gossip/autoconnect_strategy", json!({ "peer": ONE_CONNECTS })),
         // Gossip would have hosts connect that were not told of each other.
         ("scouting/gossip/enabled", json!(options.lan.is_some())),
         ("transport/unicast/open_timeout", json!(OPEN_MS)),

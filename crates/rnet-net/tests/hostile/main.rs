@@ -296,3 +296,18 @@ fn nodes_that_cannot_be_are_refused_by_name() {
     assert!(peer.document(Document::Nodes, br#"{"all":true,"joined":[{"name":"/n7"}]}"#));
     wait(&peer, "one is left", || of_evil() == 1);
 }
+
+#[test]
+fn a_session_that_is_over_ends_no_newer_one() {
+    let hosts = Hosts::new("a session that is over", 1);
+    let (own, old) = (Presence { host: EVIL, term: 1 }, 1 << 32);
+    // As after a cut that ended no connection: the urgent lane brings what was said before the bulk lane began anew.
+    let peer = Peer::join_in(hosts.net(), own, HostId(1), [old + 1, old]);
+    introduce(&peer, 1, "");
+    wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
+    peer.speak_up();
+    wait(&peer, "an answer on the urgent lane", || peer.is_answered(Lane::Urgent));
+    let _publisher = hosts.node(0, "node").publisher::<[u8]>("/later").unwrap();
+    let told = || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
+    wait(&peer, "a publisher is told of", told);
+}

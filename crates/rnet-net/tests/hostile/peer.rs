@@ -1,6 +1,6 @@
 //! A link that speaks the wire and means ill: the frames are right, and what stands in them is up to the test.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rnet::{Lane, now_ns};
@@ -42,20 +42,41 @@ pub struct Peer {
     heard: Arc<Heard>,
     link: Arc<MemoryLink>,
     to: HostId,
+    is_urgent_quiet: AtomicBool,
 }
 
 impl Peer {
     pub fn join(net: &Arc<MemoryNet>, own: Presence, to: HostId) -> Peer {
-        let streams = LANES.map(|lane| Mutex::new(Stream::new(own.term << 32, Limits::of(lane))));
+        Peer::join_in(net, own, to, [own.term << 32; 2])
+    }
+
+    /// With a session for each lane. The urgent one says nothing before [`Peer::speak_up`] if it is another one.
+    pub fn join_in(net: &Arc<MemoryNet>, own: Presence, to: HostId, sessions: [u64; 2]) -> Peer {
+        let streams =
+            LANES.map(|lane| Mutex::new(Stream::new(sessions[lane as usize], Limits::of(lane))));
         let heard = Heard { streams, items: Mutex::default(), sessions: AtomicU64::new(0) };
         let heard = Arc::new(heard);
         let link = net.join(own, heard.clone());
-        Peer { heard, link, to }
+        let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
+        Peer { heard, link, to, is_urgent_quiet }
+    }
+
+    /// Has the urgent lane speak.
+    pub fn speak_up(&self) {
+        self.is_urgent_quiet.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the other link has answered something on a lane.
+    pub fn is_answered(&self, lane: Lane) -> bool {
+        self.heard.streams[lane as usize].lock().unwrap().last_echo_ns() > 0
     }
 
     /// Sends what is due. Nothing leaves without it.
     pub fn pump(&self) {
         for lane in LANES {
+            if lane == Lane::Urgent && self.is_urgent_quiet.load(Ordering::SeqCst) {
+                continue;
+            }
             loop {
                 let mut stream = self.heard.streams[lane as usize].lock().unwrap();
                 stream.flush();

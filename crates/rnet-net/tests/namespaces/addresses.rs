@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::killed::{start, start_with};
+use crate::killed::{both, start, start_with};
 use crate::net::{Host, Net};
 use crate::peer::Peer;
 
@@ -52,4 +52,22 @@ fn a_host_of_a_lan_is_heard_again() {
             start_with(host, name, [("RNET_NETWORK", "lan")]);
         }
     });
+}
+
+#[test]
+fn a_host_that_is_plugged_in_later_is_heard() {
+    let test = "addresses::a_host_that_is_plugged_in_later_is_heard";
+    let Some(mut net) = Net::new(test) else { return };
+    let (one, two) = (net.host(), net.host());
+    let listener = Peer::actor(&two, "listen");
+    let _talker = Peer::actor(&one, "talk");
+    two.unplug();
+    for (host, name) in [(&one, "host1"), (&two, "host2")] {
+        start_with(host, name, [("RNET_NETWORK", "lan")]);
+    }
+    // Another one stands by once there is a link.
+    both(&two);
+    let plugged = Instant::now();
+    two.heal();
+    println!("plugged in: heard after {:?}", listener.wait("heard", 1).1 - plugged);
 }

@@ -5,20 +5,14 @@ use std::time::Duration;
 
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::{Node, Subscriber, SubscriberOptions, now_ns};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::killed::start;
 use crate::net::Net;
 use crate::peer::{Peer, say};
+use crate::traffic::common_ns;
 
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 const MESSAGES: usize = 100;
-
-/// The time that all hosts have in common.
-fn common_ns() -> i64 {
-    let now = clock_gettime(ClockId::Realtime);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
 
 /// Sends when it sent the message before: from when to when that took.
 pub fn stamp() {

@@ -29,7 +29,7 @@ pub fn start_with<'a>(
 }
 
 /// The processes of the link of a host, of which the first holds the role, once there are two.
-fn both(host: &Host) -> [i32; 2] {
+pub fn both(host: &Host) -> [i32; 2] {
     let begun = Instant::now();
     loop {
         if let [link, standby] = host.processes("rnet-link")[..] {

@@ -6,6 +6,13 @@ mod delay;
 mod killed;
 mod net;
 mod nodes;
+mod partitions;
 mod peer;
+#[path = "../partitions/random.rs"]
+mod random;
 mod relay;
+#[path = "../partitions/runs.rs"]
+mod runs;
+#[path = "../partitions/traffic.rs"]
+mod traffic;
 mod zenoh;

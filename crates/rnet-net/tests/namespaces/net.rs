@@ -42,6 +42,15 @@ pub enum Way {
     Both,
 }
 
+/// What becomes of packets of hosts that are cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// They are lost.
+    Drop,
+    /// Each is answered by one that ends its connection.
+    Reset,
+}
+
 impl Net {
     /// A net without hosts, or `None` where this cannot be had, which is said.
     pub fn new(test: &str) -> Option<Self> {
@@ -153,9 +162,33 @@ impl Host {
         self.nft(&rules);
     }
 
+    /// Hears nothing of the hosts with these addresses; [`Host::heal`] ends it.
+    pub fn cut(&self, from: &[Ipv4Addr], how: Cut) {
+        let from: Vec<String> = from.iter().map(Ipv4Addr::to_string).collect();
+        let verdict = match how {
+            Cut::Drop => "drop",
+            Cut::Reset => "meta l4proto tcp reject with tcp reset",
+        };
+        self.nft(&format!(
+            "table inet loss {{}}\nflush table inet loss\ndelete table inet loss\ntable inet loss {{\nchain input {{ \
+             type filter hook input priority 0; iifname eth0 ip saddr {{ {} }} {verdict}; }}\n}}\n",
+            from.join(", ")
+        ));
+    }
+
+    /// Pulls its cable; [`Host::heal`] plugs it in again.
+    pub fn unplug(&self) {
+        self.set_port("down");
+    }
+
+    fn set_port(&self, to: &str) {
+        ip(&["-n", &self.switch, "link", "set", &format!("port{}", self.index), to]);
+    }
+
     /// Loses no packets any more.
     pub fn heal(&self) {
         self.nft("table inet loss {}\ndelete table inet loss\n");
+        self.set_port("up");
     }
 
     /// Takes another address, 10.77.0.`last`, in place of the one it has.

@@ -73,7 +73,12 @@ impl Peer {
 
     /// Has the network send `count` frames on each lane to a host.
     pub fn send(&mut self, to: u64, count: u64) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{to} {count}").unwrap();
+        self.tell(&format!("{to} {count}"));
+    }
+
+    /// Writes a line to the process.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Ends the input of the process.
@@ -131,6 +136,7 @@ fn actor() {
         }
         ["link", id, ref connect @ ..] => crate::nodes::link(id, connect),
         ["crowd", host] => crate::crowd::actor(host),
+        ["partitions", host, seed] => crate::partitions::actor(host, seed),
         ["stamp"] => crate::delay::stamp(),
         ["measure"] => crate::delay::measure(),
         ["talk"] => crate::nodes::talk(),

@@ -8,10 +8,8 @@ use rnet::{OnFull, PublisherOptions};
 use crate::common::LONG;
 use crate::hosts::Hosts;
 use crate::random::Random;
-use crate::traffic::{Listener, Talker};
-
-/// A cut of this length ends connections.
-const LEASE: Duration = Duration::from_millis(1200);
+use crate::runs::{Happened, Outcome, Rejoined};
+use crate::traffic::{Listener, Talker, common_ns};
 
 /// One that runs for longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -21,78 +19,12 @@ const WAIT: Duration = Duration::from_secs(120);
 /// Between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What schedules have come to.
-#[derive(Default)]
-pub struct Outcome {
-    schedules: u64,
-    healings: u64,
-    pub received: u64,
-    lost: u64,
-    peer_lost: u64,
-    /// From healing a cut that had ended connections to the first message that was sent after it, in ms.
-    rejoined_ms: Vec<f64>,
-}
-
-impl Outcome {
-    pub fn add(&mut self, other: Outcome) {
-        self.schedules += other.schedules;
-        self.healings += other.healings;
-        self.received += other.received;
-        self.lost += other.lost;
-        self.peer_lost += other.peer_lost;
-        self.rejoined_ms.extend(other.rejoined_ms);
-    }
-
-    pub fn summary(&mut self) -> String {
-        let Outcome { schedules, healings, received, lost, peer_lost, rejoined_ms } = self;
-        rejoined_ms.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let last = rejoined_ms.len().saturating_sub(1);
-            rejoined_ms.get((last as f64 * share) as usize).copied().unwrap_or_default()
-        };
-        format!(
-            "partitions: schedules={schedules} healings={healings} received={received} lost={lost} \
-             PeerLost={peer_lost}\npartitions: rejoined after cuts of {LEASE:?} and more: n={} median={:.0} ms \
-             p99={:.0} ms max={:.0} ms",
-            rejoined_ms.len(),
-            at(0.5),
-            at(0.99),
-            at(1.0)
-        )
-    }
-}
-
-/// What a schedule has done, which is shown if it fails.
-struct Happened {
-    seed: u64,
-    began: Instant,
-    said: Vec<String>,
-    /// What was waited for last.
-    last: String,
-}
-
-impl Happened {
-    fn note(&mut self, what: &str) {
-        self.said.push(format!("{} ms: {what}", self.began.elapsed().as_millis()));
-    }
-}
-
-impl Drop for Happened {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let (said, last) = (self.said.join(", "), &self.last);
-            eprintln!("PARTITIONS_SEED={} has failed: {said}; {last}", self.seed);
-        }
-    }
-}
-
 /// Runs the schedule of a seed.
 pub fn run(seed: u64) -> Outcome {
     let mut random = Random(seed);
     let count = 2 + random.below(3);
     let mut hosts = Hosts::for_long(&format!("partitions of seed {seed}"), count, LIMIT);
     let nodes: Vec<_> = (0..count).map(|host| hosts.node(host, "node")).collect();
-    let began = Instant::now();
 
     let (mut listeners, mut publishers) = (Vec::new(), Vec::new());
     for (host, node) in nodes.iter().enumerate() {
@@ -106,7 +38,7 @@ pub fn run(seed: u64) -> Outcome {
             let before = listeners.len();
             for (other, node) in nodes.iter().enumerate() {
                 if other != host && random.chance(3, 4) {
-                    listeners.push(Listener::start(node, other, topic.clone(), reliable, began));
+                    listeners.push(Listener::start(node, other, topic.clone(), reliable));
                 }
             }
             publisher.wait_for_subscribers(listeners.len() - before, LONG).unwrap();
@@ -115,17 +47,17 @@ pub fn run(seed: u64) -> Outcome {
     }
     let mut talkers: Vec<_> = publishers
         .into_iter()
-        .map(|(publisher, topic)| Talker::start(publisher, topic, began, Random(random.next())))
+        .map(|(publisher, topic)| Talker::start(publisher, topic, 1..8, Random(random.next())))
         .collect();
     for listener in &listeners {
         eventually("messages come", || listener.heard().next > 0);
     }
     let mut outcome = Outcome { schedules: 1, ..Outcome::default() };
-    let mut happened = Happened { seed, began, said: Vec::new(), last: String::new() };
+    let mut happened = Happened::new(seed);
     for _ in 0..random.in_range(1..4) {
         std::thread::sleep(random.ms(0..400)); // sleep: for how long the network is whole
-        let cut = Instant::now();
-        happened.note(partition(&hosts, count, &mut random));
+        let cut = partition(&hosts, count, &mut random);
+        happened.note(cut);
         std::thread::sleep(random.ms(10..2000)); // sleep: for how long the network is cut
         if random.chance(1, 3) {
             let host = random.below(count);
@@ -134,9 +66,9 @@ pub fn run(seed: u64) -> Outcome {
             hosts.start(host, "");
             happened.note(&format!("another link of host{host}"));
         }
-        let ended = cut.elapsed() >= LEASE;
         happened.note("healed");
-        heal(&hosts, count, &listeners, began, &mut outcome, ended);
+        let after = heal(&hosts, count, &listeners);
+        outcome.rejoined.push(Rejoined { after, seed, cut: cut.into() });
     }
     // What was sent last has come, and all is accounted for.
     for listener in &listeners {
@@ -192,35 +124,23 @@ fn partition(hosts: &Hosts, count: usize, random: &mut Random) -> &'static str {
     ["some pairs", "one host", "two halves", "one direction", "all connections ended"][kind]
 }
 
-/// Heals all, and waits until all hear what is sent by then.
-fn heal(
-    hosts: &Hosts,
-    count: usize,
-    listeners: &[Listener],
-    began: Instant,
-    outcome: &mut Outcome,
-    ended: bool,
-) {
-    let healed_ns = began.elapsed().as_nanos() as u64;
-    for listener in listeners {
-        let mut heard = listener.heard.lock().unwrap();
-        (heard.from_ns, heard.rejoined_ns) = (healed_ns, None);
-    }
+/// Heals all, and waits until all hear what is sent by then; says how long that took.
+fn heal(hosts: &Hosts, count: usize, listeners: &[Listener]) -> Duration {
+    let healed_ns = common_ns();
+    listeners.iter().for_each(|listener| listener.wait_from(healed_ns));
     for a in 0..count {
         for b in 0..a {
             hosts.heal(a, b);
         }
     }
-    outcome.healings += 1;
+    let mut last_ns = healed_ns;
     for listener in listeners {
         let what = format!("host{} hears {} again", listener.host, listener.topic);
         eventually(&what, || {
             let heard = listener.heard();
             heard.rejoined_ns.is_some() || heard.wrong.is_some()
         });
-        let rejoined_ns = listener.heard().rejoined_ns;
-        if ended && let Some(rejoined_ns) = rejoined_ns {
-            outcome.rejoined_ms.push((rejoined_ns - healed_ns) as f64 / 1e6);
-        }
+        last_ns = last_ns.max(listener.heard().rejoined_ns.unwrap_or(last_ns));
     }
+    Duration::from_nanos((last_ns - healed_ns).unsigned_abs())
 }

@@ -1,19 +1,28 @@
 //! Publishers that number their messages, and subscribers that check what they get.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rnet::{Error, LossCounts, Node, Publisher, Subscriber, SubscriberOptions};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::random::Random;
 
 /// Between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a publisher sends with its number: when, by the clock of the test.
+/// What a publisher sends with its number: when, by the common clock.
 const HEAD_LEN: usize = 16;
+
+/// The time that all hosts have in common: in namespaces, their monotonic clocks are apart.
+pub fn common_ns() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
 
 /// A publisher, and the thread that sends.
 pub struct Talker {
@@ -24,14 +33,14 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Sends with this publisher, at a rate and in lengths that the numbers give.
+    /// Sends with this publisher, with a pause of so many milliseconds and in lengths that the numbers give.
     pub fn start(
         mut publisher: Publisher<[u8]>,
         topic: String,
-        began: Instant,
+        pause_ms: Range<u64>,
         mut random: Random,
     ) -> Talker {
-        let pause = random.ms(1..8);
+        let pause = random.ms(pause_ms);
         let (sent, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, told) = (Arc::clone(&sent), Arc::clone(&ended));
         let thread = thread::spawn(move || {
@@ -41,8 +50,7 @@ impl Talker {
                 let mut message = vec![0; HEAD_LEN + len];
                 let number = count.load(Ordering::Relaxed);
                 message[..8].copy_from_slice(&number.to_le_bytes());
-                let now = began.elapsed().as_nanos() as u64;
-                message[8..16].copy_from_slice(&now.to_le_bytes());
+                message[8..16].copy_from_slice(&common_ns().to_le_bytes());
                 publisher.send(&message).unwrap();
                 count.store(number + 1, Ordering::Relaxed);
                 thread::sleep(pause); // sleep: the rate at which it sends
@@ -67,9 +75,9 @@ pub struct Heard {
     /// What its counters said after that message.
     pub lost: LossCounts,
     pub peer_lost: u64,
-    /// From when on what is sent is waited for, and when it came, by the clock of the test.
-    pub from_ns: u64,
-    pub rejoined_ns: Option<u64>,
+    /// From when on what is sent is waited for, and when it came, by the common clock.
+    pub from_ns: i64,
+    pub rejoined_ns: Option<i64>,
     /// What is wrong.
     pub wrong: Option<String>,
 }
@@ -91,24 +99,24 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn start(
-        node: &Node,
-        host: usize,
-        topic: String,
-        reliable: bool,
-        began: Instant,
-    ) -> Listener {
+    pub fn start(node: &Node, host: usize, topic: String, reliable: bool) -> Listener {
         let options = SubscriberOptions::new();
         let options = if reliable { options.reliable() } else { options.keep_all() };
         let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
         let (heard, ended) = (Arc::<Mutex<Heard>>::default(), Arc::new(AtomicBool::new(false)));
         let (told, end) = (Arc::clone(&heard), Arc::clone(&ended));
-        let thread = thread::spawn(move || listen(subscriber, &told, &end, began));
+        let thread = thread::spawn(move || listen(subscriber, &told, &end));
         Listener { topic, host, heard, ended, thread: Some(thread) }
     }
 
     pub fn heard(&self) -> Heard {
         self.heard.lock().unwrap().clone()
+    }
+
+    /// From now on waits for a message that is sent after this moment.
+    pub fn wait_from(&self, from_ns: i64) {
+        let mut heard = self.heard.lock().unwrap();
+        (heard.from_ns, heard.rejoined_ns) = (from_ns, None);
     }
 }
 
@@ -119,22 +127,18 @@ impl Drop for Listener {
     }
 }
 
-fn listen(
-    mut subscriber: Subscriber<[u8]>,
-    heard: &Mutex<Heard>,
-    ended: &AtomicBool,
-    began: Instant,
-) {
-    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<Heard>, ended: &AtomicBool) {
+    let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().unwrap();
     while !ended.load(Ordering::Relaxed) {
         let got = match subscriber.recv(Some(LOOK)) {
-            Ok(message) => Ok((word(&message, 0), word(&message, 8))),
+            Ok(message) => {
+                Ok((u64::from_le_bytes(word(&message, 0)), i64::from_le_bytes(word(&message, 8))))
+            }
             Err(error) => Err(error),
         };
         let mut heard = heard.lock().unwrap();
         match got {
             Ok((number, sent_ns)) => {
-                let now = began.elapsed().as_nanos() as u64;
                 if number < heard.next {
                     let next = heard.next;
                     heard.wrong.get_or_insert_with(|| format!("{number} where {next} is next"));
@@ -143,7 +147,7 @@ fn listen(
                 heard.next = number + 1;
                 heard.lost = subscriber.lost();
                 if sent_ns >= heard.from_ns {
-                    heard.rejoined_ns.get_or_insert(now);
+                    heard.rejoined_ns.get_or_insert_with(common_ns);
                 }
             }
             Err(Error::Timeout { .. }) => {}

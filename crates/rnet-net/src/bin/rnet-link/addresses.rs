@@ -1,10 +1,12 @@
-//! Whether the IPv4 addresses of this host have changed.
+//! Whether the IPv4 addresses of this host have changed, or an interface of it has come up.
 //!
-//! Zenoh reads the interfaces of the host once in the life of a process. In mode `lan` it tells others where it is
-//! reached, and asks by multicast, from what it has read then: a host that gets another address, by DHCP or in
-//! another Wi-Fi network, is found by nobody before its link is another process.
+//! Zenoh reads the interfaces of the host once in the life of a process, those that have a carrier. In mode `lan` it
+//! tells others where it is reached, and asks by multicast, from what it has read then: a host that gets another
+//! address, by DHCP or in another Wi-Fi network, or whose cable is plugged in later, is found by nobody before its
+//! link is another process. An interface that goes down and comes back needs none.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -17,14 +19,20 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct Addresses {
     first: BTreeSet<Ipv4Addr>,
     last: BTreeSet<Ipv4Addr>,
+    /// Interfaces that were there at first, and down.
+    down: BTreeSet<String>,
     looked: Instant,
 }
 
 impl Addresses {
-    /// Those of now.
-    pub fn now() -> Addresses {
+    /// Those of now, on these interfaces, or on all if none are named.
+    pub fn now(interfaces: &[String]) -> Addresses {
         let first = ipv4();
-        Addresses { last: first.clone(), first, looked: Instant::now() }
+        let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+        let known = known.filter_map(|entry| entry.file_name().into_string().ok());
+        let ours = |name: &String| interfaces.is_empty() || interfaces.contains(name);
+        let down = known.filter(|name| ours(name) && !is_up(name)).collect();
+        Addresses { last: first.clone(), first, down, looked: Instant::now() }
     }
 
     /// What has changed, in words. To be asked often; it looks when it is time to.
@@ -33,6 +41,9 @@ impl Addresses {
             return None;
         }
         self.looked = Instant::now();
+        if let Some(name) = self.down.iter().find(|name| is_up(name)) {
+            return Some(format!("the network interface {name} is up"));
+        }
         let before = std::mem::replace(&mut self.last, ipv4());
         let stays = self.last == before && !self.last.is_empty();
         (stays && self.last != self.first).then(|| {
@@ -40,7 +51,14 @@ impl Addresses {
                 let texts: Vec<String> = set.iter().map(Ipv4Addr::to_string).collect();
                 if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
             };
-            format!("from {} to {}", list(&self.first), list(&self.last))
+            let (first, last) = (list(&self.first), list(&self.last));
+            format!("the addresses of this host have changed from {first} to {last}")
         })
     }
+}
+
+/// Whether an interface is up and has a carrier, as far as it knows.
+fn is_up(name: &str) -> bool {
+    let state = fs::read_to_string(format!("/sys/class/net/{name}/operstate"));
+    state.is_ok_and(|state| matches!(state.trim(), "up" | "unknown"))
 }

@@ -54,9 +54,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     let outcome = link(options, config, &domain, &held, background);
     drop(held);
     if let Ok(End::Elsewhere(what)) = &outcome {
-        eprintln!(
-            "rnet-link: the addresses of this host have changed, {what}: the link begins anew"
-        );
+        eprintln!("rnet-link: {what}: the link begins anew");
         return begin_anew(options, background);
     }
     if background && nodes::came_back(&domain.location) {
@@ -69,7 +67,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
 enum End {
     /// It was told to.
     Asked,
-    /// The addresses of its host have changed, as this says.
+    /// The addresses or interfaces of its host have changed, as this says.
     Elsewhere(String),
 }
 
@@ -122,7 +120,7 @@ fn link(
         );
     }
     // Before Zenoh reads them.
-    let mut addresses = (config.mode == Mode::Lan).then(Addresses::now);
+    let mut addresses = (config.mode == Mode::Lan).then(|| Addresses::now(&config.interfaces));
     let network = ZenohOptions {
         listen: config.listen.clone(),
         connect: config.connect.clone(),

@@ -1,0 +1,136 @@
+//! Schedules of a row of seeds, some at once, and what they have come to.
+//!
+//! `PARTITIONS_SEED` gives the first seed, of which the next ones count up; `PARTITIONS` how many there are, and
+//! `PARTITIONS_AT_ONCE` how many of them run at a time.
+
+use std::panic::RefUnwindSafe;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Schedules at once: they sleep most of the time.
+const AT_ONCE: u64 = 4;
+/// All is to be heard again within this after a healing.
+const ASKED: Duration = Duration::from_secs(2);
+
+/// What schedules have come to.
+#[derive(Default)]
+pub struct Outcome {
+    pub schedules: u64,
+    pub received: u64,
+    pub lost: u64,
+    pub peer_lost: u64,
+    /// Of each healing: until every subscriber had a message that was sent after it.
+    pub rejoined: Vec<Rejoined>,
+}
+
+/// A healing, and how long it took.
+pub struct Rejoined {
+    pub after: Duration,
+    pub seed: u64,
+    /// What was healed.
+    pub cut: String,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Outcome) {
+        self.schedules += other.schedules;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.peer_lost += other.peer_lost;
+        self.rejoined.extend(other.rejoined);
+    }
+
+    fn summary(&mut self) -> String {
+        let Outcome { schedules, received, lost, peer_lost, rejoined } = self;
+        rejoined.sort_by_key(|healing| healing.after);
+        let at = |share: f64| {
+            let last = rejoined.len().saturating_sub(1);
+            rejoined.get((last as f64 * share) as usize).map_or(0, |of| of.after.as_millis())
+        };
+        let late: Vec<String> =
+            rejoined.iter().filter(|of| of.after > ASKED).map(Rejoined::line).collect();
+        let late = if late.is_empty() { String::new() } else { format!("\n{}", late.join("\n")) };
+        format!(
+            "partitions: schedules={schedules} healings={} received={received} lost={lost} PeerLost={peer_lost}\n\
+             partitions: all rejoined after healing: median={} ms p99={} ms max={} ms, later than {ASKED:?}: {}{late}",
+            rejoined.len(),
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            rejoined.iter().filter(|of| of.after > ASKED).count(),
+        )
+    }
+}
+
+impl Rejoined {
+    fn line(&self) -> String {
+        format!(
+            "partitions: rejoined after {:?}: PARTITIONS_SEED={}, {}",
+            self.after, self.seed, self.cut
+        )
+    }
+}
+
+/// What a schedule has done, which is shown if it fails.
+pub struct Happened {
+    seed: u64,
+    began: Instant,
+    said: Vec<String>,
+    /// What was waited for last.
+    pub last: String,
+}
+
+impl Happened {
+    pub fn new(seed: u64) -> Self {
+        Happened { seed, began: Instant::now(), said: Vec::new(), last: String::new() }
+    }
+
+    pub fn note(&mut self, what: &str) {
+        self.said.push(format!("{} ms: {what}", self.began.elapsed().as_millis()));
+    }
+}
+
+impl Drop for Happened {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (said, last) = (self.said.join(", "), &self.last);
+            eprintln!("PARTITIONS_SEED={} has failed: {said}; {last}", self.seed);
+        }
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+/// Runs `PARTITIONS` schedules, or as many as are named here.
+pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) {
+    let count = number("PARTITIONS").unwrap_or(count);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let first = number("PARTITIONS_SEED").unwrap_or(now.as_millis() as u64);
+    let at_once = number("PARTITIONS_AT_ONCE").unwrap_or(AT_ONCE);
+    println!("PARTITIONS_SEED={first} PARTITIONS={count}");
+    let next = AtomicU64::new(0);
+    let (outcomes, failed) = (Mutex::new(Outcome::default()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.min(count) {
+            scope.spawn(|| {
+                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .filter(|n| *n < count)
+                    .map(|n| first + n)
+                {
+                    match std::panic::catch_unwind(|| run(seed)) {
+                        Ok(outcome) => outcomes.lock().unwrap().add(outcome),
+                        Err(_) => failed.lock().unwrap().push(seed),
+                    }
+                }
+            });
+        }
+    });
+    let (mut outcome, failed) = (outcomes.into_inner().unwrap(), failed.into_inner().unwrap());
+    println!("{}", outcome.summary());
+    assert!(failed.is_empty(), "PARTITIONS=1 and one of PARTITIONS_SEED={failed:?} shows it again");
+    assert!(outcome.received > 0);
+}
