@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
@@ -92,9 +92,13 @@ impl Node {
     /// `tune_threads=False` waiting changes nothing of the threads that wait: neither the length of
     /// their time slices nor the slack of their timers. With `sim_time=True` the node's time is what
     /// `/clock` says: see `now`.
+    ///
+    /// Names without a leading `/` go below `namespace` (else RNET_NAMESPACE, else nothing), and `~/x` below the
+    /// node's name. `remap` is a dict of names and what becomes of them, ahead of the rules of RNET_REMAP:
+    /// {"/scan": "/left/scan", "/cam/**": "/left/**", "node:lidar": "eye"}. The first rule that fits counts.
     #[new]
     #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None,
-        tune_threads = None, sim_time = None))]
+        tune_threads = None, sim_time = None, namespace = None, remap = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -105,8 +109,14 @@ impl Node {
         state_dir: Option<PathBuf>,
         tune_threads: Option<bool>,
         sim_time: Option<bool>,
+        namespace: Option<&str>,
+        remap: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Node> {
-        let builder = rnet::Node::builder(name)
+        let mut builder = rnet::Node::builder(name);
+        for (from, to) in remap.into_iter().flatten() {
+            builder = builder.remap(&from.extract::<String>()?, &to.extract::<String>()?);
+        }
+        let builder = builder
             .language("python")
             .given(domain, |builder, domain| builder.domain(domain))
             .given(dir, |builder, dir| builder.dir(dir))
@@ -114,6 +124,7 @@ impl Node {
             .given(state_dir, |builder, dir| builder.state_dir(dir))
             .given(tune_threads, NodeBuilder::tune_threads)
             .given(sim_time, NodeBuilder::sim_time)
+            .given(namespace, |builder, name| builder.namespace(name))
             .given(programs(py), NodeBuilder::programs);
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = NodeShared::new(node, group);

@@ -31,6 +31,48 @@ fn nodes_start_in_their_order_and_stop_in_reverse() {
     assert_eq!(stops, ["-a", "-b", "-c"], "{order}");
 }
 
+/// What two nodes of the test run: a program that knows nothing of namespaces.
+#[test]
+#[ignore = "a node of another test"]
+fn lidar_node() {
+    let Some(dir) = std::env::var_os("RNET_DIR") else { return };
+    assert!(std::path::Path::new(&dir).is_dir(), "the launcher says where");
+    let node = rnet::Node::new("lidar").unwrap();
+    let gain = node.param("gain").default(0.5).declare().unwrap();
+    let mut scans = node.publisher::<[u8]>("scan").unwrap();
+    let _map = node.subscriber::<[u8]>("/map").unwrap();
+    let said = format!("{} {}", node.name(), gain.get().unwrap());
+    loop {
+        scans.send(said.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(10)); // sleep: the period of the stream
+    }
+}
+
+#[test]
+fn one_program_runs_twice_in_two_namespaces() {
+    let program = std::env::current_exe().unwrap();
+    let node = |side: &str, gain: f64| {
+        format!(
+            "[node.\"/{side}/lidar\"]\ncommand = [\"{}\", \"--exact\", \"lidar_node\", \"--ignored\"]\n\
+             namespace = \"{side}\"\nremap = {{ \"/map\" = \"/{side}/map\" }}\nparams = {{ gain = {gain:?} }}\n\
+             ready = [\"scan\"]\nready_timeout_s = 60\n",
+            program.display()
+        )
+    };
+    let robot = Robot::new(&(node("left", 1.5) + &node("right", 2.5)));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/left/lidar  ready");
+    launch.until_stdout("/right/lidar  ready");
+    for (side, gain) in [("left", "1.5"), ("right", "2.5")] {
+        let heard = robot.run(&["topic", "echo", &format!("/{side}/scan"), "--once", "--raw"]).ok();
+        assert!(heard.contains(&format!("/{side}/lidar")) && heard.contains(gain), "{heard}");
+        let info = robot.run(&["node", "info", &format!("/{side}/lidar")]).ok();
+        assert!(info.contains(&format!("/{side}/map")) && !info.contains(" /map"), "{info}");
+    }
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
 #[test]
 fn a_node_that_does_not_stop_is_killed_with_what_it_has_started() {
     let robot = Robot::new(

@@ -1,5 +1,6 @@
 //! `robot.toml` and the files that it includes: which nodes there are to be.
 
+mod names;
 mod node;
 mod vars;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use rnet::NodeName;
 use rnet_config::{ConfigError, Entry, FILE_KEYS, Place, Reader, Table, this_host, why_no_host};
 
+use self::names::Names;
 use self::vars::Vars;
 use crate::node::Node;
 use crate::{Result, order};
@@ -159,8 +161,9 @@ impl Loading {
 
     fn node(&mut self, name: &str, entry: &Entry<'_>, dir: &Path) -> Result<()> {
         let table = entry.table("a table [node.NAME]")?;
-        let name = NodeName::new(name).map_err(|error| node::name_wrong(entry, error))?;
-        let found = node::read(&table, name.clone(), &self.vars, dir)?;
+        let names = Names::read(&table, &self.vars)?;
+        let name = names.node(name).map_err(|error| node::name_wrong(entry, error))?;
+        let found = node::read(&table, name.clone(), &names, &self.vars, dir)?;
         if !self.is_chosen(&table)? {
             self.elsewhere.push(name);
             return Ok(());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use rnet_core::{Error, Lane, Result};
+use rnet_core::{Error, Lane, Naming, Result, TopicName};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
@@ -37,10 +37,11 @@ pub struct NodeState {
     /// What time it is for the node's timers and rates.
     pub time: NodeTime,
     pub next_task: AtomicU64,
+    naming: Naming,
 }
 
 impl NodeState {
-    pub fn new(own: OwnNode, time: NodeTime) -> Result<Arc<NodeState>> {
+    pub fn new(own: OwnNode, time: NodeTime, naming: Naming) -> Result<Arc<NodeState>> {
         let own = Arc::new(own);
         let domain = own.domain().clone();
         Ok(Arc::new(NodeState {
@@ -55,7 +56,16 @@ impl NodeState {
             watchers: Callbacks::default(),
             time,
             next_task: AtomicU64::new(0),
+            naming,
         }))
+    }
+
+    /// The name in the domain of what the node's program calls `name`: a topic, a service, an action or a command.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn topic(&self, name: &str) -> Result<TopicName> {
+        self.naming.topic(self.own.name(), name)
     }
 
     pub fn matching(&self) -> MutexGuard<'_, Matching> {
@@ -341,8 +351,13 @@ pub struct NodeCore {
 }
 
 impl NodeCore {
-    pub fn start(own: OwnNode, is_tool: bool, time: NodeTime) -> Result<Arc<NodeCore>> {
-        let state = NodeState::new(own, time)?;
+    pub fn start(
+        own: OwnNode,
+        is_tool: bool,
+        time: NodeTime,
+        naming: Naming,
+    ) -> Result<Arc<NodeCore>> {
+        let state = NodeState::new(own, time, naming)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
         // Otherwise the control thread sees to it once a publisher asks.
         if !rnet_shm::barrier::register_takes_time() {

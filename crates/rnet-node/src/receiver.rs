@@ -82,11 +82,10 @@ pub struct Receiver {
 impl Receiver {
     pub fn open(
         core: &Arc<NodeCore>,
-        topic: &str,
+        topic: TopicName,
         options: SubscriberOptions,
         choose: fn(&str, Option<MessageType>) -> Result<MessageType>,
     ) -> Result<(Receiver, MessageType)> {
-        let topic = TopicName::new(topic)?;
         if let Some((_, ends)) = &options.proxy {
             check_ends(*ends)?;
         }

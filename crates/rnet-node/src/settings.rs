@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rnet_core::{DomainId, Error, NodeName, Result};
+use rnet_core::{DomainId, Error, Naming, Result};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::registry::TOOL;
@@ -27,6 +27,10 @@ pub struct NodeSettings {
     pub tune_threads: Option<bool>,
     /// Whether the node's time is what `/clock` says, instead of what `RNET_SIM_TIME` says (`1` or `0`, default `0`).
     pub sim_time: Option<bool>,
+    /// Below what names without a leading `/` go, instead of `RNET_NAMESPACE` (default: nothing).
+    pub namespace: Option<String>,
+    /// Rules that rename, as pairs of a name and what it becomes, ahead of those of `RNET_REMAP`.
+    pub remap: Vec<(String, String)>,
     /// The language of the node's program, for the tools.
     pub language: String,
 }
@@ -41,6 +45,8 @@ impl NodeSettings {
             group: None,
             tune_threads: None,
             sim_time: None,
+            namespace: None,
+            remap: Vec::new(),
             language: "rust".to_owned(),
         }
     }
@@ -48,10 +54,11 @@ impl NodeSettings {
     /// Joins the domain.
     ///
     /// # Errors
-    /// `BadName`; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`,
+    /// `BadName`; `BadValue` for a setting; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`,
     /// `OutOfMemory` for the domain's directory; `LimitReached` where there are as many nodes as there may be.
     pub fn open(self) -> Result<Arc<NodeCore>> {
-        let name = NodeName::new(&self.name)?;
+        let naming = self.naming()?;
+        let name = naming.node(&self.name)?;
         let tunes =
             self.tune_threads.map_or_else(|| by_environment("RNET_TUNE_THREADS", true), Ok)?;
         let simulated = self.sim_time.map_or_else(|| by_environment("RNET_SIM_TIME", false), Ok)?;
@@ -65,8 +72,42 @@ impl NodeSettings {
         let dir = DomainDir::open_or_create(&config)?;
         let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
         own.bells().set_tunes_threads(tunes);
-        NodeCore::start(own, self.language == TOOL, time)
+        NodeCore::start(own, self.language == TOOL, time, naming)
     }
+
+    /// What becomes of names. Those that a tool is given are of the domain already.
+    fn naming(&self) -> Result<Naming> {
+        if self.language == TOOL {
+            return Ok(Naming::default());
+        }
+        // An error names the place that has to be changed.
+        let of = |variable: &'static str| {
+            move |error| match error {
+                Error::BadValue { why, .. } => Error::BadValue { what: variable.to_owned(), why },
+                other => other,
+            }
+        };
+        let (namespace, from) = match &self.namespace {
+            Some(namespace) => (namespace.clone(), "namespace"),
+            None => (text_of("RNET_NAMESPACE")?, "RNET_NAMESPACE"),
+        };
+        Naming::new(Some(&namespace), &[]).map_err(of(from))?;
+        let by_environment = Naming::rules_of(&text_of("RNET_REMAP")?).and_then(|rules| {
+            Naming::new(Some(&namespace), &rules)?;
+            Ok(rules)
+        });
+        let rules = [&self.remap[..], &by_environment.map_err(of("RNET_REMAP"))?].concat();
+        Naming::new(Some(&namespace), &rules)
+    }
+}
+
+/// What a variable says; nothing if it is not set.
+fn text_of(name: &str) -> Result<String> {
+    let set = std::env::var_os(name).unwrap_or_default();
+    set.into_string().map_err(|set| Error::BadValue {
+        what: name.to_owned(),
+        why: format!("{} is no UTF-8 text", set.display()),
+    })
 }
 
 /// What a variable says that is `1` or `0`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result};
+use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, TopicName};
 use rnet_node::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
 
 use crate::subscriber::Subscriber;
@@ -100,7 +100,9 @@ impl Node {
                 return;
             }
             let Some(core) = core.upgrade() else { return };
-            match Subscriber::<[u8]>::open(&core, topic, options.clone()) {
+            let opened = TopicName::new(topic)
+                .and_then(|topic| Subscriber::<[u8]>::open(&core, topic, options.clone()));
+            match opened {
                 Ok(subscriber) => {
                     let callback = callback.clone();
                     let subscription = subscriber.on_result(move |message| callback(message));

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rnet_core::{CancelReason, Error, Result, TopicName};
 
+use crate::Node;
 use crate::msgs::call_status::Reason;
 
 pub use action::{ActionBuilder, ActionContext, Policy};
@@ -77,15 +78,15 @@ fn reason_of_wire(reason: Reason) -> CancelReason {
     }
 }
 
-/// The name of a service, with its leading slash.
-pub(crate) fn service_name(name: &str) -> Result<String> {
-    let named = TopicName::new(name)?.as_str().to_owned();
-    if named.len() > MAX_SERVICE_LEN_BYTES {
-        let (what, len) = ("topic", named.len());
+/// The name in the domain of what the node's program calls a service.
+pub(crate) fn service_name(node: &Node, name: &str) -> Result<TopicName> {
+    let named = node.core().state.topic(name)?;
+    if named.as_str().len() > MAX_SERVICE_LEN_BYTES {
+        let (what, len) = ("topic", named.as_str().len());
         let why = format!(
             "as the name of a service it is {len} bytes long, and at most {MAX_SERVICE_LEN_BYTES} are allowed"
         );
-        return Err(Error::BadName { what, name: named, why });
+        return Err(Error::BadName { what, name: named.into(), why });
     }
     Ok(named)
 }

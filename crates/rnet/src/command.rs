@@ -9,7 +9,7 @@ mod tell;
 
 use std::time::Duration;
 
-use rnet_core::{Error, Result};
+use rnet_core::{Error, Result, TopicName};
 
 pub use driver::{DriveBuilder, Driver};
 pub use open::{Command, CommandBuilder};
@@ -19,8 +19,8 @@ const MIN_TIME: Duration = Duration::from_millis(1);
 const MAX_TIME: Duration = Duration::from_secs(3600);
 
 /// The service by which drivers ask for authority.
-fn authority_of(topic: &str) -> String {
-    format!("{topic}/authority")
+fn authority_of(topic: &str) -> Result<TopicName> {
+    TopicName::new(&format!("{topic}/authority"))
 }
 
 const ROOT: &str = "/_rnet/command";

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use rnet_core::{Error, Result};
+use rnet_core::{Error, Result, TopicName};
 use rnet_node::NodeCore;
 
 use crate::{Publisher, PublisherOptions, msgs};
@@ -302,7 +302,8 @@ impl Outlet {
     fn publish(&mut self, core: &Arc<NodeCore>, message: &msgs::Log) -> Result<()> {
         if let Outlet::Unopened = self {
             let options = PublisherOptions::new().transient_local(KEPT_LINES);
-            match Publisher::open(core, LOG_TOPIC, options) {
+            match TopicName::new(LOG_TOPIC).and_then(|topic| Publisher::open(core, topic, options))
+            {
                 Ok(opened) => {
                     let publisher = Box::new(opened);
                     *self = Outlet::Open { publisher, failure_told: false };

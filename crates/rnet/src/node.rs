@@ -99,7 +99,7 @@ impl Node {
         options: PublisherOptions,
     ) -> Result<Publisher<T>> {
         self.core.state.check_fork()?;
-        Publisher::open(&self.core, topic, options)
+        Publisher::open(&self.core, self.core.state.topic(topic)?, options)
     }
 
     /// A subscriber with default options: best_effort, adaptive waiting.
@@ -117,7 +117,7 @@ impl Node {
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
         self.core.state.check_fork()?;
-        Subscriber::open(&self.core, topic, options)
+        Subscriber::open(&self.core, self.core.state.topic(topic)?, options)
     }
 
     /// The state of the domain: keys that hold values. Opened at the first call, and one for the node: later
@@ -338,6 +338,32 @@ impl NodeBuilder {
         self
     }
 
+    /// Below what the names without a leading `/` go, instead of `RNET_NAMESPACE` (default: nothing): the node's own,
+    /// and those of its topics, services, actions and commands. Keys of the state stay as they are.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// let node = rnet::Node::builder("lidar").namespace("/left").open()?;
+    /// let scans = node.publisher::<[u8]>("scan")?;
+    /// assert_eq!((node.name(), scans.topic()), ("/left/lidar", "/left/scan"));
+    /// # Ok(()) }
+    /// ```
+    pub fn namespace(mut self, name: &str) -> Self {
+        self.settings.namespace = Some(name.to_owned());
+        self
+    }
+
+    /// Renames a topic, service, action or command: what the program calls `from` is `to` in the domain. Of several rules
+    /// the first that fits counts, once; those of `RNET_REMAP` (`FROM=TO,FROM=TO`) come after those given here.
+    ///
+    /// Names in rules are as elsewhere: below the namespace without a leading `/`, below the node's name with `~/`.
+    /// `/a/**` to `/b/**` moves all names below `/a`, and `node:lidar` to `eye` renames the node. `/log`, `/clock` and
+    /// `/_rnet/…` stay as they are.
+    pub fn remap(mut self, from: &str, to: &str) -> Self {
+        self.settings.remap.push((from.to_owned(), to.to_owned()));
+        self
+    }
+
     /// The language of the node's program, for the tools; bindings set it.
     pub fn language(mut self, language: &str) -> Self {
         self.settings.language = language.to_owned();
@@ -365,7 +391,8 @@ impl NodeBuilder {
     /// background. What prevents that is told on stderr, and is no error of the node.
     ///
     /// # Errors
-    /// As [`Node::new`], and `BadValue` for a word in `RNET_LOG` that is no level.
+    /// As [`Node::new`], and `BadValue` for a word in `RNET_LOG` that is no level, a namespace that is no name, and a
+    /// rule that cannot be followed.
     pub fn open(self) -> Result<Node> {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let level = log::level_of_environment()?;

@@ -70,10 +70,9 @@ pub struct Publisher<T: Message + ?Sized> {
 impl<T: Message + ?Sized> Publisher<T> {
     pub(crate) fn open(
         core: &Arc<NodeCore>,
-        topic: &str,
+        topic: TopicName,
         options: PublisherOptions,
     ) -> Result<Publisher<T>> {
-        let topic = TopicName::new(topic)?;
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
         let ty = types::choose::<T>(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rnet_core::{Lane, Result, Wait};
+use rnet_core::{Lane, Result, TopicName, Wait};
 use rnet_node::dispatch::Dispatcher;
 use rnet_node::message::Carried;
 use rnet_node::node_time::NodeTime;
@@ -47,7 +47,8 @@ impl SimClock {
     pub(crate) fn start(core: &Arc<NodeCore>) -> Result<()> {
         let clock = core.state.extension(|_| {
             let options = SubscriberOptions::new().keep_last(1).wait(Wait::Block);
-            let (receiver, _, held) = Subscriber::<Clock>::open(core, TOPIC, options)?.into_parts();
+            let topic = TopicName::new(TOPIC)?;
+            let (receiver, _, held) = Subscriber::<Clock>::open(core, topic, options)?.into_parts();
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
                 time: core.state.time.clone(),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Behind, Error, LossCounts, Result};
+use rnet_core::{Behind, Error, LossCounts, Result, TopicName};
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
@@ -55,7 +55,7 @@ pub struct Subscriber<T: Message + ?Sized> {
 impl<T: Message + ?Sized> Subscriber<T> {
     pub(crate) fn open(
         core: &Arc<NodeCore>,
-        topic: &str,
+        topic: TopicName,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
         let (receiver, ty) = Receiver::open(core, topic, options, types::choose::<T>)?;

@@ -71,6 +71,7 @@ class Node:
         domain: str | None = None, dir: str | os.PathLike[str] | None = None,
         group: str | None = None, state_dir: str | os.PathLike[str] | None = None,
         tune_threads: bool | None = None, sim_time: bool | None = None,
+        namespace: str | None = None, remap: dict[str, str] | None = None,
     ) -> Self: ...
     @overload
     def publisher(

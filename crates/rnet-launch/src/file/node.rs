@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rnet::{NodeName, TopicName};
+use rnet::NodeName;
 use rnet_config::{ConfigError, Entry, Result, Table};
 use toml::de::DeValue;
 
 use super::Found;
+use super::names::Names;
 use super::vars::Vars;
 use crate::node::{Limits, LogLimits, Node, ParamValue, Process, Ready, Scheduler};
 use crate::policy::{Policy, When};
 
-const NODE_KEYS: [&str; 23] = [
+const NODE_KEYS: [&str; 25] = [
     "command",
     "dir",
     "env",
+    "namespace",
+    "remap",
     "params",
     "after",
     "ready",
@@ -54,17 +57,25 @@ pub fn name_wrong(entry: &Entry<'_>, error: rnet::Error) -> ConfigError {
 }
 
 /// Reads the table of a node, whether it is chosen or not: a mistake is one on all hosts.
-pub fn read(table: &Table<'_>, name: NodeName, vars: &Vars, dir: &Path) -> Result<Found> {
+pub fn read(
+    table: &Table<'_>,
+    name: NodeName,
+    names: &Names,
+    vars: &Vars,
+    dir: &Path,
+) -> Result<Found> {
     table.check_keys(&NODE_KEYS)?;
     let words = |entry: &Entry<'_>| words(entry, vars);
     let expected = "an array, as [\"python\", \"arm.py\"]";
-    let after = table.opt("after", |entry| entry.each(node_name))?.unwrap_or_default();
+    let after = table
+        .opt("after", |entry| entry.each(|entry| node_name(entry, names)))?
+        .unwrap_or_default();
     let none = Policy::default();
     let ms = |key, default: u64| {
         let ms = table.opt(key, |entry| entry.number("seconds", 0.0..=MAX_S))?;
         Ok(ms.map_or(default, |s| (s * 1e3).round() as u64))
     };
-    let ready = table.opt("ready", ready)?.unwrap_or_default();
+    let ready = table.opt("ready", |entry| ready(entry, &name, names))?.unwrap_or_default();
     let policy = Policy {
         when: table.opt("restart", |entry| entry.word(&When::NAMES))?.unwrap_or_default(),
         backoff_ms: ms("backoff_s", none.backoff_ms)?,
@@ -82,7 +93,7 @@ pub fn read(table: &Table<'_>, name: NodeName, vars: &Vars, dir: &Path) -> Resul
         dir: table
             .opt("dir", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
             .map_or_else(|| dir.to_owned(), |below| dir.join(below)),
-        env: table.opt("env", |entry| env(&entry.table("a table")?, vars))?.unwrap_or_default(),
+        env: env(table, names, vars)?,
         params: table
             .opt("params", |entry| params(&entry.table("a table")?, &name, vars))?
             .unwrap_or_default(),
@@ -125,14 +136,22 @@ fn no_zero<'t>(entry: &Entry<'t>) -> Result<&'t str> {
     if text.contains('\0') { Err(entry.wrong("a text without a zero byte")) } else { Ok(text) }
 }
 
-fn env(table: &Table<'_>, vars: &Vars) -> Result<BTreeMap<String, String>> {
+fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String, String>> {
     let variable = |(name, entry): (&str, Entry<'_>)| {
+        if let Some((key, _, _)) = names.env().find(|(_, variable, _)| *variable == name) {
+            return Err(entry.wrong(format!("no {name} beside {key}, which sets it")));
+        }
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(entry.wrong("a name without '='"));
         }
         Ok((name.to_owned(), vars.filled(&entry, no_zero(&entry)?)?))
     };
-    table.entries().into_iter().map(variable).collect()
+    let given = table.opt("env", |entry| {
+        entry.table("a table")?.entries().into_iter().map(variable).collect::<Result<_>>()
+    })?;
+    let mut env: BTreeMap<String, String> = given.unwrap_or_default();
+    env.extend(names.env().map(|(_, variable, text)| (variable.to_owned(), text.to_owned())));
+    Ok(env)
 }
 
 fn params(table: &Table<'_>, node: &NodeName, vars: &Vars) -> Result<BTreeMap<String, ParamValue>> {
@@ -173,18 +192,18 @@ fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
 }
 
 /// A node that is waited for, and where that stands.
-fn node_name(entry: &Entry<'_>) -> Result<(NodeName, String)> {
-    let name = NodeName::new(entry.text("the name of a node")?);
+fn node_name(entry: &Entry<'_>, names: &Names) -> Result<(NodeName, String)> {
+    let name = names.node(entry.text("the name of a node")?);
     let name = name.map_err(|error| name_wrong(entry, error))?;
     Ok((name, format!("{}: {}", entry.place(), entry.key())))
 }
 
-fn ready(entry: &Entry<'_>) -> Result<Ready> {
+fn ready(entry: &Entry<'_>, node: &NodeName, names: &Names) -> Result<Ready> {
     let expected = "\"started\", \"told\", \"ended\", or an array of topics that it publishes";
     match entry.value() {
         DeValue::Array(topics) if !topics.is_empty() => {
             Ok(Ready::Publishes(entry.each(|topic| {
-                let name = TopicName::new(topic.text("the name of a topic")?);
+                let name = names.topic(node, topic.text("the name of a topic")?);
                 name.map(|name| name.to_string()).map_err(|error| match error {
                     rnet::Error::BadName { why, .. } => topic.wrong(format!("a topic ({why})")),
                     other => topic.wrong(format!("a topic ({other})")),

@@ -120,10 +120,64 @@ fn all_keys_are_taken() {
 }
 
 #[test]
+fn a_namespace_and_rules_hold_for_the_process_and_for_the_file() {
+    let text = r#"
+        [var]
+        side = "left"
+        [node.lidar]
+        command = ["./lidar"]
+        namespace = "${side}"
+        remap = { "/map" = "/${side}/map", "/cam/**" = "/c/**", "node:eye" = "lidar" }
+        params = { gain = 1.5 }
+        env = { SPEED = "1" }
+        ready = ["scan", "/map", "/cam/image", "/far"]
+        [node."/right/lidar"]
+        command = ["./lidar"]
+        namespace = "/right"
+        [node.map]
+        command = ["./map"]
+        after = ["/left/lidar", "/right/lidar"]
+        [node.plan]
+        command = ["./plan"]
+        namespace = "left"
+        after = ["lidar", "/map"]
+    "#;
+    let plan = parsed(text).unwrap();
+    assert_eq!(names(&plan), ["/left/lidar", "/right/lidar", "/map", "/left/plan"]);
+    let env = |at: usize| {
+        let env = &plan.nodes[at].process.env;
+        ["SPEED", "RNET_NAMESPACE", "RNET_REMAP"].map(|name| env.get(name).map(String::as_str))
+    };
+    // In the order of the file: the first that fits counts.
+    let rules = "/map=/left/map,/cam/**=/c/**,node:eye=lidar";
+    assert_eq!(env(0), [Some("1"), Some("left"), Some(rules)]);
+    assert_eq!(env(1), [None, Some("/right"), None]);
+    assert_eq!(env(2), [None; 3]);
+    let topics = ["/left/scan", "/left/map", "/c/image", "/far"].map(str::to_owned);
+    assert_eq!(plan.nodes[0].ready, Ready::Publishes(topics.to_vec()));
+}
+
+#[test]
 fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
     let node = |key: &str| format!("[node.arm]\ncommand = [\"true\"]\n{key}\n");
     for (key, expected) in [
         ("comand = 1", "comand: there is no such key; expected "),
+        ("namespace = 1", "namespace: expected a namespace, as \"/left\", found 1"),
+        (
+            "namespace = \"a b\"",
+            "namespace: expected names (\"a b\" is no name: ' ' at character 2 is",
+        ),
+        ("remap = [\"/a\"]", "remap: expected a table, as { \"/scan\" = \"/left/scan\" }, found "),
+        ("remap = { \"/a\" = 1 }", "remap./a: expected a name, found 1"),
+        ("remap = { \"/a\" = \"/b,/c\" }", "remap./a: expected names (the rule \"/a=/b,/c\": "),
+        (
+            "remap = { \"/clock\" = \"/b\" }",
+            "remap./clock: expected names (the rule \"/clock=/b\": /clock",
+        ),
+        (
+            "namespace = \"a\"\nenv = { RNET_NAMESPACE = \"b\" }",
+            "env.RNET_NAMESPACE: expected no RNET_NAMESPACE beside namespace, which sets it",
+        ),
         ("after = \"b\"", "after: expected an array, as [\"…\", \"…\"], found \"b\""),
         ("after = [\"b-c\"]", "after: expected the name of a node ('-' at character 2 is not"),
         ("after = [\"b\"]", "after: expected one of the nodes \"/arm\", found \"/b\""),

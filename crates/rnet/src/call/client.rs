@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result};
+use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose;
 
 use super::book::{ClientStats, Open};
@@ -91,8 +91,20 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         feedback: Option<MessageType>,
         only: Option<String>,
     ) -> Result<Self> {
+        let name = service_name(node, name)?;
+        Client::at(node, name, (request, reply), feedback, only)
+    }
+
+    /// The same for a name that is one of the domain already.
+    pub(crate) fn at(
+        node: &Node,
+        name: TopicName,
+        (request, reply): (Option<MessageType>, Option<MessageType>),
+        feedback: Option<MessageType>,
+        only: Option<String>,
+    ) -> Result<Self> {
         node.core().state.check_fork()?;
-        let name = service_name(name)?;
+        let name = String::from(name);
         let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
         let types = (request.clone(), reply.clone());
         let line = Line::open(node, &name, fresh_id(), types, feedback, only)?;

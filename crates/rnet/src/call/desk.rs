@@ -58,6 +58,8 @@ impl ServiceStats {
 
 pub struct DeskSettings {
     pub name: String,
+    /// Whether the name is one of the domain already: no rule of the node renames it.
+    pub is_final: bool,
     pub backlog: usize,
     pub at_once: usize,
     /// The type of feedback, of an action.
@@ -69,7 +71,7 @@ pub struct DeskSettings {
 impl DeskSettings {
     pub fn new(name: &str) -> DeskSettings {
         let (name, feedback) = (name.to_owned(), None);
-        DeskSettings { name, backlog: 64, at_once: 1, feedback, replaces: false }
+        DeskSettings { name, is_final: false, backlog: 64, at_once: 1, feedback, replaces: false }
     }
 }
 
@@ -137,7 +139,9 @@ impl Desk {
         run: Run,
     ) -> Result<(Arc<Desk>, Vec<JoinHandle<()>>)> {
         node.core().state.check_fork()?;
-        settings.name = service_name(&settings.name)?;
+        if !settings.is_final {
+            settings.name = service_name(node, &settings.name)?.into();
+        }
         within("backlog", settings.backlog, 0, MAX_BACKLOG)?;
         within("handlers at once", settings.at_once, 1, MAX_AT_ONCE)?;
         let topics = Topics::of_server(&settings.name, fresh_id());

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rnet_core::{CancelReason, Error, Result};
+use rnet_core::{CancelReason, Error, Result, TopicName};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
@@ -55,6 +55,13 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     pub(crate) fn new(node: &Node, name: &str) -> Self {
         let settings = DeskSettings::new(name);
         ServiceBuilder { node: node.clone(), settings, types: (None, None), _types: PhantomData }
+    }
+
+    /// A server whose name is one of the domain already.
+    pub(crate) fn at(node: &Node, topic: &TopicName) -> Self {
+        let mut builder = ServiceBuilder::new(node, topic.as_str());
+        builder.settings.is_final = true;
+        builder
     }
 
     /// How many calls may wait while the handlers are busy: 0 to 65,536, 64 by default. A call beyond is refused.

@@ -70,7 +70,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     /// `BadValue` for a lease that is not allowed; `IncompatibleType`; as [`Node::publisher`].
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
         let DriveBuilder { node, topic, priority, lease, message_type, .. } = self;
-        let topic = service_name(&topic)?;
+        let name = service_name(&node, &topic)?;
+        let topic = name.to_string();
         check_time("lease", lease)?;
         let after = timeout.unwrap_or(TIMEOUT);
         let until = Instant::now() + after;
@@ -84,8 +85,10 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         if let Some(ty) = message_type {
             options = options.message_type(ty);
         }
-        let publisher = node.publisher_with::<T>(&topic, options)?;
-        let client = node.client::<CommandRequest, CommandReply>(&authority_of(&topic))?;
+        let publisher = Publisher::<T>::open(node.core(), name, options)?;
+        let authority = authority_of(&topic)?;
+        let client =
+            Client::<CommandRequest, CommandReply>::at(&node, authority, (None, None), None, None)?;
         let mut driver =
             Driver { topic, publisher, status, client, number: 0, receiver: None, ended: None };
         // Ahead of the lease, which begins when it is granted.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Lane, Result};
+use rnet_core::{Error, Lane, Result, TopicName};
 use rnet_node::types::choose;
 
 use super::driver::DriveBuilder;
@@ -19,8 +19,8 @@ use crate::call::{Bytes, service_name};
 use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
-    EndpointQos, HandlerError, Message, MessageType, Node, Responder, Service, SubscriberOptions,
-    WaitSet,
+    EndpointQos, HandlerError, Message, MessageType, Node, Responder, Service, ServiceBuilder,
+    Subscriber, SubscriberOptions, WaitSet,
 };
 
 /// How long a command is waited for if the receiver does not say.
@@ -164,9 +164,9 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     pub fn apply(self, mut apply: impl FnMut(&T) + Send + 'static) -> Result<Command> {
         let CommandBuilder { node, topic, deadline, message_type, fallback, .. } = self;
         node.core().state.check_fork()?;
-        let topic = service_name(&topic)?;
+        let topic = service_name(&node, &topic)?;
         check_time("deadline", deadline)?;
-        let ty = choose::<T>(&topic, message_type)?;
+        let ty = choose::<T>(topic.as_str(), message_type)?;
         let bad = |why: String| Error::BadValue { what: format!("fallback of {topic}"), why };
         let rest = match fallback {
             Some(Chosen::Value(encode)) => Rest::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
@@ -189,11 +189,12 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
 /// Opens a receiver whose messages are bytes.
 fn open(
     node: &Node,
-    (topic, deadline): (String, Duration),
+    (name, deadline): (TopicName, Duration),
     ty: MessageType,
     rest: Rest,
     apply: Apply,
 ) -> Result<Command> {
+    let topic = name.to_string();
     let tell = Tell::open(node, &topic)?;
     let until = Instant::now() + GONE;
     while let Some(other) = another(node, &topic, tell.id())? {
@@ -204,7 +205,7 @@ fn open(
     }
     // Only the newest of each driver counts: what came before it is old.
     let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
-    let commands = node.subscriber_with::<[u8]>(&topic, options)?;
+    let commands = Subscriber::<[u8]>::open(node.core(), name, options)?;
     let set = WaitSet::new(node);
     let shared = Arc::new(Shared::new(set.handle()));
     let asked = shared.clone();
@@ -223,7 +224,8 @@ fn open(
     let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run())?;
     let mut command =
         Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
-    let service = node.service::<CommandRequest, CommandReply>(&authority_of(&command.topic));
+    let authority = authority_of(&command.topic)?;
+    let service = ServiceBuilder::<CommandRequest, CommandReply>::at(node, &authority);
     command.service =
         Some(service.serve_stream(move |request, responder| answer(&asked, request, responder))?);
     Ok(command)

@@ -1,0 +1,307 @@
+//! From the names that a program gives to those of the domain: a namespace, and rules that rename.
+//!
+//! As in ROS 2 (<https://design.ros2.org/articles/topic_and_service_names.html>): a name without a leading `/` goes below
+//! the namespace, `~/x` below the name of the node, and rules apply to what comes out. Beyond ROS 2 a rule may move
+//! everything below a name, so that a program whose names are absolute can be moved too.
+
+use crate::error::{Error, Result};
+use crate::name::{NodeName, TopicName};
+
+/// Names that are those of robot-net on every node: no rule touches them.
+const FIXED: [&str; 2] = ["/log", "/clock"];
+/// Names below it are those of robot-net itself.
+const RESERVED: &str = "/_rnet/";
+/// What a rule for the name of a node begins with.
+const OF_NODE: &str = "node:";
+/// What a rule ends with, on both sides, that moves all names below another.
+const BELOW: &str = "/**";
+/// In a rule for nodes: any.
+const ANY: &str = "*";
+/// Rules of one node. They are looked through when something is opened.
+const MAX_RULES: usize = 1024;
+
+/// The namespace and the rules of a node.
+///
+/// ```
+/// use rnet_core::Naming;
+/// let rules = Naming::rules_of("/scan=/left/scan, node:lidar=eye")?;
+/// let naming = Naming::new(Some("/left"), &rules)?;
+/// let node = naming.node("lidar")?;
+/// assert_eq!(node.as_str(), "/left/eye");
+/// assert_eq!(naming.topic(&node, "/scan")?.as_str(), "/left/scan");
+/// assert_eq!(naming.topic(&node, "points")?.as_str(), "/left/points");
+/// assert_eq!(naming.topic(&node, "~/dirty")?.as_str(), "/left/eye/dirty");
+/// # Ok::<(), rnet_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Naming {
+    /// With its leading `/`; empty for none.
+    namespace: String,
+    of_nodes: Vec<(String, String)>,
+    of_topics: Vec<(String, String)>,
+}
+
+impl Naming {
+    /// Rules are pairs of a name and what it becomes, as [`Naming::rules_of`] gives them. The first that fits counts.
+    ///
+    /// # Errors
+    /// `BadValue` for a namespace that is no name, and for a rule, which it shows.
+    pub fn new(namespace: Option<&str>, rules: &[(String, String)]) -> Result<Naming> {
+        let namespace = match namespace {
+            // As ROS 2 writes that there is none.
+            None | Some("" | "/") => String::new(),
+            Some(given) => match TopicName::new(given) {
+                Ok(name) => name.into(),
+                Err(error) => {
+                    let why = format!("{given:?} is no name: {}", reason(error));
+                    return Err(Error::BadValue { what: "namespace".to_owned(), why });
+                }
+            },
+        };
+        let mut naming = Naming { namespace, ..Naming::default() };
+        if rules.len() > MAX_RULES {
+            let why =
+                format!("there are {} rules, and at most {MAX_RULES} are allowed", rules.len());
+            return Err(Error::BadValue { what: "remap".to_owned(), why });
+        }
+        for (from, to) in rules {
+            naming.add(from, to).map_err(|why| Error::BadValue {
+                what: "remap".to_owned(),
+                why: format!("the rule {:?}: {why}", format!("{from}={to}")),
+            })?;
+        }
+        Ok(naming)
+    }
+
+    /// The rules of a text, `FROM=TO,FROM=TO`, as `RNET_REMAP` has them.
+    ///
+    /// # Errors
+    /// `BadValue` for a part that is no rule.
+    pub fn rules_of(text: &str) -> Result<Vec<(String, String)>> {
+        let parts = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
+        let rule = |(at, part): (usize, &str)| match part.split_once('=') {
+            Some((from, to)) => Ok((from.trim().to_owned(), to.trim().to_owned())),
+            None => Err(Error::BadValue {
+                what: "remap".to_owned(),
+                why: format!(
+                    "rule {} is {part:?}, and a rule is FROM=TO, as /scan=/left/scan; a comma stands between two",
+                    at + 1
+                ),
+            }),
+        };
+        parts.map(rule).collect()
+    }
+
+    fn add(&mut self, from: &str, to: &str) -> std::result::Result<(), String> {
+        let why = |error: Error| match error {
+            Error::BadName { name, why, .. } => format!("{name:?} is no name: {why}"),
+            other => other.to_string(),
+        };
+        if let Some(node) = from.strip_prefix(OF_NODE) {
+            let from = match node {
+                ANY => ANY.to_owned(),
+                node => self.absolute::<NodeName>(None, node).map_err(why)?.into(),
+            };
+            let to = to.strip_prefix(OF_NODE).unwrap_or(to);
+            let to = self.absolute::<NodeName>(None, to).map_err(why)?;
+            self.of_nodes.push((from, to.into()));
+            return Ok(());
+        }
+        let sides = (from.strip_suffix(BELOW), to.strip_suffix(BELOW));
+        let [from_name, to_name] = match sides {
+            (Some(from), Some(to)) => [from, to],
+            (None, None) => [from, to],
+            _ => return Err(format!("{BELOW} stands at the end of both names or of none")),
+        };
+        // All names there are: `/**=/left/**`.
+        let is_root = |side: Option<&str>| side == Some("");
+        for (name, side) in [(from_name, sides.0), (to_name, sides.1)] {
+            let is_name = is_root(side) || name.starts_with("~/");
+            if !is_name {
+                self.absolute::<TopicName>(None, name).map_err(why)?;
+            } else if let Some(rest) = name.strip_prefix("~/") {
+                TopicName::new(rest).map_err(why)?;
+            }
+            if format!("{name}/").starts_with(RESERVED) || FIXED.contains(&name) {
+                return Err(format!("{name} is a name of robot-net itself, which stays as it is"));
+            }
+        }
+        self.of_topics.push((from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    /// The name of a node in the domain.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn node(&self, name: &str) -> Result<NodeName> {
+        let node: NodeName = self.absolute(None, name)?;
+        let rule = self.of_nodes.iter().find(|(from, _)| from == ANY || from == node.as_str());
+        rule.map_or(Ok(node), |(_, to)| NodeName::new(to))
+    }
+
+    /// The name of a topic, service, action or command of this node in the domain.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn topic(&self, node: &NodeName, name: &str) -> Result<TopicName> {
+        let topic: TopicName = self.absolute(Some(node), name)?;
+        if self.of_topics.is_empty()
+            || topic.as_str().starts_with(RESERVED)
+            || FIXED.contains(&topic.as_str())
+        {
+            return Ok(topic);
+        }
+        for (from, to) in &self.of_topics {
+            let Some((from, to)) = from.strip_suffix(BELOW).zip(to.strip_suffix(BELOW)) else {
+                if self.absolute::<TopicName>(Some(node), from)? == topic {
+                    return self.absolute(Some(node), to);
+                }
+                continue;
+            };
+            let root = |name: &str| match name {
+                "" => Ok(String::new()),
+                name => self.absolute::<TopicName>(Some(node), name).map(String::from),
+            };
+            let below = topic.as_str().strip_prefix(&root(from)?);
+            if let Some(below) = below.filter(|below| below.starts_with('/')) {
+                return TopicName::new(&format!("{}{below}", root(to)?));
+            }
+        }
+        Ok(topic)
+    }
+
+    /// A name with what stands before it.
+    fn absolute<N: for<'n> TryFrom<&'n str, Error = Error>>(
+        &self,
+        node: Option<&NodeName>,
+        name: &str,
+    ) -> Result<N> {
+        match (name.strip_prefix("~/"), node) {
+            (Some(rest), Some(node)) => N::try_from(&format!("{node}/{rest}")),
+            _ if name.starts_with('/') || self.namespace.is_empty() => N::try_from(name),
+            // What is wrong with it is told of the name as it was given.
+            _ => N::try_from(name).and_then(|_| N::try_from(&format!("{}/{name}", self.namespace))),
+        }
+    }
+}
+
+/// What is wrong with a name.
+fn reason(error: Error) -> String {
+    match error {
+        Error::BadName { why, .. } => why,
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn naming(namespace: &str, rules: &str) -> Naming {
+        Naming::new(Some(namespace), &Naming::rules_of(rules).unwrap()).unwrap()
+    }
+
+    fn topic(naming: &Naming, name: &str) -> String {
+        naming.topic(&NodeName::new("/arm").unwrap(), name).unwrap().into()
+    }
+
+    #[test]
+    fn without_a_namespace_and_rules_names_are_as_before() {
+        let plain = Naming::default();
+        assert_eq!(plain.node("lidar").unwrap().as_str(), "/lidar");
+        for (given, kept) in [("scan", "/scan"), ("/a/b", "/a/b"), ("~/dirty", "/arm/dirty")] {
+            assert_eq!(topic(&plain, given), kept);
+        }
+        for none in ["", "/"] {
+            assert_eq!(naming(none, ""), plain);
+        }
+    }
+
+    #[test]
+    fn relative_names_go_below_the_namespace_and_absolute_ones_do_not() {
+        let left = naming("left/eye", "");
+        assert_eq!(left.node("lidar").unwrap().as_str(), "/left/eye/lidar");
+        assert_eq!(left.node("/lidar").unwrap().as_str(), "/lidar");
+        assert_eq!(topic(&left, "scan"), "/left/eye/scan");
+        assert_eq!(topic(&left, "/scan"), "/scan");
+        assert_eq!(topic(&left, "~/scan"), "/arm/scan");
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_counts_and_only_once() {
+        let swapped = naming("", "/a=/b, /b=/a, /a=/c");
+        assert_eq!((topic(&swapped, "a"), topic(&swapped, "/b")), ("/b".into(), "/a".into()));
+        assert_eq!(topic(&swapped, "/a/b"), "/a/b");
+        let left = naming("/left", "scan=points, ~/x=/x");
+        assert_eq!(topic(&left, "scan"), "/left/points");
+        assert_eq!(topic(&left, "/left/scan"), "/left/points");
+        assert_eq!(topic(&left, "/scan"), "/scan");
+        assert_eq!(topic(&left, "~/x"), "/x");
+    }
+
+    #[test]
+    fn a_rule_may_move_all_that_is_below_a_name() {
+        let moved = naming("", "/cam/raw=/raw, /cam/**=/left/**, /up/**=/**");
+        assert_eq!(topic(&moved, "/cam/raw"), "/raw");
+        assert_eq!(topic(&moved, "/cam/image/small"), "/left/image/small");
+        assert_eq!(topic(&moved, "/cam"), "/cam");
+        assert_eq!(topic(&moved, "/camera/image"), "/camera/image");
+        assert_eq!(topic(&moved, "/up/x"), "/x");
+        let all = naming("", "/**=/left/**");
+        assert_eq!(topic(&all, "/scan"), "/left/scan");
+        for fixed in ["/log", "/clock", "/_rnet/call/plan/s0"] {
+            assert_eq!(topic(&all, fixed), fixed);
+        }
+    }
+
+    #[test]
+    fn nodes_are_renamed_by_rules_of_their_own() {
+        let left = naming("/left", "/lidar=/topic, node:lidar=eye, node:/far=node:/near");
+        assert_eq!(left.node("lidar").unwrap().as_str(), "/left/eye");
+        assert_eq!(left.node("/lidar").unwrap().as_str(), "/lidar");
+        assert_eq!(left.node("/far").unwrap().as_str(), "/near");
+        assert_eq!(naming("", "node:*=only").node("any").unwrap().as_str(), "/only");
+    }
+
+    #[test]
+    fn what_is_no_rule_is_named_with_the_reason() {
+        let why = |rules: &str| {
+            let made = Naming::rules_of(rules).and_then(|rules| Naming::new(None, &rules));
+            made.unwrap_err().to_string()
+        };
+        assert!(why("/a=/b,/c").contains("rule 2 is \"/c\""), "{}", why("/a=/b,/c"));
+        assert!(why("/a b=/c").contains("' ' at character 3"), "{}", why("/a b=/c"));
+        assert!(why("/a=").contains("it is empty"), "{}", why("/a="));
+        assert!(why("/a=/b=/c").contains("'=' at character 3"), "{}", why("/a=/b=/c"));
+        assert!(why("/a/**=/b").contains("both names or of none"), "{}", why("/a/**=/b"));
+        assert!(why("/*=/b").contains("'*' at character 2"), "{}", why("/*=/b"));
+        assert!(why("~=/b").contains("'~'"), "{}", why("~=/b"));
+        assert!(why("~/=/b").contains("empty"), "{}", why("~/=/b"));
+        assert!(why("node:~/a=/b").contains("'~'"), "{}", why("node:~/a=/b"));
+        for name in ["/clock", "/log", "/_rnet/call/a", "/_rnet/**"] {
+            let to = if name.ends_with(BELOW) { "/b/**" } else { "/b" };
+            assert!(why(&format!("{name}={to}")).contains("of robot-net itself"), "{name}");
+            assert!(why(&format!("{to}={name}")).contains("of robot-net itself"), "{name}");
+        }
+        let many = "/a=/b,".repeat(MAX_RULES + 1);
+        assert!(why(&many).contains("1025 rules"), "{}", why(&many));
+        assert!(Naming::new(Some("/a b"), &[]).unwrap_err().to_string().contains("character 3"));
+        let long = naming(&"n".repeat(200), "");
+        assert!(long.topic(&NodeName::new("a").unwrap(), &"x".repeat(80)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_rules_or_an_error(text in "\\PC{0,30}|[a/~*=,:node]{0,24}", name in "[a/~]{0,6}") {
+            if let Ok(naming) = Naming::rules_of(&text).and_then(|rules| Naming::new(Some("/ns"), &rules)) {
+                let node = NodeName::new("/arm").unwrap();
+                // Whatever comes out is a name.
+                if let Ok(topic) = naming.topic(&node, &name) {
+                    prop_assert_eq!(TopicName::new(topic.as_str()).unwrap(), topic);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The namespace of a node and the names that are changed for it.
+
+use rnet::{Naming, NodeName, TopicName};
+use rnet_config::{Entry, Result, Table};
+
+use super::vars::Vars;
+
+const NAMESPACE: &str = "namespace";
+const REMAP: &str = "remap";
+
+/// What `namespace` and `remap` of a node say. The node's process gets it by variables.
+pub struct Names {
+    /// The namespace alone: for names of nodes in the file, which are those of the domain.
+    nodes: Naming,
+    all: Naming,
+    /// Key, variable and its value.
+    env: Vec<(&'static str, &'static str, String)>,
+}
+
+impl Names {
+    pub fn read(table: &Table<'_>, vars: &Vars) -> Result<Names> {
+        let mut names = Names { nodes: Naming::default(), all: Naming::default(), env: Vec::new() };
+        let mut namespace = None;
+        if let Some(entry) = table.get(NAMESPACE) {
+            let given = vars.filled(&entry, entry.text("a namespace, as \"/left\"")?)?;
+            names.nodes = Naming::new(Some(&given), &[]).map_err(|error| wrong(&entry, error))?;
+            names.all = names.nodes.clone();
+            names.env.push((NAMESPACE, "RNET_NAMESPACE", given.clone()));
+            namespace = Some(given);
+        }
+        let Some(entry) = table.get(REMAP) else { return Ok(names) };
+        let mut rules = Vec::new();
+        for (from, to) in entry.table("a table, as { \"/scan\" = \"/left/scan\" }")?.entries() {
+            let rule = (from.to_owned(), vars.filled(&to, to.text("a name")?)?);
+            Naming::new(namespace.as_deref(), std::slice::from_ref(&rule))
+                .map_err(|error| wrong(&to, error))?;
+            rules.push(rule);
+        }
+        names.all =
+            Naming::new(namespace.as_deref(), &rules).map_err(|error| wrong(&entry, error))?;
+        // Names hold no comma and no '=', so the process reads the same rules.
+        let text: Vec<String> = rules.iter().map(|(from, to)| format!("{from}={to}")).collect();
+        names.env.push((REMAP, "RNET_REMAP", text.join(",")));
+        Ok(names)
+    }
+
+    /// A node that the file names.
+    pub fn node(&self, name: &str) -> rnet::Result<NodeName> {
+        self.nodes.node(name)
+    }
+
+    /// A topic as the node's program calls it.
+    pub fn topic(&self, node: &NodeName, name: &str) -> rnet::Result<TopicName> {
+        self.all.topic(node, name)
+    }
+
+    /// Key of the file, variable and its value.
+    pub fn env(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        self.env.iter().map(|(key, variable, value)| (*key, *variable, value.as_str()))
+    }
+}
+
+fn wrong(entry: &Entry<'_>, error: rnet::Error) -> rnet_config::ConfigError {
+    match error {
+        rnet::Error::BadValue { why, .. } => entry.wrong(format!("names ({why})")),
+        other => entry.wrong(format!("names ({other})")),
+    }
+}
