@@ -3,11 +3,17 @@
 //! What stands in a file, and why so, is docs/design/recording.md; its names are in [`names`], and what a channel says
 //! of its publisher is a [`Source`]. Whoever knows MCAP can read a recording without this crate.
 
+mod error;
 pub mod names;
+mod part;
 pub mod read;
+mod recorder;
 mod source;
 pub mod tools;
 
+pub use error::{RecordError, Result};
+pub use part::Compress;
+pub use recorder::{Cause, Losses, Progress, RecordOptions, Recorder, Selection};
 pub use source::{Kind, Source, SourceError};
 
 /// The MCAP library that recordings are written and read with.

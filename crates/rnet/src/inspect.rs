@@ -31,7 +31,7 @@ pub use rnet_shm::taken::Stamp;
 use serde::{Serialize, Serializer};
 
 use crate::NodeEvent;
-pub use follow::{Follow, FollowEvent, Heard};
+pub use follow::{Follow, FollowEvent, Heard, Passed};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;

@@ -1,23 +1,29 @@
-//! Following a topic unseen: all its publishers, those that come later included.
+//! Following topics unseen: all their publishers, those that come later included.
 //!
 //! [`Follow`] is what `rnet topic echo`, `hz` and `bw` stand on. It reads the logs, and sleeps
 //! ([`Follow::wait`]) until a publisher that it follows sends, or endpoints come or go. A publisher that
 //! came since the last look is followed from its first message, so that a short-lived one is heard as a
 //! whole.
 
+mod passed;
+
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Durability, Error, Meta, Result, TopicName, TypeDesc};
+use rnet_core::limits::MAX_INLINE_LEN_BYTES;
+use rnet_core::{Durability, Error, Result, TopicName};
 use rnet_schema::Schema;
-use rnet_shm::node::{EndpointKind, incarnation_of};
+use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
 use rnet_shm::observe::{MissedCounts, Observer, Seen};
 use rnet_shm::observers::ObserverFile;
 use rnet_shm::shortage::is_passing;
 use rnet_shm::taken::Stamp;
 
 use super::types::is_for_now;
-use super::{Domain, publisher_info};
+use super::{Domain, PublisherInfo, publisher_info};
+
+pub use passed::{Heard, Passed};
 
 /// How often the domain is looked at for new publishers where nobody tells of them.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -26,25 +32,18 @@ const RARE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
 const UNWOKEN_SLEEP: Duration = Duration::from_millis(1);
 
+/// How long one sleeps at most that follows many topics: a log holds far more than is sent meanwhile, and no send has to
+/// ring.
+const UNRUNG_SLEEP: Duration = Duration::from_millis(2);
+/// How long it sleeps at least, and how often it looks from one large message of a publisher to the next: without readers
+/// the memory of one is used anew for the next.
+const SHORT_SLEEP: Duration = Duration::from_micros(100);
+const LOOKS_PER_LARGE: u32 = 4;
+/// Messages that one publisher gives before the next has its turn, where many are followed.
+const TURN_MESSAGES: u32 = 64;
+
 /// Messages polled between two glances at the clock: a flood must not hide a new publisher.
 const POLLS_PER_CLOCK: u32 = 256;
-
-/// A message that passed by.
-#[derive(Debug)]
-pub struct Heard<'a> {
-    /// Publisher, number, times. `taken_ns` is when the observer saw it, which says nothing of
-    /// the latency that subscribers have.
-    pub stamp: Stamp,
-    /// What it carries beside its content.
-    pub meta: Meta,
-    /// Name of the publisher's node.
-    pub node: &'a str,
-    /// What the publisher says its messages are.
-    pub type_desc: &'a TypeDesc,
-    /// The protobuf type that it names; `None` if its messages are of another kind, or the type
-    /// could not be read.
-    pub schema: Option<&'a Schema>,
-}
 
 /// What happened to the set of publishers that are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +75,14 @@ impl std::fmt::Display for FollowEvent {
     }
 }
 
+/// Which publishers are followed.
+enum Wanted {
+    /// Those of a topic.
+    Topic(TopicName),
+    /// Those that a function takes.
+    Taken(Box<dyn FnMut(&PublisherInfo) -> bool + Send>),
+}
+
 struct Channel {
     observer: Observer,
     node: String,
@@ -85,11 +92,15 @@ struct Channel {
     /// Where our file names the publisher.
     slot: Option<usize>,
     gone: bool,
+    /// Its log says nothing that makes sense any more, so it is not asked again.
+    corrupt: bool,
     /// The user was told that its next message cannot be read for now.
     short: bool,
+    /// Number of its last large message, and when that was sent.
+    last_large: Option<(u64, u64)>,
 }
 
-/// Follows all publishers of one topic without taking part.
+/// Follows all publishers of one topic, or of many, without taking part.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -116,11 +127,11 @@ struct Channel {
 /// ```
 pub struct Follow {
     domain: Domain,
-    topic: TopicName,
+    wanted: Wanted,
     /// Whether what publishers keep for late joiners is wanted.
     history: bool,
     channels: Vec<Channel>,
-    /// Publishers that could not be followed; not tried again.
+    /// Publishers that could not be followed, or are not wanted; not tried again.
     refused: Vec<u64>,
     /// Publishers that cannot be followed for now; the user was told, and they are tried again.
     short: Vec<u64>,
@@ -131,10 +142,37 @@ pub struct Follow {
     look_due: bool,
     polls: u32,
     turn: usize,
+    /// Messages that the publisher whose turn it is may give yet.
+    turn_left: u32,
+    /// The shortest time between two large messages of a publisher since the last look, and before it.
+    large_every: [Option<Duration>; 2],
     /// What was missed of publishers that are gone, and how much of all was told.
     missed_before: MissedCounts,
     told_lost: u64,
     events: Vec<FollowEvent>,
+}
+
+impl Channel {
+    /// How long after the large message before it this one was sent, on the average if some between them were not seen.
+    fn large_every(&mut self, stamp: &Stamp) -> Option<Duration> {
+        let (seq, sent_ns) = self.last_large.replace((stamp.seq, stamp.sent_ns))?;
+        let since = Duration::from_nanos(stamp.sent_ns.saturating_sub(sent_ns));
+        let messages = stamp.seq.saturating_sub(seq).max(1);
+        Some(since / u32::try_from(messages).unwrap_or(u32::MAX))
+    }
+
+    fn heard(&self, stamp: Stamp) -> Heard<'_> {
+        let said = self.observer.meta();
+        Heard {
+            stamp,
+            meta: self.observer.message_meta(),
+            node: &self.node,
+            topic: &said.topic,
+            type_desc: &said.type_desc,
+            qos: &said.qos,
+            schema: self.schema.as_ref(),
+        }
+    }
 }
 
 impl Follow {
@@ -144,9 +182,24 @@ impl Follow {
     /// # Errors
     /// `BadName`.
     pub fn new(domain: Domain, topic: &str, history: bool) -> Result<Follow> {
-        Ok(Follow {
+        Ok(Self::of(domain, Wanted::Topic(TopicName::new(topic)?), history))
+    }
+
+    /// Follows the publishers that `takes` takes, of any topics, for a recorder. It is asked once about each.
+    ///
+    /// No send rings one that follows so: a wait ends after 2 ms, or sooner while large messages follow each other closely.
+    pub fn matching(
+        domain: Domain,
+        history: bool,
+        takes: impl FnMut(&PublisherInfo) -> bool + Send + 'static,
+    ) -> Follow {
+        Self::of(domain, Wanted::Taken(Box::new(takes)), history)
+    }
+
+    fn of(domain: Domain, wanted: Wanted, history: bool) -> Follow {
+        Follow {
             domain,
-            topic: TopicName::new(topic)?,
+            wanted,
             history,
             channels: Vec::new(),
             refused: Vec::new(),
@@ -156,15 +209,22 @@ impl Follow {
             look_due: false,
             polls: 0,
             turn: 0,
+            turn_left: 0,
+            large_every: [None; 2],
             missed_before: MissedCounts::default(),
             told_lost: 0,
             events: Vec::new(),
-        })
+        }
     }
 
-    /// The topic, with its leading `/`.
-    pub fn topic(&self) -> &str {
-        self.topic.as_str()
+    /// The domain, as of the last look.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Ids of the publishers that are followed now. One that is gone is among them until all that it sent has been polled.
+    pub fn followed(&self) -> impl Iterator<Item = u64> {
+        self.channels.iter().map(|channel| channel.observer.publisher())
     }
 
     /// How many publishers are followed now.
@@ -197,6 +257,12 @@ impl Follow {
             std::thread::sleep(limit.min(UNWOKEN_SLEEP));
             return;
         }
+        if matches!(self.wanted, Wanted::Taken(_)) {
+            std::thread::sleep(limit.min(self.next_pause()));
+            // The next poll looks at the bell of endpoints, and at the clock.
+            self.polls = 0;
+            return;
+        }
         let Some(file) = &mut self.file else { return };
         let since = self.last_look.map_or(RARE_LOOK_INTERVAL, |at| at.elapsed());
         let limit = limit.min(RARE_LOOK_INTERVAL.saturating_sub(since));
@@ -210,13 +276,22 @@ impl Follow {
         self.polls = 0;
     }
 
+    /// Shorter where large messages follow each other closely.
+    fn next_pause(&self) -> Duration {
+        let large_every = self.large_every.iter().flatten().min();
+        let pause = large_every.map_or(UNRUNG_SLEEP, |every| *every / LOOKS_PER_LARGE);
+        pause.clamp(SHORT_SLEEP, UNRUNG_SLEEP)
+    }
+
     /// Takes a place among the observers of the domain, if there is one.
     fn take_place(&mut self) -> bool {
         let Some(registry) = &self.domain.registry else { return false };
         self.file = ObserverFile::create(registry.domain()).ok();
         let Some(file) = &mut self.file else { return false };
-        for channel in &mut self.channels {
-            channel.slot = file.follow(channel.observer.publisher(), &channel.folder).ok();
+        if let Wanted::Topic(_) = self.wanted {
+            for channel in &mut self.channels {
+                channel.slot = file.follow(channel.observer.publisher(), &channel.folder).ok();
+            }
         }
         let peers = registry.peers().iter();
         file.greet(peers.map(|(id, peer)| (peer.node.folder(), *id)));
@@ -236,20 +311,60 @@ impl Follow {
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Heard<'_>>> {
+        loop {
+            match self.next(bytes)? {
+                Some((at, Seen::Message(stamp))) => {
+                    return Ok(Some(self.channels[at].heard(stamp)));
+                }
+                // Counted by the observer.
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next message or, in its place, what was missed: as [`Follow::poll`], and each message of a publisher from the
+    /// first that is told of is in exactly one of both.
+    ///
+    /// # Errors
+    /// As [`Follow::poll`].
+    pub fn poll_all(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Passed<'_>>> {
+        Ok(self.next(bytes)?.and_then(|(at, seen)| {
+            let channel = &self.channels[at];
+            match seen {
+                Seen::Message(stamp) => Some(Passed::Message(channel.heard(stamp))),
+                Seen::Missed(missed) => {
+                    let (topic, node) = (&*channel.observer.meta().topic, &*channel.node);
+                    Some(Passed::Missed { missed, topic, node })
+                }
+                _ => None,
+            }
+        }))
+    }
+
+    /// What is next, a message or what was missed, and of which publisher.
+    fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<(usize, Seen)>> {
         self.look_if_due()?;
         let count = self.channels.len();
         for step in 0..count {
             let at = (self.turn + step) % count;
-            let Some(stamp) = self.poll_channel(at, bytes) else { continue };
-            self.turn = at + 1;
-            let channel = &self.channels[at];
-            return Ok(Some(Heard {
-                stamp,
-                meta: channel.observer.message_meta(),
-                node: &channel.node,
-                type_desc: &channel.observer.meta().type_desc,
-                schema: channel.schema.as_ref(),
-            }));
+            let Some(seen) = self.poll_channel(at, bytes) else { continue };
+            if step > 0 || self.turn_left == 0 {
+                self.turn_left = match self.wanted {
+                    Wanted::Topic(_) => 1,
+                    Wanted::Taken(_) => TURN_MESSAGES,
+                };
+            }
+            self.turn_left -= 1;
+            if bytes.len() > MAX_INLINE_LEN_BYTES
+                && let Seen::Message(stamp) = &seen
+            {
+                let every = self.channels[at].large_every(stamp);
+                let shortest = &mut self.large_every[0];
+                *shortest = (*shortest).into_iter().chain(every).min();
+            }
+            self.turn = if self.turn_left == 0 { at + 1 } else { at };
+            return Ok(Some((at, seen)));
         }
         // Quiet: a good moment to let go of those that have nothing more to say.
         self.polls = 0;
@@ -257,47 +372,41 @@ impl Follow {
         Ok(None)
     }
 
-    fn poll_channel(&mut self, at: usize, bytes: &mut Vec<u8>) -> Option<Stamp> {
+    fn poll_channel(&mut self, at: usize, bytes: &mut Vec<u8>) -> Option<Seen> {
         let channel = &mut self.channels[at];
-        loop {
-            match channel.observer.poll(bytes) {
-                Seen::Message(stamp) => {
-                    channel.short = false;
-                    return Some(stamp);
+        match channel.observer.poll(bytes) {
+            Seen::Message(stamp) => {
+                channel.short = false;
+                Some(Seen::Message(stamp))
+            }
+            Seen::Missed(missed) => Some(Seen::Missed(missed)),
+            Seen::Nothing => None,
+            Seen::Short(error) => {
+                // Told once; the next poll tries again.
+                if !std::mem::replace(&mut channel.short, true) {
+                    let (node, why) = (channel.node.clone(), error.to_string());
+                    self.events.push(FollowEvent::Unreadable(node, why));
                 }
-                // Counted by the observer.
-                Seen::Missed(_) => {}
-                Seen::Nothing => return None,
-                Seen::Short(error) => {
-                    // Told once; the next poll tries again.
-                    if !std::mem::replace(&mut channel.short, true) {
-                        let (node, why) = (channel.node.clone(), error.to_string());
-                        self.events.push(FollowEvent::Unreadable(node, why));
-                    }
-                    return None;
+                None
+            }
+            Seen::Corrupt(what) => {
+                if !std::mem::replace(&mut channel.corrupt, true) {
+                    self.refused.push(channel.observer.publisher());
+                    let event = FollowEvent::Unreadable(channel.node.clone(), what.to_owned());
+                    self.events.push(event);
                 }
-                Seen::Corrupt(what) => {
-                    // The log says nothing that makes sense any more, so it is not asked again.
-                    if !self.refused.contains(&channel.observer.publisher()) {
-                        self.refused.push(channel.observer.publisher());
-                        let event = FollowEvent::Unreadable(channel.node.clone(), what.to_owned());
-                        self.events.push(event);
-                    }
-                    return None;
-                }
+                None
             }
         }
     }
 
     fn drop_gone(&mut self) {
-        let (refused, events) = (&self.refused, &mut self.events);
-        let (missed, file) = (&mut self.missed_before, &mut self.file);
+        let (events, missed, file) = (&mut self.events, &mut self.missed_before, &mut self.file);
         self.channels.retain_mut(|channel| {
-            let corrupt = refused.contains(&channel.observer.publisher());
-            if channel.gone && !corrupt {
+            if channel.gone && !channel.corrupt {
                 events.push(FollowEvent::Gone(channel.node.clone()));
             }
-            let keep = !channel.gone && !corrupt;
+            let keep = !channel.gone && !channel.corrupt;
             if !keep {
                 missed.add_all(&channel.observer.missed());
                 if let (Some(file), Some(slot)) = (file.as_mut(), channel.slot) {
@@ -326,18 +435,24 @@ impl Follow {
     /// Looks at the domain for publishers that have come or gone.
     fn look(&mut self) -> Result<()> {
         let first = self.last_look.is_none();
+        self.large_every = [None, self.large_every[0]];
         self.last_look = Some(Instant::now());
         self.domain.refresh()?;
-        let mut here = Vec::new();
+        let mut here = BTreeSet::new();
         let mut new = Vec::new();
+        let mut known: BTreeSet<u64> = self.refused.iter().copied().collect();
+        known.extend(self.channels.iter().map(|channel| channel.observer.publisher()));
+        let maybe_wanted = |entry: &Entry| match &self.wanted {
+            Wanted::Topic(topic) => entry.topic_hash == topic.hash(),
+            Wanted::Taken(_) => true,
+        };
         for peer in self.domain.registry.iter().flat_map(|r| r.peers().values()) {
             for entry in peer.node.entries() {
-                if entry.kind != EndpointKind::Publisher || entry.topic_hash != self.topic.hash() {
+                if entry.kind != EndpointKind::Publisher || !maybe_wanted(entry) {
                     continue;
                 }
-                here.push(entry.id);
-                let known = self.channels.iter().any(|c| c.observer.publisher() == entry.id);
-                if !known && !self.refused.contains(&entry.id) {
+                here.insert(entry.id);
+                if !known.contains(&entry.id) {
                     let path = entry.path(peer.node.folder());
                     let folder = peer.node.folder().to_owned();
                     new.push((*entry, path, folder, peer.node.meta().name.clone()));
@@ -349,11 +464,19 @@ impl Follow {
         }
         // Numbers of nodes that are gone for good need not be remembered.
         self.short.retain(|id| here.contains(id));
-        self.refused.retain(|id| here.iter().any(|h| incarnation_of(*h) == incarnation_of(*id)));
+        let nodes: BTreeSet<u64> = here.iter().map(|id| incarnation_of(*id)).collect();
+        self.refused.retain(|id| nodes.contains(&incarnation_of(*id)));
         let Some(registry) = &self.domain.registry else { return Ok(()) };
         let dir = registry.domain();
         for (entry, path, folder, node) in new {
             let opened = publisher_info(&entry, &path, &node).and_then(|info| {
+                let is_wanted = match &mut self.wanted {
+                    Wanted::Topic(topic) => info.topic == topic.as_str(),
+                    Wanted::Taken(takes) => takes(&info),
+                };
+                if !is_wanted {
+                    return Ok(None);
+                }
                 let kept = match info.qos.durability {
                     Durability::TransientLocal { depth } if first && self.history => depth.into(),
                     _ => 0,
@@ -378,24 +501,34 @@ impl Follow {
                     }
                 };
                 // Of a proxy, the node for which it stands.
-                let (node, gone, short) = (info.node, false, false);
-                Ok((
-                    info.topic,
-                    Channel { observer, node, folder, schema, slot: None, gone, short },
-                ))
+                let (node, gone, corrupt, short) = (info.node, false, false, false);
+                let (slot, last_large) = (None, None);
+                Ok(Some(Channel {
+                    observer,
+                    node,
+                    folder,
+                    schema,
+                    slot,
+                    gone,
+                    corrupt,
+                    short,
+                    last_large,
+                }))
             });
             match opened {
-                Ok((topic, mut channel)) if topic == self.topic.as_str() => {
+                Ok(Some(mut channel)) => {
                     // One that cannot be named there is looked at once a second.
-                    let file = self.file.as_mut();
-                    channel.slot =
-                        file.and_then(|file| file.follow(entry.id, &channel.folder).ok());
+                    if let (Wanted::Topic(_), Some(file)) = (&self.wanted, &mut self.file) {
+                        channel.slot = file.follow(entry.id, &channel.folder).ok();
+                    }
                     self.short.retain(|id| *id != entry.id);
                     self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }
-                // Another topic of the same hash, or it closed while we looked.
-                Ok(_) | Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {}
+                // Not wanted, or of another topic of the same hash.
+                Ok(None) => self.refused.push(entry.id),
+                // It closed while we looked.
+                Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {}
                 Err(error) => {
                     if !is_passing(&error) {
                         self.refused.push(entry.id);
@@ -414,10 +547,7 @@ impl Follow {
 
 impl std::fmt::Debug for Follow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (topic, publishers) = (&self.topic, self.channels.len());
-        f.debug_struct("Follow")
-            .field("topic", topic)
-            .field("publishers", &publishers)
-            .finish_non_exhaustive()
+        let publishers = self.channels.len();
+        f.debug_struct("Follow").field("publishers", &publishers).finish_non_exhaustive()
     }
 }

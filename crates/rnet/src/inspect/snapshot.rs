@@ -1,4 +1,4 @@
-//! What follows from what one look at a domain has found.
+//! What one look at a domain has found, and what follows from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,14 @@ use rnet_core::{Behind, TypeDesc};
 use rnet_node::remote_nodes::NODES_TOPIC;
 use rnet_shm::publisher::PeerPublisher;
 
-use super::{NodeInfo, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
+use super::{Domain, NodeInfo, NodeMeta, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
+
+impl Domain {
+    /// The nodes of this host as of the last look of any kind.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeMeta> {
+        self.registry.iter().flat_map(|registry| registry.peers().values().map(|p| p.node.meta()))
+    }
+}
 
 impl Snapshot {
     pub(super) fn sort(&mut self) {

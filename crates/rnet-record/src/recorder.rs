@@ -1,0 +1,196 @@
+//! The recorder: follows what publishers send as an observer, and writes it to MCAP files.
+//!
+//! Three threads. One looks at the logs of the publishers and does nothing that could take long ([`follower`]); a queue
+//! of bounded bytes ([`queue`]); one compresses and writes ([`writer`], [`output`]); and one waits for the disk
+//! ([`sync`]). What is too much for any of them is counted by topic, node and cause ([`loss`]), in the file and for people.
+
+mod follower;
+mod interest;
+mod item;
+mod json;
+mod keys;
+mod latched;
+mod loss;
+mod options;
+mod output;
+mod progress;
+mod queue;
+mod selection;
+mod sync;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use rnet::inspect::Location;
+
+use crate::error::{RecordError, Result};
+use follower::Follower;
+pub use loss::{Cause, Losses};
+pub use options::RecordOptions;
+use output::About;
+pub use progress::Progress;
+use progress::Shared;
+use queue::Queue;
+pub use selection::Selection;
+use writer::Writer;
+
+/// Records a domain until it is stopped or dropped.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("record{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(&dir).domain(&domain).open()?;
+/// # let location = rnet::inspect::Location::new(Some(&domain), Some(dir.clone()), None)?;
+/// # let file = dir.join(format!("{domain}.mcap"));
+/// use rnet_record::{RecordOptions, Recorder};
+///
+/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// let mut options = RecordOptions::default();
+/// # options.location = Some(location);
+/// options.state = false;
+/// let recorder = Recorder::start(&file, options)?;
+/// angles.send(b"0.25")?;
+/// let report = recorder.stop()?;
+/// assert_eq!((report.messages, report.losses.total()), (1, 0));
+/// # std::fs::remove_file(file)?;
+/// # drop(angles);
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    follower: Option<JoinHandle<Result<()>>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Recorder {
+    /// Begins to record into `file`, which must not be there yet. What is sent from then on is in the recording, or counted
+    /// as missing.
+    ///
+    /// # Errors
+    /// [`RecordError`]: the file cannot be made, or the domain not be followed.
+    pub fn start(file: &Path, options: RecordOptions) -> Result<Recorder> {
+        let options = options.checked()?;
+        let shared = Arc::new(Shared::default());
+        let limit = usize::try_from(options.buffer_len_bytes).unwrap_or(usize::MAX);
+        let queue = Arc::new(Queue::new(limit));
+        let location = match &options.location {
+            Some(location) => location.clone(),
+            None => Location::new(None, None, None)?,
+        };
+        let about = About {
+            domain: location.id().as_str().to_owned(),
+            host: options.host(),
+            // Told apart from others of the host by when it began.
+            recording: rnet::now_ns(),
+            said: options.said.clone(),
+            compress: options.compress,
+            raw: options.raw,
+        };
+        let options = RecordOptions { location: Some(location), ..options };
+        let started = |e| RecordError::file("start a thread for", file, e);
+        let (begun, has_begun) = mpsc::sync_channel(1);
+        let writer = {
+            let (file, options) = (file.to_owned(), options.clone());
+            let (queue, shared) = (queue.clone(), shared.clone());
+            let write = move || match Writer::new(&file, options, about, queue, shared) {
+                Ok(writer) => {
+                    // Whoever waited for it is told.
+                    let _ = begun.send(Ok(()));
+                    writer.run();
+                }
+                Err(error) => drop(begun.send(Err(error))),
+            };
+            std::thread::Builder::new().name("rnet-rec-write".to_owned()).spawn(write)
+        };
+        let writer = writer.map_err(started)?;
+        has_begun.recv().unwrap_or(Err(RecordError::Panicked("writer")))?;
+        let (ready, is_ready) = mpsc::sync_channel(1);
+        let follower = {
+            let (queue, shared) = (queue.clone(), shared.clone());
+            let follow = move || {
+                let made = Follower::new(options, queue.clone(), shared)
+                    .and_then(|mut follower| follower.begin().map(|()| follower));
+                match made {
+                    Ok(follower) => {
+                        let _ = ready.send(Ok(()));
+                        follower.run()
+                    }
+                    Err(error) => {
+                        queue.close();
+                        let _ = ready.send(Err(error));
+                        Ok(())
+                    }
+                }
+            };
+            std::thread::Builder::new().name("rnet-rec-follow".to_owned()).spawn(follow)
+        };
+        let recorder = match follower {
+            Ok(follower) => Recorder { shared, follower: Some(follower), writer: Some(writer) },
+            Err(error) => {
+                queue.close();
+                let _ = writer.join();
+                return Err(started(error));
+            }
+        };
+        match is_ready.recv().unwrap_or(Err(RecordError::Panicked("follower"))) {
+            Ok(()) => Ok(recorder),
+            Err(error) => {
+                queue.close();
+                recorder.stop()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.shared.progress().clone()
+    }
+
+    /// What happened since the last call, in words: types that cannot be read, a full disk.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.shared.take_notes()
+    }
+
+    /// Whether it has ended: its time is over, or it failed, which [`Recorder::stop`] tells.
+    pub fn is_over(&self) -> bool {
+        self.follower.as_ref().is_none_or(JoinHandle::is_finished)
+            || self.writer.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the recording with all that was sent before, and says what it has.
+    ///
+    /// # Errors
+    /// Why it ended before, if it did. The file is whole all the same.
+    pub fn stop(mut self) -> Result<Progress> {
+        self.join()?;
+        Ok(self.progress())
+    }
+
+    fn join(&mut self) -> Result<()> {
+        self.shared.stop();
+        let followed = match self.follower.take().map(JoinHandle::join) {
+            Some(Ok(followed)) => followed,
+            Some(Err(_)) => Err(RecordError::Panicked("follower")),
+            None => Ok(()),
+        };
+        match self.writer.take().map(JoinHandle::join) {
+            Some(Err(_)) => Err(RecordError::Panicked("writer")),
+            _ => followed,
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Whoever wants to know how it ended stops it.
+        let _ = self.join();
+    }
+}

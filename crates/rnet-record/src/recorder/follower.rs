@@ -1,0 +1,344 @@
+//! The thread that follows: it looks at what publishers send and puts it into the queue, and does nothing else, because
+//! a log holds only so much.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rnet::Node;
+use rnet::inspect::{Domain, Follow, Heard, Location, Passed};
+
+use super::interest::Interest;
+use super::item::{Item, Missed, Publisher, Taken};
+use super::keys;
+use super::loss::Cause;
+use super::options::RecordOptions;
+use super::progress::Shared;
+use super::queue::Queue;
+use super::selection::host_and_node;
+use crate::error::Result;
+use crate::source::Source;
+
+/// Between two looks at nodes, at publishers that are gone, and at whether there is state by now.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two looks at whether the topic of `--while` has a publisher.
+const WHILE_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two looks while the queue is full.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
+/// For so long at most what was sent before the end is still read after it.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+/// Messages between two looks at the clock, in a flood.
+const MESSAGES_PER_CLOCK: u32 = 256;
+
+pub struct Follower {
+    follow: Follow,
+    location: Location,
+    own_host: String,
+    publishers: HashMap<u64, Arc<Publisher>>,
+    queue: Arc<Queue<Item>>,
+    shared: Arc<Shared>,
+    options: RecordOptions,
+    /// Topics of other hosts that are followed and not subscribed to yet.
+    remote: Arc<Mutex<BTreeSet<String>>>,
+    interest: Interest,
+    node: Option<Arc<Node>>,
+    keys: Option<JoinHandle<()>>,
+    keys_ended: Arc<AtomicBool>,
+    /// Where the topic of `--while` is looked at, and when that was.
+    gate: Option<(Domain, String, Instant)>,
+    /// The queue was full since the last time that nothing was left to read.
+    was_full: bool,
+    last_look: Option<Instant>,
+    nodes: BTreeMap<String, String>,
+}
+
+impl Follower {
+    pub fn new(
+        options: RecordOptions,
+        queue: Arc<Queue<Item>>,
+        shared: Arc<Shared>,
+    ) -> Result<Self> {
+        let location = match &options.location {
+            Some(location) => location.clone(),
+            None => Location::new(None, None, None)?,
+        };
+        let own_host = options.host();
+        let remote = Arc::new(Mutex::new(BTreeSet::new()));
+        let (selection, host, found) =
+            (options.selection.clone(), own_host.clone(), remote.clone());
+        let follow = Follow::matching(location.domain()?, true, move |publisher| {
+            let takes = selection.takes(publisher, &host);
+            if takes && publisher.via.is_some() {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.insert(publisher.topic.clone());
+            }
+            takes
+        });
+        let gate = match &options.while_topic {
+            None => None,
+            Some(topic) => Some((location.domain()?, topic.clone(), Instant::now())),
+        };
+        Ok(Self {
+            follow,
+            location,
+            own_host,
+            publishers: HashMap::new(),
+            queue,
+            shared,
+            options,
+            remote,
+            interest: Interest::default(),
+            node: None,
+            keys: None,
+            keys_ended: Arc::default(),
+            gate,
+            was_full: false,
+            last_look: None,
+            nodes: BTreeMap::new(),
+        })
+    }
+
+    /// Takes its place: what is sent from then on is seen.
+    pub fn begin(&mut self) -> Result<()> {
+        // The first poll finds the publishers that there are, and what they keep; a message that it finds is not lost on it.
+        let mut bytes = Vec::new();
+        self.next(&mut bytes, None)?;
+        self.look()?;
+        self.look_at_gate(true)
+    }
+
+    /// Follows until it is told to stop, or the time is over.
+    pub fn run(mut self) -> Result<()> {
+        let followed = self.follow_all();
+        self.keys_ended.store(true, Ordering::Release);
+        // It ends within a tenth of a second, unless it has panicked: then its keys are not recorded any more.
+        if let Some(Err(_)) = self.keys.take().map(JoinHandle::join) {
+            self.shared.note("the state is recorded no more: its thread has panicked".to_owned());
+        }
+        followed
+    }
+
+    fn follow_all(&mut self) -> Result<()> {
+        let ends = self.options.duration.and_then(|time| Instant::now().checked_add(time));
+        let (mut bytes, mut until_clock) = (Vec::new(), 0);
+        let mut stopped: Option<(Instant, u64)> = None;
+        loop {
+            if self.queue.is_full() {
+                self.was_full = true;
+                std::thread::sleep(FULL_PAUSE);
+            } else if self.next(&mut bytes, stopped.map(|(_, at_ns)| at_ns))? {
+                until_clock += 1;
+                if until_clock < MESSAGES_PER_CLOCK {
+                    continue;
+                }
+            } else {
+                self.was_full = false;
+                if stopped.is_some() {
+                    return Ok(());
+                }
+                self.follow.wait(LOOK_INTERVAL);
+            }
+            until_clock = 0;
+            match stopped {
+                Some((since, _)) if since.elapsed() >= DRAIN_LIMIT => {
+                    let what =
+                        "the end came before all that was sent had been read: the disk is too slow";
+                    self.shared.note(what.to_owned());
+                    return Ok(());
+                }
+                Some(_) => {}
+                None if self.shared.is_stopped()
+                    || ends.is_some_and(|end| Instant::now() >= end) =>
+                {
+                    stopped = Some((Instant::now(), rnet::now_ns()));
+                }
+                None => {
+                    self.look()?;
+                    self.look_at_gate(false)?;
+                }
+            }
+        }
+    }
+
+    /// Puts what is next into the queue, unless it was sent after the end. Whether there was anything.
+    fn next(&mut self, bytes: &mut Vec<u8>, end_ns: Option<u64>) -> Result<bool> {
+        let passed = self.follow.poll_all(bytes)?;
+        let item = match passed {
+            None => return Ok(false),
+            Some(Passed::Message(heard)) => {
+                if end_ns.is_some_and(|end| heard.stamp.sent_ns > end) {
+                    return Ok(true);
+                }
+                let id = heard.stamp.publisher;
+                let host = &self.own_host;
+                let publisher =
+                    self.publishers.entry(id).or_insert_with(|| publisher_of(&heard, host));
+                Item::Message(Taken {
+                    publisher: publisher.clone(),
+                    seq: heard.stamp.seq,
+                    sent_ns: heard.stamp.sent_ns,
+                    taken_ns: heard.stamp.taken_ns,
+                    meta: heard.meta,
+                    bytes: bytes.as_slice().to_vec(),
+                })
+            }
+            Some(Passed::Missed { missed, topic, node }) => {
+                let cause = if self.was_full { Cause::Queue } else { missed.cause.into() };
+                Item::Missed(Missed {
+                    topic: topic.to_owned(),
+                    node: node.to_owned(),
+                    publisher: missed.publisher,
+                    first_seq: missed.first_seq,
+                    count: missed.count,
+                    cause,
+                    at_ns: rnet::now_ns(),
+                })
+            }
+        };
+        self.put(item);
+        Ok(true)
+    }
+
+    fn put(&self, item: Item) {
+        let len = item.len_bytes();
+        self.queue.put(item, len);
+    }
+
+    /// What is looked at once a second.
+    fn look(&mut self) -> Result<()> {
+        if self.last_look.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
+            return Ok(());
+        }
+        self.last_look = Some(Instant::now());
+        for event in self.follow.take_events() {
+            use rnet::inspect::FollowEvent::{Unreadable, Untyped};
+            if matches!(event, Unreadable(..) | Untyped(..)) {
+                self.shared.note(event.to_string());
+            }
+        }
+        let followed: BTreeSet<u64> = self.follow.followed().collect();
+        let gone: Vec<u64> =
+            self.publishers.keys().copied().filter(|id| !followed.contains(id)).collect();
+        for id in gone {
+            self.publishers.remove(&id);
+            self.put(Item::Gone(id));
+        }
+        let nodes: BTreeMap<String, String> = self
+            .follow
+            .domain()
+            .nodes()
+            .map(|node| {
+                let said = serde_json::json!({
+                    "host": self.own_host,
+                    "pid": node.pid,
+                    "program": node.program,
+                    "language": node.language,
+                    "version": node.version,
+                });
+                (node.name.clone(), said.to_string())
+            })
+            .collect();
+        if nodes != self.nodes {
+            self.put(Item::Nodes(nodes.clone()));
+            self.nodes = nodes;
+        }
+        self.look_at_state();
+        self.look_at_remote();
+        self.shared.set_publishers(followed.len());
+        Ok(())
+    }
+
+    /// Follows the state as soon as there is some; none is made.
+    fn look_at_state(&mut self) {
+        if !self.options.state || self.keys.is_some() {
+            return;
+        }
+        let begun = self.follow.domain().has_state().and_then(|has_state| {
+            if !has_state {
+                return Ok(());
+            }
+            let (node, queue, ended) = (self.node()?, self.queue.clone(), self.keys_ended.clone());
+            let shared = self.shared.clone();
+            let follow = move || {
+                if let Err(error) = keys::follow(&node, &queue, &ended) {
+                    shared.note(format!("the state is not recorded: {error}"));
+                }
+            };
+            let builder = std::thread::Builder::new().name("rnet-rec-keys".to_owned());
+            match builder.spawn(follow) {
+                Ok(thread) => self.keys = Some(thread),
+                Err(error) => self.shared.note(format!("the state is not recorded: {error}")),
+            }
+            Ok(())
+        });
+        if let Err(error) = begun {
+            self.shared.note(format!("the state is not recorded: {error}"));
+        }
+    }
+
+    fn look_at_remote(&mut self) {
+        let found =
+            std::mem::take(&mut *self.remote.lock().unwrap_or_else(PoisonError::into_inner));
+        for topic in found {
+            let shown = self.node().and_then(|node| self.interest.show(&node, &topic));
+            if let Err(error) = shown {
+                self.shared
+                    .note(format!("messages of other hosts may not come on {topic}: {error}"));
+            }
+        }
+    }
+
+    /// Our own node, which is opened when it is needed first.
+    fn node(&mut self) -> rnet::Result<Arc<Node>> {
+        if let Some(node) = &self.node {
+            return Ok(node.clone());
+        }
+        let name = format!("/rnet_record_{}", std::process::id());
+        let location = &self.location;
+        let mut builder =
+            Node::builder(&name).tool().domain(location.id().as_str()).dir(location.base());
+        if let Some(group) = location.group() {
+            builder = builder.group(group);
+        }
+        if let Some(dir) = &self.options.state_dir {
+            builder = builder.state_dir(dir);
+        }
+        let node = Arc::new(builder.open()?);
+        self.node = Some(node.clone());
+        Ok(node)
+    }
+
+    /// Says when the topic of `--while` has a publisher, and when it has none any more.
+    fn look_at_gate(&mut self, at_once: bool) -> Result<()> {
+        let Some((domain, topic, looked)) = &mut self.gate else { return Ok(()) };
+        if !at_once && looked.elapsed() < WHILE_INTERVAL {
+            return Ok(());
+        }
+        *looked = Instant::now();
+        let is_wanted = !domain.topic_snapshot(topic)?.publishers.is_empty();
+        if self.shared.set_wanted(is_wanted) || at_once {
+            self.put(Item::Wanted(is_wanted));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Follower {
+    /// The writer ends when it has written what was put, whatever ended this thread.
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+fn publisher_of(heard: &Heard<'_>, own_host: &str) -> Arc<Publisher> {
+    let (host, node) = host_and_node(heard.node, own_host);
+    let source = Source::new(node, host, heard.stamp.publisher, heard.type_desc, heard.qos);
+    Arc::new(Publisher {
+        topic: heard.topic.to_owned(),
+        source,
+        type_desc: heard.type_desc.clone(),
+        schema: heard.schema.cloned(),
+    })
+}

@@ -1,0 +1,90 @@
+//! What goes from who follows to who writes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rnet::schema::Schema;
+use rnet::{Meta, PlainType, TypeDesc};
+
+use super::loss::Cause;
+use crate::source::Source;
+
+/// A publisher that is recorded.
+#[derive(Debug)]
+pub struct Publisher {
+    pub topic: String,
+    pub source: Source,
+    pub type_desc: TypeDesc,
+    /// The protobuf type that it names, if that could be read.
+    pub schema: Option<Schema>,
+}
+
+impl Publisher {
+    /// The plain type of its messages.
+    pub fn plain(&self) -> Option<&PlainType> {
+        match &self.type_desc {
+            TypeDesc::Plain(plain) => Some(plain),
+            _ => None,
+        }
+    }
+}
+
+/// A message, as it was sent.
+#[derive(Debug)]
+pub struct Taken {
+    pub publisher: Arc<Publisher>,
+    pub seq: u64,
+    pub sent_ns: u64,
+    pub taken_ns: u64,
+    pub meta: Meta,
+    pub bytes: Vec<u8>,
+}
+
+/// Messages that were not seen.
+#[derive(Debug)]
+pub struct Missed {
+    pub topic: String,
+    pub node: String,
+    pub publisher: u64,
+    pub first_seq: u64,
+    pub count: u64,
+    pub cause: Cause,
+    pub at_ns: u64,
+}
+
+/// A key of the state as it is now.
+#[derive(Debug)]
+pub struct Key {
+    pub key: String,
+    /// What is written of it.
+    pub said: serde_json::Map<String, serde_json::Value>,
+    pub is_deleted: bool,
+    pub at_ns: u64,
+}
+
+#[derive(Debug)]
+pub enum Item {
+    Message(Taken),
+    Missed(Missed),
+    Key(Key),
+    /// A publisher is gone, and all that it sent was put before.
+    Gone(u64),
+    /// The nodes that are there now: what is told of each, by name.
+    Nodes(BTreeMap<String, String>),
+    /// Whether messages are wanted now: see `--while`.
+    Wanted(bool),
+}
+
+impl Item {
+    /// Bytes that it holds.
+    pub fn len_bytes(&self) -> usize {
+        match self {
+            Item::Message(taken) => taken.bytes.len(),
+            // Text of about twice its bytes, once as a map.
+            Item::Key(key) => {
+                512 + key.said.values().map(|v| v.as_str().map_or(64, str::len)).sum::<usize>()
+            }
+            _ => 256,
+        }
+    }
+}

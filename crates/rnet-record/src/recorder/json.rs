@@ -1,0 +1,121 @@
+//! What the recorder says itself, as JSON. docs/design/recording.md has the forms.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rnet::schema::Dynamic;
+use rnet::state::{Change, StateMessage, Value};
+use rnet::{MessageType, Meta, TypeDesc, float_to_json};
+use serde_json::{Map, Value as Json, json};
+
+use super::item::Missed;
+
+/// What a message carries beside its content; `None` if it is nothing.
+pub fn meta(publisher: u64, seq: u64, meta: &Meta) -> Option<Json> {
+    if *meta == Meta::default() {
+        return None;
+    }
+    // Ids as text: readers of JSON keep 53 bits of a number.
+    let mut said = json!({"publisher": publisher.to_string(), "seq": seq});
+    if let Some(origin) = meta.origin {
+        said["origin"] = json!({
+            "host": origin.host.to_string(),
+            "publisher": origin.publisher.to_string(),
+            "seq": origin.seq,
+        });
+    }
+    if let Some(source_ns) = meta.source_ns {
+        said["source_ns"] = source_ns.into();
+    }
+    if let Some(correlation) = meta.correlation {
+        said["correlation"] = correlation.to_string().into();
+    }
+    if let Some(gap) = meta.gap {
+        said["gap"] = json!({"cause": gap.cause.name(), "size": gap.size});
+    }
+    Some(said)
+}
+
+/// A run of messages that are missing.
+pub fn missed(missed: &Missed) -> Json {
+    json!({
+        "topic": missed.topic,
+        "node": missed.node,
+        "publisher": missed.publisher.to_string(),
+        "first_seq": missed.first_seq,
+        "count": missed.count,
+        "cause": missed.cause.name(),
+    })
+}
+
+/// A change of the state.
+pub fn change(change: &Change) -> Map<String, Json> {
+    let mut said = Map::new();
+    said.insert("key".into(), change.key.as_str().into());
+    said.insert("revision".into(), change.revision.into());
+    let Some(entry) = &change.entry else {
+        said.insert("deleted".into(), true.into());
+        return said;
+    };
+    said.insert("kind".into(), kind(&entry.value).into());
+    match &entry.value {
+        Value::Unreadable(why) => {
+            said.insert("unreadable".into(), why.as_str().into());
+        }
+        Value::Message(message) => {
+            said.insert("type".into(), message.type_name().into());
+            if let Some(fields) = fields(message) {
+                said.insert("value".into(), fields);
+            }
+            said.insert("bytes".into(), BASE64.encode(message.bytes()).into());
+        }
+        other => {
+            said.insert("value".into(), value(other));
+        }
+    }
+    said.insert("node".into(), entry.owner.node.as_str().into());
+    said.insert("durable".into(), entry.durable.into());
+    said.insert("written_unix_ns".into(), entry.owner.written_unix_ns.into());
+    said
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int",
+        Value::Float(_) => "float",
+        Value::Str(_) => "str",
+        Value::Bytes(_) => "bytes",
+        Value::Json(_) => "json",
+        Value::List(_) => "list",
+        Value::Set(_) => "set",
+        Value::Message(_) => "message",
+        _ => "unknown",
+    }
+}
+
+fn value(of: &Value) -> Json {
+    match of {
+        Value::Bool(b) => (*b).into(),
+        Value::Int(n) => (*n).into(),
+        Value::Float(x) => float_to_json(*x),
+        Value::Str(text) | Value::Json(text) => text.as_str().into(),
+        Value::Bytes(bytes) => BASE64.encode(bytes).into(),
+        Value::List(items) | Value::Set(items) => items.iter().map(value).collect(),
+        Value::Message(message) => fields(message).unwrap_or(Json::Null),
+        _ => Json::Null,
+    }
+}
+
+/// The fields of a message; `None` if they cannot be read.
+fn fields(message: &StateMessage) -> Option<Json> {
+    match message.message_type() {
+        MessageType::Protobuf(schema) => {
+            let message = Dynamic::decode(schema, message.bytes()).ok()?;
+            Some(message.to_json(&rnet::schema::JsonOptions::default()))
+        }
+        other => match other.desc() {
+            TypeDesc::Plain(plain) => Some(plain.format(message.bytes())),
+            _ => None,
+        },
+    }
+}

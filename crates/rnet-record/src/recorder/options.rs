@@ -1,0 +1,140 @@
+//! What is to be recorded, and how.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rnet::TopicName;
+use rnet::inspect::Location;
+
+use super::selection::Selection;
+use crate::error::{RecordError, Result};
+use crate::part::Compress;
+
+/// Memory for what waits to be written.
+const DEFAULT_BUFFER_LEN_BYTES: u64 = 256 << 20;
+/// Less would not hold what a chunk may need.
+const MIN_SPLIT_BYTES: u64 = 1 << 20;
+/// Into how many parts `max_disk` is divided where nothing is said of their size.
+const PARTS_PER_MAX_DISK: u64 = 8;
+
+/// What [`Recorder::start`](crate::Recorder::start) is told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecordOptions {
+    /// What is recorded.
+    pub selection: Selection,
+    /// How chunks are compressed.
+    pub compress: Compress,
+    /// Plain messages are recorded as they are, also those that have a Foxglove message of the same meaning.
+    pub raw: bool,
+    /// Ends after this time.
+    pub duration: Option<Duration>,
+    /// A new part begins when one is this long, in bytes.
+    pub split_size: Option<u64>,
+    /// A new part begins when one is this old.
+    pub split_time: Option<Duration>,
+    /// The oldest parts are removed so that all together are no longer than this, in bytes.
+    pub max_disk: Option<u64>,
+    /// Records only while this topic has a publisher.
+    pub while_topic: Option<String>,
+    /// Memory for what waits to be written, in bytes.
+    pub buffer_len_bytes: u64,
+    /// Whether the state is recorded, and parameters with it.
+    pub state: bool,
+    /// The name of this host; of the system, if it is not said.
+    pub host: Option<String>,
+    /// What the recording says of how it was made: the command line.
+    pub said: String,
+    /// Where the domain is; that of the environment, if it is not said.
+    pub location: Option<Location>,
+    /// Where durable state is kept, if not where the environment says.
+    pub state_dir: Option<PathBuf>,
+}
+
+impl Default for RecordOptions {
+    fn default() -> Self {
+        Self {
+            selection: Selection::default(),
+            compress: Compress::default(),
+            raw: false,
+            duration: None,
+            split_size: None,
+            split_time: None,
+            max_disk: None,
+            while_topic: None,
+            buffer_len_bytes: DEFAULT_BUFFER_LEN_BYTES,
+            state: true,
+            host: None,
+            said: String::new(),
+            location: None,
+            state_dir: None,
+        }
+    }
+}
+
+impl RecordOptions {
+    /// Checks them, and says what follows from them.
+    pub(super) fn checked(mut self) -> Result<Self> {
+        if let Some(max) = self.max_disk {
+            let split = *self.split_size.get_or_insert(max / PARTS_PER_MAX_DISK);
+            if split > max / 2 {
+                return Err(RecordError::Options(format!(
+                    "of parts of {split} bytes, no two fit into the {max} bytes of --max-disk; at most half of it is \
+                     for one part"
+                )));
+            }
+        }
+        if let Some(size) = self.split_size.filter(|size| *size < MIN_SPLIT_BYTES) {
+            return Err(RecordError::Options(format!(
+                "parts of {size} bytes are too short; {MIN_SPLIT_BYTES} bytes is the least (with --max-disk, an eighth of it)"
+            )));
+        }
+        if let Some(topic) = &mut self.while_topic {
+            *topic = TopicName::new(topic)?.as_str().to_owned();
+        }
+        Ok(self)
+    }
+
+    /// The name of this host.
+    pub(super) fn host(&self) -> String {
+        let of_system = || {
+            let set = std::env::var("RNET_HOST").ok().filter(|name| !name.is_empty());
+            let name = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+            set.or_else(name).map_or_else(|| "-".to_owned(), |name| name.trim().to_owned())
+        };
+        self.host.clone().unwrap_or_else(of_system)
+    }
+}
+
+/// The file of a part: `run.mcap`, `run_1.mcap`, `run_2.mcap`.
+pub(super) fn part_path(file: &Path, number: u64) -> PathBuf {
+    if number == 0 {
+        return file.to_owned();
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let end =
+        file.extension().map_or_else(String::new, |end| format!(".{}", end.to_string_lossy()));
+    file.with_file_name(format!("{stem}_{number}{end}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_numbers_before_the_ending() {
+        assert_eq!(part_path(Path::new("/d/run.mcap"), 0), Path::new("/d/run.mcap"));
+        assert_eq!(part_path(Path::new("/d/run.mcap"), 2), Path::new("/d/run_2.mcap"));
+        assert_eq!(part_path(Path::new("run"), 1), Path::new("run_1"));
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        let of = |split_size, max_disk| {
+            RecordOptions { split_size, max_disk, ..RecordOptions::default() }.checked()
+        };
+        assert_eq!(of(None, Some(80 << 20)).unwrap().split_size, Some(10 << 20));
+        assert!(of(Some(60 << 20), Some(80 << 20)).unwrap_err().to_string().contains("half"));
+        assert!(of(Some(1000), None).unwrap_err().to_string().contains("1048576"));
+    }
+}

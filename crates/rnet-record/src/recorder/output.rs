@@ -1,0 +1,284 @@
+//! A part of a recording: which channel is whose, the times, and what the recorder says itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcap::records::MessageHeader;
+use rnet::msgs::plain::to_protobuf;
+use rnet::schema::Schema;
+use rnet::{TypeDesc, WallOffset};
+
+use super::item::{Key, Missed, Publisher, Taken};
+use super::json;
+use super::loss::{Cause, Losses};
+use crate::error::Result;
+use crate::names;
+use crate::part::{Compress, Ended, Part};
+use crate::source::Kind;
+
+/// A file has room for 65,535 channels; a new one begins before.
+const MAX_CHANNELS: usize = 60_000;
+/// The wall clock has been set if it is this far from where it was.
+const CLOCK_STEP_NS: u64 = 1_000_000;
+
+/// What every part says of the recording.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub domain: String,
+    pub host: String,
+    pub recording: u64,
+    pub said: String,
+    pub compress: Compress,
+    pub raw: bool,
+}
+
+/// A part that is written.
+pub struct Output {
+    part: Part,
+    begun: Instant,
+    raw: bool,
+    /// By which the times of this file were made, and what was last said of the clock.
+    clock: WallOffset,
+    clock_said: WallOffset,
+    /// By publisher.
+    channels: HashMap<u64, Channel>,
+    /// Those of the recorder itself, by topic, and the number of the next message.
+    own: HashMap<&'static str, (u16, u32)>,
+    /// Nodes that were seen.
+    pub nodes: BTreeMap<String, String>,
+}
+
+struct Channel {
+    id: u16,
+    publisher: Arc<Publisher>,
+    /// Messages in the chunk that is open.
+    in_chunk: u64,
+}
+
+/// What became of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wrote {
+    Yes,
+    /// It is none of its type.
+    Malformed,
+}
+
+impl Output {
+    /// Begins part `number` at `path`.
+    pub fn create(path: &Path, about: &About, number: u64) -> Result<Output> {
+        let mut part = Part::create(path, about.compress)?;
+        let clock = rnet::wall_offset();
+        let start_ns = wall(rnet::now_ns(), &clock);
+        let said = [
+            ("version", "1".to_owned()),
+            ("rnet", rnet::VERSION.to_owned()),
+            ("domain", about.domain.clone()),
+            ("host", about.host.clone()),
+            ("start_ns", start_ns.to_string()),
+            ("recording", format!("{:016x}", about.recording)),
+            ("part", number.to_string()),
+            ("options", about.said.clone()),
+        ];
+        part.add_metadata(names::RECORDING, said.map(|(key, v)| (key.to_owned(), v)).into())?;
+        part.add_metadata(names::CLOCK, clock_metadata(&clock))?;
+        Ok(Output {
+            part,
+            begun: Instant::now(),
+            raw: about.raw,
+            clock,
+            clock_said: clock,
+            channels: HashMap::new(),
+            own: HashMap::new(),
+            nodes: BTreeMap::new(),
+        })
+    }
+
+    /// The file.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// Whether it is to be ended, because it is this long, this old, or has too many channels.
+    pub fn is_over(&self, split_size: Option<u64>, split_time: Option<Duration>) -> bool {
+        split_size.is_some_and(|size| self.part.len_bytes() >= size)
+            || split_time.is_some_and(|time| self.begun.elapsed() >= time)
+            || self.channels.len() >= MAX_CHANNELS
+    }
+
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// `Full` before anything of it is written; those of [`Part::flush`].
+    pub fn message(&mut self, taken: &Taken) -> Result<Wrote> {
+        let publisher = &taken.publisher;
+        let converted = match publisher.plain().filter(|_| !self.raw) {
+            None => None,
+            Some(plain) => match to_protobuf(&plain.name, &taken.bytes) {
+                Ok(converted) => converted,
+                Err(_) => return Ok(Wrote::Malformed),
+            },
+        };
+        let (schema, bytes) = match &converted {
+            Some((schema, bytes)) => (Some(schema), &**bytes),
+            None => (None, &*taken.bytes),
+        };
+        let id = self.channel(publisher, schema)?;
+        let (publish_time, log_time) = (self.wall(taken.sent_ns), self.wall(taken.taken_ns));
+        let log_time = log_time.max(publish_time);
+        let source = &publisher.source;
+        if let Some(meta) = json::meta(source.publisher, taken.seq, &taken.meta) {
+            let text = meta.to_string();
+            self.part.admit((text.len() + bytes.len()) as u64)?;
+            self.own(names::META_TOPIC, text.as_bytes(), publish_time, log_time)?;
+        }
+        self.part.admit(bytes.len() as u64)?;
+        // The number has 32 bits in this format; a reader tells gaps by differences.
+        let sequence = taken.seq as u32;
+        if let Some(channel) = self.channels.get_mut(&source.publisher) {
+            channel.in_chunk += 1;
+        }
+        self.part
+            .add(&MessageHeader { channel_id: id, sequence, log_time, publish_time }, bytes)?;
+        self.note_flushed();
+        Ok(Wrote::Yes)
+    }
+
+    /// The channel of a publisher, made for its first message. The schema is that of what its messages were made of.
+    fn channel(&mut self, publisher: &Arc<Publisher>, converted: Option<&Schema>) -> Result<u16> {
+        let source = &publisher.source;
+        if let Some(channel) = self.channels.get(&source.publisher) {
+            return Ok(channel.id);
+        }
+        let mut said = source.clone();
+        let (encoding, schema) = match (converted, publisher.plain(), &publisher.schema) {
+            (Some(schema), plain, _) => {
+                said.layout = plain.cloned();
+                let set = schema.descriptor_set_with_docs();
+                (names::PROTOBUF, Some((schema.name().to_owned(), names::PROTOBUF, set)))
+            }
+            (None, Some(plain), _) => {
+                let layout = TypeDesc::Plain(plain.clone()).to_json().into_bytes();
+                (names::PLAIN, Some((plain.name.clone(), names::PLAIN, layout)))
+            }
+            (None, None, Some(schema)) if source.kind == Kind::Protobuf => {
+                let set = schema.descriptor_set_with_docs();
+                (names::PROTOBUF, Some((schema.name().to_owned(), names::PROTOBUF, set)))
+            }
+            _ => (names::BYTES, None),
+        };
+        let schema = schema.as_ref().map(|(name, encoding, data)| (&**name, *encoding, &**data));
+        let metadata = said.to_metadata();
+        let id = self.part.add_channel(&publisher.topic, encoding, schema, &metadata)?;
+        let channel = Channel { id, publisher: publisher.clone(), in_chunk: 0 };
+        self.channels.insert(source.publisher, channel);
+        Ok(id)
+    }
+
+    /// Adds what the recorder says itself.
+    fn own(
+        &mut self,
+        topic: &'static str,
+        text: &[u8],
+        publish_time: u64,
+        log_time: u64,
+    ) -> Result<()> {
+        self.part.admit(text.len() as u64)?;
+        let (channel_id, sequence) = match self.own.get(topic) {
+            Some(of) => *of,
+            None => (self.part.add_channel(topic, names::JSON, None, &BTreeMap::new())?, 0),
+        };
+        self.own.insert(topic, (channel_id, sequence.wrapping_add(1)));
+        let header = MessageHeader { channel_id, sequence, log_time, publish_time };
+        self.part.add(&header, text)?;
+        self.note_flushed();
+        Ok(())
+    }
+
+    /// Adds a key of the state: as it is at the start, or a change.
+    pub fn key(&mut self, key: &Key, is_initial: bool) -> Result<()> {
+        let mut said = key.said.clone();
+        if is_initial {
+            said.insert("initial".to_owned(), true.into());
+        }
+        let at = self.wall(key.at_ns);
+        self.own(names::STATE_TOPIC, serde_json::Value::Object(said).to_string().as_bytes(), at, at)
+    }
+
+    /// Adds what is missing.
+    pub fn missed(&mut self, missed: &Missed) -> Result<()> {
+        let at = self.wall(missed.at_ns);
+        self.own(names::MISSED_TOPIC, json::missed(missed).to_string().as_bytes(), at, at)
+    }
+
+    /// Sees to it that nothing waits for longer than it may, and that a step of the wall clock is told.
+    pub fn tend(&mut self, looks_at_clock: bool) -> Result<()> {
+        if looks_at_clock {
+            let now = rnet::wall_offset();
+            if now.offset_ns.abs_diff(self.clock_said.offset_ns) > CLOCK_STEP_NS {
+                self.clock_said = now;
+                self.part.admit(1 << 10)?;
+                self.part.add_metadata(names::CLOCK, clock_metadata(&now))?;
+            }
+        }
+        if self.part.flush_in().is_some_and(|time| time.is_zero()) {
+            self.part.flush()?;
+        }
+        self.note_flushed();
+        Ok(())
+    }
+
+    fn note_flushed(&mut self) {
+        if self.part.flush_in().is_none() {
+            self.channels.values_mut().for_each(|channel| channel.in_chunk = 0);
+        }
+    }
+
+    /// The messages that are lost with the chunk that is open, by topic and node.
+    pub fn unwritten(&self) -> Vec<(Arc<Publisher>, u64)> {
+        let open = self.channels.values().filter(|channel| channel.in_chunk > 0);
+        open.map(|channel| (channel.publisher.clone(), channel.in_chunk)).collect()
+    }
+
+    /// Ends the file, which says at its end what is missing.
+    pub fn end(mut self, losses: &Losses) -> Result<Ended> {
+        self.part.add_metadata(names::LOSSES, losses.to_metadata())?;
+        let nodes = std::mem::take(&mut self.nodes);
+        self.part.add_metadata(names::NODES, nodes)?;
+        self.part.end()
+    }
+
+    fn wall(&self, monotonic_ns: u64) -> u64 {
+        wall(monotonic_ns, &self.clock)
+    }
+}
+
+fn wall(monotonic_ns: u64, clock: &WallOffset) -> u64 {
+    monotonic_ns.saturating_add_signed(clock.offset_ns)
+}
+
+fn clock_metadata(clock: &WallOffset) -> BTreeMap<String, String> {
+    let said = [
+        ("offset_ns", clock.offset_ns.to_string()),
+        ("uncertainty_ns", clock.uncertainty_ns.to_string()),
+        ("monotonic_ns", rnet::now_ns().to_string()),
+    ];
+    said.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+impl Missed {
+    /// A message that is not recorded, and why.
+    pub fn of(taken: &Taken, cause: Cause) -> Missed {
+        let source = &taken.publisher.source;
+        Missed {
+            topic: taken.publisher.topic.clone(),
+            node: source.node.clone(),
+            publisher: source.publisher,
+            first_seq: taken.seq,
+            count: 1,
+            cause,
+            at_ns: rnet::now_ns(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How a recording is going: what its threads tell whoever asks.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::loss::Losses;
+
+/// Notes that are kept until somebody takes them.
+const MAX_NOTES: usize = 1000;
+
+/// How far a recording is.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Publishers that are followed.
+    pub publishers: usize,
+    /// Messages that were recorded.
+    pub messages: u64,
+    /// Bytes of these messages.
+    pub bytes: u64,
+    /// Bytes that wait to be written.
+    pub queued_bytes: u64,
+    /// The file that is written; `None` while there is none.
+    pub path: Option<PathBuf>,
+    /// Files that were ended, the oldest first, those that `max_disk` has removed not among them.
+    pub ended: Vec<PathBuf>,
+    /// Bytes of all files that are there.
+    pub file_bytes: u64,
+    /// Files that `max_disk` has removed.
+    pub removed: u64,
+    /// Messages that are missing.
+    pub losses: Losses,
+    /// Nothing is written because the disk is full.
+    pub disk_is_full: bool,
+    /// Nothing is recorded because the topic of `while_topic` has no publisher.
+    pub is_waiting: bool,
+}
+
+/// What the threads of a recorder share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    stop: AtomicBool,
+    progress: Mutex<Progress>,
+    notes: Mutex<Vec<String>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    pub fn progress(&self) -> MutexGuard<'_, Progress> {
+        locked(&self.progress)
+    }
+
+    pub fn set_publishers(&self, publishers: usize) {
+        self.progress().publishers = publishers;
+    }
+
+    /// Whether that is new.
+    pub fn set_wanted(&self, is_wanted: bool) -> bool {
+        std::mem::replace(&mut self.progress().is_waiting, !is_wanted) == is_wanted
+    }
+
+    /// Something to tell people; nothing twice in a row.
+    pub fn note(&self, note: String) {
+        let mut notes = locked(&self.notes);
+        if notes.last() != Some(&note) && notes.len() < MAX_NOTES {
+            notes.push(note);
+        }
+    }
+
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *locked(&self.notes))
+    }
+}

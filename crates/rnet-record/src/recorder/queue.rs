@@ -1,0 +1,86 @@
+//! What waits between who follows and who writes, bounded by bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What an entry of the queue takes beside its bytes.
+const ENTRY_LEN_BYTES: usize = 128;
+/// The writer is woken for this much; else it looks by itself.
+const WAKE_LEN_BYTES: usize = 512 << 10;
+
+/// A queue with one that puts and one that takes.
+pub struct Queue<T> {
+    inner: Mutex<Inner<T>>,
+    ready: Condvar,
+    limit: usize,
+}
+
+struct Inner<T> {
+    items: VecDeque<T>,
+    /// Bytes of all, those that the writer has taken and not done with among them.
+    len: usize,
+    /// Bytes of those in `items`.
+    waiting: usize,
+    is_closed: bool,
+}
+
+impl<T> Queue<T> {
+    /// A queue for `limit` bytes. An entry of more is taken into an empty one.
+    pub fn new(limit: usize) -> Self {
+        let inner = Inner { items: VecDeque::new(), len: 0, waiting: 0, is_closed: false };
+        Queue { inner: Mutex::new(inner), ready: Condvar::new(), limit }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
+        // Whoever panicked left whole entries.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is full; nothing should be put then.
+    pub fn is_full(&self) -> bool {
+        self.lock().len >= self.limit
+    }
+
+    /// Puts an entry with this many bytes.
+    pub fn put(&self, item: T, bytes: usize) {
+        let mut inner = self.lock();
+        let len = bytes + ENTRY_LEN_BYTES;
+        inner.items.push_back(item);
+        inner.len += len;
+        let before = inner.waiting;
+        inner.waiting += len;
+        if before < WAKE_LEN_BYTES && inner.waiting >= WAKE_LEN_BYTES {
+            self.ready.notify_one();
+        }
+    }
+
+    /// Nothing more will be put.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.ready.notify_one();
+    }
+
+    /// Takes all that wait, after `limit` or when much has come; `None` if nothing will come any more.
+    pub fn take(&self, limit: Duration) -> Option<VecDeque<T>> {
+        let enough = |inner: &mut Inner<T>| inner.waiting < WAKE_LEN_BYTES && !inner.is_closed;
+        let waited = self.ready.wait_timeout_while(self.lock(), limit, enough);
+        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if inner.items.is_empty() && inner.is_closed {
+            return None;
+        }
+        inner.waiting = 0;
+        Some(std::mem::take(&mut inner.items))
+    }
+
+    /// An entry that was taken is done with.
+    pub fn done(&self, bytes: usize) {
+        let mut inner = self.lock();
+        inner.len = inner.len.saturating_sub(bytes + ENTRY_LEN_BYTES);
+    }
+
+    /// Bytes that are held now.
+    pub fn len_bytes(&self) -> usize {
+        self.lock().len
+    }
+}

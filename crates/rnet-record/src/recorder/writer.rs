@@ -1,0 +1,337 @@
+//! The thread that writes: it takes what waits in the queue and puts it into parts.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::item::{Item, Key, Missed, Taken};
+use super::latched::Latched;
+use super::loss::{Cause, Losses};
+use super::options::{RecordOptions, part_path};
+use super::output::{About, Output, Wrote};
+use super::progress::Shared;
+use super::queue::Queue;
+use super::sync::Syncer;
+use crate::error::{RecordError, Result};
+use crate::part::Ended;
+
+/// Longest time that something waits in the queue.
+const TAKE_INTERVAL: Duration = Duration::from_millis(50);
+/// Between two looks at the clock, and two tries to begin a part where that failed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// After a full disk a part begins when there is this much room.
+const ROOM_BYTES: u64 = 16 << 20;
+
+pub struct Writer {
+    file: PathBuf,
+    options: RecordOptions,
+    about: About,
+    queue: Arc<Queue<Item>>,
+    shared: Arc<Shared>,
+    syncer: Syncer,
+    output: Option<Output>,
+    /// Number of the next part.
+    number: u64,
+    is_wanted: bool,
+    /// Why nothing can be written, and when it is tried again.
+    blocked: Option<(Cause, Instant)>,
+    ended: VecDeque<(PathBuf, u64)>,
+    latched: Latched,
+    keys: BTreeMap<String, Key>,
+    nodes: BTreeMap<String, String>,
+    /// What is missing since the last part ended.
+    losses: Losses,
+    /// Of that, what no part has told yet.
+    untold: BTreeMap<(u64, Cause), Missed>,
+    looked: Instant,
+}
+
+impl Writer {
+    /// Begins the first part, unless nothing is wanted yet.
+    pub fn new(
+        file: &Path,
+        options: RecordOptions,
+        about: About,
+        queue: Arc<Queue<Item>>,
+        shared: Arc<Shared>,
+    ) -> Result<Self> {
+        let syncer = Syncer::start(shared.clone())
+            .map_err(|e| RecordError::file("start the thread that syncs", file, e))?;
+        let mut writer = Self {
+            file: file.to_owned(),
+            is_wanted: options.while_topic.is_none(),
+            options,
+            about,
+            queue,
+            shared,
+            syncer,
+            output: None,
+            number: 0,
+            blocked: None,
+            ended: VecDeque::new(),
+            latched: Latched::default(),
+            keys: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            losses: Losses::default(),
+            untold: BTreeMap::new(),
+            looked: Instant::now(),
+        };
+        if writer.is_wanted {
+            writer.begin()?;
+        } else if file.exists() {
+            return Err(RecordError::Exists { path: file.to_owned() });
+        }
+        Ok(writer)
+    }
+
+    /// Writes until the queue is closed and empty.
+    pub fn run(mut self) {
+        while let Some(items) = self.queue.take(TAKE_INTERVAL) {
+            for item in items {
+                let len = item.len_bytes();
+                self.item(item);
+                self.queue.done(len);
+            }
+            self.tend();
+            self.tell();
+        }
+        self.end();
+        if self.latched.left_out() > 0 {
+            self.shared.note(format!(
+                "{} messages of transient_local publishers do not stand at the start of later parts: they keep too much",
+                self.latched.left_out()
+            ));
+        }
+        self.tell();
+    }
+
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::Message(taken) if Latched::wants(&taken) => {
+                let taken = Arc::new(taken);
+                self.message(&taken);
+                self.latched.keep(taken);
+            }
+            Item::Message(taken) => self.message(&taken),
+            Item::Missed(missed) => {
+                if self.is_wanted {
+                    self.miss(missed);
+                }
+            }
+            Item::Key(key) => {
+                self.write(|output| output.key(&key, false));
+                if key.is_deleted {
+                    self.keys.remove(&key.key);
+                } else {
+                    self.keys.insert(key.key.clone(), key);
+                }
+            }
+            Item::Gone(publisher) => self.latched.forget(publisher),
+            Item::Nodes(nodes) => {
+                if let Some(output) = &mut self.output {
+                    output.nodes.extend(nodes.clone());
+                }
+                self.nodes = nodes;
+            }
+            Item::Wanted(true) => {
+                self.is_wanted = true;
+                if self.output.is_none() {
+                    self.try_to_begin();
+                }
+            }
+            Item::Wanted(false) => {
+                self.is_wanted = false;
+                self.end();
+            }
+        }
+    }
+
+    fn message(&mut self, taken: &Taken) {
+        if !self.is_wanted {
+            return;
+        }
+        match self.write(|output| output.message(taken)) {
+            Some(Wrote::Yes) => {
+                let mut progress = self.shared.progress();
+                progress.messages += 1;
+                progress.bytes += taken.bytes.len() as u64;
+            }
+            Some(Wrote::Malformed) => self.miss(Missed::of(taken, Cause::Malformed)),
+            None => {
+                let cause = self.blocked.map_or(Cause::Write, |(cause, _)| cause);
+                self.miss(Missed::of(taken, cause));
+            }
+        }
+        let RecordOptions { split_size, split_time, .. } = self.options;
+        if self.output.as_ref().is_some_and(|output| output.is_over(split_size, split_time)) {
+            self.end();
+            self.try_to_begin();
+        }
+    }
+
+    /// Counts what is missing, and writes it down, now or at the start of the next part.
+    fn miss(&mut self, missed: Missed) {
+        self.losses.add(&missed.topic, &missed.node, missed.cause, missed.count);
+        self.shared.progress().losses.add(&missed.topic, &missed.node, missed.cause, missed.count);
+        if self.write(|output| output.missed(&missed)).is_none() {
+            let untold = self.untold.entry((missed.publisher, missed.cause));
+            untold.and_modify(|run| run.count += missed.count).or_insert(missed);
+        }
+    }
+
+    /// Writes something, if there is a part that takes it. One that does not any more is ended.
+    fn write<T>(&mut self, write: impl FnOnce(&mut Output) -> Result<T>) -> Option<T> {
+        match write(self.output.as_mut()?) {
+            Ok(written) => Some(written),
+            Err(error) => {
+                self.give_up(error);
+                None
+            }
+        }
+    }
+
+    /// Ends the part because it takes no more.
+    fn give_up(&mut self, error: RecordError) {
+        let cause = match error {
+            RecordError::Full { .. } => Cause::DiskFull,
+            _ => Cause::Write,
+        };
+        self.shared.note(format!("{error}; messages are counted as missing until there is"));
+        self.blocked = Some((cause, Instant::now()));
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(output) = self.output.take() else { return };
+        // If the end fails, the chunk that is open is lost.
+        let (path, open) = (output.part().path().to_owned(), output.unwritten());
+        let losses = std::mem::take(&mut self.losses);
+        match output.end(&losses) {
+            Ok(Ended { path, len_bytes, .. }) => self.ended.push_back((path, len_bytes)),
+            Err(error) => {
+                let shown = path.display();
+                self.shared
+                    .note(format!("{shown} has no index, which `rnet bag recover` makes: {error}"));
+                let cause = match error {
+                    RecordError::Full { .. } => Cause::DiskFull,
+                    _ => Cause::Write,
+                };
+                let len_bytes = path.metadata().map_or(0, |file| file.len());
+                self.ended.push_back((path, len_bytes));
+                for (publisher, count) in open {
+                    let (topic, node) = (&publisher.topic, &publisher.source.node);
+                    self.losses.add(topic, node, cause, count);
+                    let mut progress = self.shared.progress();
+                    progress.messages = progress.messages.saturating_sub(count);
+                    progress.losses.add(topic, node, cause, count);
+                }
+            }
+        }
+        self.trim();
+    }
+
+    /// Begins a part if it can; else it is tried again in a second.
+    fn try_to_begin(&mut self) {
+        if let Err(error) = self.begin() {
+            self.give_up(error);
+        }
+    }
+
+    /// Begins the next part, with the state and what transient_local publishers keep.
+    fn begin(&mut self) -> Result<()> {
+        let mut path = part_path(&self.file, self.number);
+        while self.number > 0 && path.exists() {
+            self.number += 1;
+            path = part_path(&self.file, self.number);
+        }
+        let mut output = Output::create(&path, &self.about, self.number)?;
+        self.number += 1;
+        self.syncer.now(output.part().file()?);
+        output.nodes = self.nodes.clone();
+        let written = self.beginning(&mut output);
+        self.output = Some(output);
+        self.blocked = None;
+        written
+    }
+
+    fn beginning(&mut self, output: &mut Output) -> Result<()> {
+        for key in self.keys.values() {
+            output.key(key, true)?;
+        }
+        for taken in self.latched.all() {
+            // One that is malformed was counted when it came.
+            output.message(&taken)?;
+        }
+        while let Some((of, missed)) = self.untold.pop_first() {
+            if let Err(error) = output.missed(&missed) {
+                self.untold.insert(of, missed);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the time asks for.
+    fn tend(&mut self) {
+        let looks = self.looked.elapsed() >= LOOK_INTERVAL;
+        if looks {
+            self.looked = Instant::now();
+        }
+        self.write(|output| output.tend(looks));
+        let RecordOptions { split_size, split_time, .. } = self.options;
+        if self.output.as_ref().is_some_and(|output| output.is_over(split_size, split_time)) {
+            self.end();
+            self.try_to_begin();
+        }
+        if let Some((cause, since)) = self.blocked
+            && self.is_wanted
+            && self.output.is_none()
+            && since.elapsed() >= LOOK_INTERVAL
+        {
+            self.blocked = Some((cause, Instant::now()));
+            if cause != Cause::DiskFull || self.has_room() {
+                self.try_to_begin();
+            }
+        }
+        self.trim();
+    }
+
+    fn has_room(&self) -> bool {
+        let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let room = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
+        room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM_BYTES)
+    }
+
+    /// Removes the oldest parts if all together are too long.
+    fn trim(&mut self) {
+        let Some(max) = self.options.max_disk else { return };
+        while self.len_bytes() > max
+            && let Some((path, _)) = self.ended.pop_front()
+        {
+            match std::fs::remove_file(&path) {
+                Ok(()) => self.shared.progress().removed += 1,
+                Err(error) => {
+                    self.shared.note(format!("cannot remove {}: {error}", path.display()));
+                }
+            }
+        }
+    }
+
+    /// Bytes of all files that are there.
+    fn len_bytes(&self) -> u64 {
+        let current = self.output.as_ref().map_or(0, |output| output.part().len_bytes());
+        self.ended.iter().map(|(_, len)| len).sum::<u64>() + current
+    }
+
+    fn tell(&self) {
+        let (file_bytes, queued_bytes) = (self.len_bytes(), self.queue.len_bytes() as u64);
+        let mut progress = self.shared.progress();
+        progress.file_bytes = file_bytes;
+        progress.queued_bytes = queued_bytes;
+        progress.path = self.output.as_ref().map(|output| output.part().path().to_owned());
+        progress.ended = self.ended.iter().map(|(path, _)| path.clone()).collect();
+        progress.disk_is_full = self.output.is_none()
+            && self.blocked.is_some_and(|(cause, _)| cause == Cause::DiskFull);
+    }
+}
