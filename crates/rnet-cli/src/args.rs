@@ -16,6 +16,7 @@ use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
+use crate::record::args::RecordArgs;
 use crate::service::args::ServiceCommand;
 use crate::shared_args::{NodeArg, seconds};
 use crate::state::args::StateCommand;
@@ -87,6 +88,8 @@ pub enum Command {
     Log(LogArgs),
     /// Show who publishes to whom: as text, DOT, Mermaid or SVG
     Graph(GraphArgs),
+    /// Record topics, state and parameters into an MCAP file
+    Record(RecordArgs),
     /// Start the nodes of a robot, keep them running, and stop them
     Launch(LaunchArgs),
     /// Parent process of a launched node, which `rnet launch` starts

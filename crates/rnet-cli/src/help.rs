@@ -141,6 +141,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("node restart", &["rnet node restart /arm", "rnet node restart /arm --domain lab"]),
     ("node logs", &["rnet node logs /arm --lines 20", "rnet node logs /arm --follow"]),
     (
+        "record",
+        &[
+            "rnet record -o run.mcap",
+            "rnet record -o arm.mcap '/arm/**' --exclude '/arm/camera/*' --for 60",
+            "rnet record -o day.mcap --split-time 600 --max-disk 100G",
+        ],
+    ),
+    (
         "launch",
         &[
             "rnet launch",

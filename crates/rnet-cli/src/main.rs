@@ -31,6 +31,7 @@ mod log;
 mod near;
 mod node;
 mod param;
+mod record;
 mod service;
 mod session;
 mod shared_args;
@@ -84,6 +85,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Node(command) => node::run(context, command),
         Command::Log(args) => log::run(context, args),
         Command::Graph(args) => graph::run(context, &args),
+        Command::Record(args) => record::run(context, &args),
         Command::Launch(args) => launch::run(context, args),
         Command::LaunchKeeper(args) => launch::keeper::run(context, &args),
         Command::Link(args) => link::run(context, args),

@@ -18,3 +18,18 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
+
+/// A number of bytes on the command line.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {
+        digits if digits.len() == text.len() => (text, 1),
+        digits => match &text[digits.len()..] {
+            "K" | "k" => (digits, 1 << 10),
+            "M" => (digits, 1 << 20),
+            "G" => (digits, 1 << 30),
+            other => return Err(format!("{other:?} is no unit: use K, M or G, or none for bytes")),
+        },
+    };
+    let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    Ok(count.saturating_mul(unit))
+}

@@ -18,3 +18,8 @@ pub use source::{Kind, Source, SourceError};
 
 /// The MCAP library that recordings are written and read with.
 pub use mcap;
+
+/// The Rust of the guide compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/recording.md")]
+struct Guide;

@@ -10,6 +10,7 @@ use rnet::limits::{
 };
 
 use super::message::MIN_LEN_BYTES;
+use crate::shared_args::bytes;
 
 /// Most messages per second that may be asked for.
 const MAX_RATE_HZ: f64 = 1e6;
@@ -245,17 +246,7 @@ impl WaitArg {
 }
 
 fn size(text: &str) -> Result<usize, String> {
-    let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {
-        digits if digits.len() == text.len() => (text, 1),
-        digits => match &text[digits.len()..] {
-            "K" | "k" => (digits, 1 << 10),
-            "M" => (digits, 1 << 20),
-            "G" => (digits, 1 << 30),
-            other => return Err(format!("{other:?} is no unit: use K, M or G, or none for bytes")),
-        },
-    };
-    let count: usize = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    let len = count.saturating_mul(unit);
+    let len = usize::try_from(bytes(text)?).unwrap_or(usize::MAX);
     if (MIN_LEN_BYTES..=MAX_MESSAGE_LEN_BYTES).contains(&len) {
         return Ok(len);
     }

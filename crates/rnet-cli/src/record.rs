@@ -1,0 +1,240 @@
+//! `rnet record`.
+
+pub mod args;
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use rnet_record::{Losses, Progress, RecordError, RecordOptions, Recorder, Selection};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::link::heard::own_host;
+use crate::signal;
+use crate::style::NOTE;
+use crate::table::bytes;
+use args::RecordArgs;
+
+/// Between two looks at whether it has ended, or somebody said stop.
+const STEP: Duration = Duration::from_millis(20);
+/// Between two words on how it is going: on a terminal, where one line is written again, and elsewhere.
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
+const RARE_LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Failure {
+        match error {
+            RecordError::Rnet(error) => error.into(),
+            RecordError::Options(text) => Failure::Usage(text),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
+    let options = options(context, args)?;
+    let begun = Instant::now();
+    let recorder = Recorder::start(&args.output, options)?;
+    let mut told = Told::new(context.json());
+    let mut interrupted = false;
+    while !recorder.is_over() {
+        if signal::stopped() {
+            interrupted = true;
+            break;
+        }
+        told.tell(context, &recorder, begun.elapsed())?;
+        std::thread::sleep(STEP);
+    }
+    told.end_line();
+    let notes = recorder.take_notes();
+    tell_notes(context, notes);
+    let report = recorder.stop()?;
+    if context.json() {
+        let mut document = document(&report, begun.elapsed());
+        document["event"] = "end".into();
+        context.json_line(&document)?;
+    } else {
+        tell_end(context, &report, begun.elapsed());
+    }
+    if interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn options(context: &Context, args: &RecordArgs) -> Outcome<RecordOptions> {
+    let mut selection = Selection::default();
+    for topic in &args.topics {
+        selection = selection.topic(topic)?;
+    }
+    for node in &args.nodes {
+        selection = selection.node(node)?;
+    }
+    for topic in &args.exclude {
+        selection = selection.exclude(topic)?;
+    }
+    selection = args.types.iter().fold(selection, |all, name| all.type_name(name));
+    selection = args.hosts.iter().fold(selection, |all, name| all.host(name));
+    let mut options = RecordOptions::default();
+    options.selection = selection;
+    options.compress = args.compress.into();
+    options.raw = args.raw;
+    options.duration = args.duration;
+    options.split_size = args.split_size;
+    options.split_time = args.split_time;
+    options.max_disk = args.max_disk;
+    options.while_topic = args.while_topic.as_ref().map(|topic| topic.as_str().to_owned());
+    options.buffer_len_bytes = args.buffer;
+    options.state = !args.no_state;
+    options.host = Some(own_host(&context.domain()?.snapshot()?));
+    options.location = Some(context.location_that_exists()?);
+    options.said = command_line();
+    Ok(options)
+}
+
+/// The command line, as a shell reads it.
+fn command_line() -> String {
+    let is_plain = |word: &str| {
+        !word.is_empty()
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:,@".contains(c))
+    };
+    let quoted = |word: String| match is_plain(&word) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
+    [vec!["rnet".to_owned()], words.collect()].concat().join(" ")
+}
+
+/// What was told of how it is going.
+struct Told {
+    json: bool,
+    on_terminal: bool,
+    next: Instant,
+    /// A line stands on the terminal that the next one is written over.
+    has_line: bool,
+    messages: u64,
+}
+
+impl Told {
+    fn new(json: bool) -> Told {
+        let on_terminal = std::io::stderr().is_terminal();
+        Told { json, on_terminal, next: Instant::now(), has_line: false, messages: 0 }
+    }
+
+    fn tell(&mut self, context: &mut Context, recorder: &Recorder, since: Duration) -> Outcome {
+        let now = Instant::now();
+        if now < self.next {
+            return Ok(());
+        }
+        let every = if self.json || self.on_terminal { LINE_INTERVAL } else { RARE_LINE_INTERVAL };
+        self.next = now + every;
+        let notes = recorder.take_notes();
+        if !notes.is_empty() {
+            self.end_line();
+            tell_notes(context, notes);
+        }
+        let progress = recorder.progress();
+        if self.json {
+            let mut document = document(&progress, since);
+            document["event"] = "progress".into();
+            context.json_line(&document)?;
+            return context.flush();
+        }
+        let new = progress.messages - self.messages.min(progress.messages);
+        self.messages = progress.messages;
+        let line = line(&progress, since, new as f64 / every.as_secs_f64());
+        if self.on_terminal {
+            // To the start of the line, and what stands behind the new one is wiped. A closed stderr is a wish.
+            let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
+            self.has_line = true;
+        } else {
+            context.say(format_args!("{line}"));
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.has_line) {
+            let _ = writeln!(std::io::stderr());
+        }
+    }
+}
+
+fn tell_notes(context: &Context, notes: Vec<String>) {
+    for note in notes {
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {note}"));
+    }
+}
+
+fn line(progress: &Progress, since: Duration, rate: f64) -> String {
+    let state = match (progress.disk_is_full, progress.is_waiting) {
+        (true, _) => "DISK FULL",
+        (_, true) => "waiting",
+        _ => "recording",
+    };
+    format!(
+        "{state} {:.0} s: {} messages of {} publishers ({rate:.0}/s), {} written, {} waiting; {}",
+        since.as_secs_f64(),
+        progress.messages,
+        progress.publishers,
+        bytes(progress.file_bytes as f64),
+        bytes(progress.queued_bytes as f64),
+        shown(&progress.losses),
+    )
+}
+
+/// Losses by cause.
+fn shown(losses: &Losses) -> String {
+    if losses.total() == 0 {
+        return "nothing is missing".to_owned();
+    }
+    let causes = losses.by_cause().into_iter();
+    let causes: Vec<String> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
+    format!("{} missing ({})", losses.total(), causes.join(", "))
+}
+
+fn tell_end(context: &Context, report: &Progress, since: Duration) {
+    for (topic, node, cause, count) in report.losses.iter() {
+        context.say(format_args!(
+            "{count} messages of {topic} from {node} are missing: {}",
+            cause.name()
+        ));
+    }
+    let files: Vec<String> = report.ended.iter().map(|path| path.display().to_string()).collect();
+    let files = match &files[..] {
+        [] => "no file".to_owned(),
+        [only] => only.clone(),
+        [first, .., last] => format!("{} files, {first} to {last}", files.len()),
+    };
+    let removed = match report.removed {
+        0 => String::new(),
+        n => format!(" ({n} older ones were removed)"),
+    };
+    context.say(format_args!(
+        "{files}{removed}: {} messages in {:.1} s, {}; {}",
+        report.messages,
+        since.as_secs_f64(),
+        bytes(report.file_bytes as f64),
+        shown(&report.losses),
+    ));
+}
+
+fn document(progress: &Progress, since: Duration) -> Value {
+    let losses = progress.losses.iter().map(|(topic, node, cause, count)| {
+        json!({"topic": topic, "node": node, "cause": cause.name(), "count": count})
+    });
+    json!({
+        "seconds": since.as_secs_f64(),
+        "publishers": progress.publishers,
+        "messages": progress.messages,
+        "bytes": progress.bytes,
+        "queued_bytes": progress.queued_bytes,
+        "file_bytes": progress.file_bytes,
+        "file": progress.path,
+        "ended": progress.ended,
+        "removed": progress.removed,
+        "missing": progress.losses.total(),
+        "losses": losses.collect::<Vec<Value>>(),
+        "disk_is_full": progress.disk_is_full,
+        "is_waiting": progress.is_waiting,
+    })
+}

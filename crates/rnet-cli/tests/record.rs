@@ -1,0 +1,83 @@
+//! `rnet record`, as people and scripts use it.
+
+mod util;
+
+use std::path::Path;
+
+use serde_json::Value;
+use util::Place;
+
+fn file(place: &Place) -> String {
+    place.dir.join("run.mcap").to_string_lossy().into_owned()
+}
+
+#[test]
+fn records_until_it_is_told_to_stop_and_says_what_it_has() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut other = node.publisher::<[u8]>("/other").unwrap();
+    let file = file(&place);
+    // A pattern that is none is refused before anything is made.
+    place.run(&["record", "-o", &file, "/ra?", "raw"]).fails(2);
+    let mut running = place.spawn(&["record", "-o", &file, "raw", "--json"]);
+    running.until_stdout("progress");
+    for _ in 0..100 {
+        raw.send(b"raw").unwrap();
+        other.send(b"other").unwrap();
+    }
+    running.until_stdout("\"messages\":100,");
+    running.signal("INT");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(130));
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&end["event"], &end["messages"], &end["missing"]),
+        (&"end".into(), &100.into(), &0.into())
+    );
+    assert_eq!(end["ended"], serde_json::json!([file]));
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"\x89MCAP0\r\n") && bytes.ends_with(b"\x89MCAP0\r\n"));
+    let again = place.run(&["record", "-o", &file]);
+    let why = again.fails(1);
+    assert!(why.contains("is there already"), "{why}");
+}
+
+#[test]
+fn ends_by_itself_and_talks_to_people() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let file = file(&place);
+    let ran = place.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
+    assert!(ran.stderr.contains("recording"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing is missing"), "{}", ran.stderr);
+    assert!(Path::new(&file).exists());
+    place.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
+    drop(node);
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_what_can_be_read() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let file = file(&place);
+    let mut running = place.spawn(&["record", "-o", &file, "--json"]);
+    running.until_stdout("progress");
+    raw.send(b"raw").unwrap();
+    // It is told once a second, and written four times in one.
+    running.until_stdout("\"messages\":1,");
+    running.until_stdout("\"messages\":1,");
+    running.signal("KILL");
+    running.wait();
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"\x89MCAP0\r\n") && !bytes.ends_with(b"\x89MCAP0\r\n"));
+    // Every record up to the end is whole.
+    let mut at = 8;
+    while at < bytes.len() {
+        let len = u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap());
+        at += 9 + usize::try_from(len).unwrap();
+    }
+    assert_eq!(at, bytes.len());
+}
