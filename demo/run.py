@@ -15,7 +15,7 @@ import summary as summaries
 import tables
 import two_hosts
 from domain import Domain
-from session import OUT, ROOT, Demo
+from session import OUT, ROOT, Demo, target
 from supervision import Crew, DemoFailed
 
 DEFAULT_SECONDS, MIN_SECONDS = 20.0, 5.0
@@ -47,12 +47,13 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     OUT.mkdir(parents=True, exist_ok=True)
-    for old in (*OUT.glob("*.log"), OUT / "summary.json"):
-        old.unlink(missing_ok=True)
+    (OUT / "summary.json").unlink(missing_ok=True)
+    # The program of this checkout, in whose release build the nodes stand.
+    os.environ["PATH"] = f"{target()}:{os.environ['PATH']}"
     try:
         with Domain() as domain, contextlib.ExitStack() as stack:
             cable = stack.enter_context(two_hosts.cable(domain)) if hosts == "2" else None
-            crew = stack.enter_context(Crew(OUT, ROOT / "demo", domain.environment()))
+            crew = stack.enter_context(Crew(OUT, ROOT / "demo" / "robot.toml", domain.environment()))
             demo = two_hosts.TwoHosts(crew, seconds, cable) if cable else Demo(crew, seconds)
             evidence, reason = None, None
             try:

@@ -19,41 +19,25 @@ SETTLE_S = 5.0  # for the last messages to arrive
 ASK_S = 0.05
 
 
-class Python:
-    """A node of demo/nodes."""
-
-    language = "Python"
-
-    def command(self, name):
-        return [sys.executable, "-m", f"nodes.{name}"]
-
-
-class Rust:
-    """A node of demo/nodes-rust."""
-
-    language = "Rust"
-
-    def __init__(self, binary, *arguments):
-        self._binary, self._arguments = binary, arguments
-
-    def command(self, name):
-        target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-        return [str(target / "release" / self._binary), *self._arguments]
-
-
-# In the order of joining: each finds somebody whom it hears, so that its time to join can be told.
+# Who there is, with its language, in the order of joining: each finds somebody whom it hears, so that its time to join
+# can be told. robot.toml says how they are started.
 NODES = {
-    "simulation": Python(),
-    "controller": Python(),
-    "estimator": Python(),
-    "force": Rust("demo-force"),
-    "camera": Python(),
-    "battery": Python(),
-    "safety": Rust("demo-safety"),
-    "operator": Python(),
-    "logger": Rust("demo-logger", str(OUT / "messages.jsonl")),
-    "watcher": Rust("demo-watch"),
+    "simulation": "Python",
+    "controller": "Python",
+    "estimator": "Python",
+    "force": "Rust",
+    "camera": "Python",
+    "battery": "Python",
+    "safety": "Rust",
+    "operator": "Python",
+    "logger": "Rust",
+    "watcher": "Rust",
 }
+
+
+def target():
+    """Where the release build is."""
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "release"
 
 
 class Demo:
@@ -86,7 +70,10 @@ class Demo:
             child.measure_from_now()
         self.story.begin_ns = time.monotonic_ns()
         down_s = self._outage()
-        self._go_on_until(self.story.begin_ns * 1e-9 + self.seconds)
+        # As long after the outage as before it, however long it was.
+        before_s = (self.story.killed_ns - self.story.begin_ns) * 1e-9
+        after_s = self.story.restarted_ns * 1e-9 + before_s
+        self._go_on_until(max(after_s, self.story.begin_ns * 1e-9 + self.seconds))
         books_end = self._look()
         self.story.end_ns = time.monotonic_ns()
         usage = {name: child.usage() for name, child in self.children.items()}
@@ -95,8 +82,7 @@ class Demo:
     # --- the three acts -------------------------------------------------------------------------------------------
 
     def _start_all(self):
-        for name in self.nodes:
-            self._start(name)
+        self._launch()
         for name in self.nodes:
             self._wait_for(name, "ready", START_S, "start")
         for name in self.nodes:
@@ -111,18 +97,21 @@ class Demo:
         return self._books(lambda books: True, JOIN_S, "look at the domain")
 
     def _outage(self):
-        """Kills the controller so that the outage lies in the middle, and starts it again."""
+        """Kills the controller so that the outage lies in the middle, and waits for the launcher to start it again."""
         down_s = min(3.0, 0.3 * self.seconds)
         self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
         self.table.say(f"{self._elapsed():5.1f} s  the controller is killed (SIGKILL)")
+        controller, first_join_ms = self.children["controller"], self.join_ms["controller"]
         self.story.killed_ns = time.monotonic_ns()
-        self.children["controller"].kill()
-        self._go_on_until(self.story.killed_ns * 1e-9 + down_s)
-        self.table.say(f"{self._elapsed():5.1f} s  the controller is started again")
-        self.story.restarted_ns = time.monotonic_ns()
-        first_join_ms = self.join_ms["controller"]
+        controller.kill()
         self.told["controller"] = {}
-        self._start("controller")
+        until = time.monotonic() + START_S
+        while controller.started < 2:
+            if time.monotonic() >= until:
+                raise DemoFailed(f"the launcher did not start the controller again within {START_S:.0f} s")
+            self._go_on_until(time.monotonic() + ASK_S)
+        self.story.restarted_ns = controller.begin_ns()
+        self.table.say(f"{self._elapsed():5.1f} s  the launcher has started the controller again")
         self._join("controller")
         self.rejoin_ms, self.join_ms["controller"] = self.join_ms["controller"], first_join_ms
         return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
@@ -152,8 +141,12 @@ class Demo:
 
     # --- talking with the nodes -----------------------------------------------------------------------------------
 
-    def _start(self, name):
-        self.children[name] = self.crew.start(name, self.nodes[name].command(name))
+    def _launch(self):
+        self.children = self.crew.launch(self.nodes, self._settings())
+
+    def _settings(self):
+        """The variables of robot.toml."""
+        return {"python": sys.executable, "bin": target(), "messages": OUT / "messages.jsonl"}
 
     def _join(self, name):
         self._wait_for(name, "ready", START_S, "start")
@@ -197,8 +190,6 @@ class Demo:
         if heard is None:
             return False
         child, report = heard
-        if child is not self.children.get(child.name):
-            return True  # of the controller that was killed
         self.told.setdefault(child.name, {})[report["event"]] = report
         match report["event"]:
             case "table" if child.name == self.shown:

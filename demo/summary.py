@@ -34,7 +34,7 @@ def make(demo, evidence, reason):
         "seconds": seconds,
         "cpus": os.cpu_count(),
         "topics": _topics(evidence) if evidence else {},
-        "nodes": {name: _node(demo, evidence, name, node.language) for name, node in demo.nodes.items()},
+        "nodes": {name: _node(demo, evidence, name, language) for name, language in demo.nodes.items()},
         "recovery": _recovery(demo, evidence) if evidence else None,
         "loop": told.get("simulation", {}).get("loop"),
         "camera_source": told.get("camera", {}).get("source", {}).get("source"),

@@ -10,12 +10,14 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 from xml.etree import ElementTree
 
 import accounting
 import judge
 import picture
 import pytest
+from domain import Domain
 from judge import ABANDONED, CLOSED, FALLEN, HELD, WINDOW_NS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -133,6 +135,21 @@ def test_ctrl_c_leaves_nothing_behind():
     assert len(processes_of(f"demo_{demo.pid}")) >= 10
     demo.send_signal(signal.SIGINT)
     assert finish(demo)[0] == 130
+
+
+def test_a_killed_run_leaves_no_process_behind():
+    demo = start(DEMO_SECONDS="60")
+    for line in demo.stdout:
+        if "all joined" in line:
+            break
+    demo.kill()
+    demo.communicate()
+    until = time.monotonic() + 30
+    while left := processes_of(f"demo_{demo.pid}"):
+        assert time.monotonic() < until, left
+        time.sleep(0.05)  # sleep: between two looks at /proc
+    Domain().remove_stale()
+    assert not list(SHM.glob(f"rnet-*-demo_{demo.pid}"))
 
 
 def test_a_number_of_hosts_that_makes_no_sense_is_refused():

@@ -14,7 +14,7 @@ import crossing
 import hosts
 import judge
 import session
-from session import OUT, ROOT, SETTLE_S, Demo, Rust
+from session import SETTLE_S, Demo
 
 MOTORS, CONTROL = "motors", "control"
 CUT_S = 2.0
@@ -23,21 +23,12 @@ STATUS_S = 5.0
 MIN_CLOSED_SHARE = 0.25
 # The books of each host are kept by a watcher there.
 WATCHERS = {MOTORS: "watcher", CONTROL: "watcher2"}
-NODES = {
-    **session.NODES,
-    # Each sender lives for the whole run: the link is what goes and comes back.
-    "logger": Rust("demo-logger", str(OUT / "messages.jsonl"), "one-life"),
-    "watcher2": Rust("demo-watch"),
-}
+NODES = {**session.NODES, "watcher2": "Rust"}
 ON_CONTROL = ("controller", "estimator", "operator", "logger", "watcher2")
 
 
 def host_of(node):
     return CONTROL if node in ON_CONTROL else MOTORS
-
-
-def _target():
-    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
 
 
 def missing():
@@ -46,7 +37,7 @@ def missing():
 
 
 def _link():
-    return pathlib.Path(os.environ.get("RNET_LINK") or _target() / "rnet-link")
+    return pathlib.Path(os.environ.get("RNET_LINK") or session.target() / "rnet-link")
 
 
 def cable(domain):
@@ -70,10 +61,13 @@ class TwoHosts(Demo):
         self.books = {}  # {host: its watcher's newest}
         self.status = {}  # {host: what its link says in the end}
 
-    def _start(self, name):
-        host = self.host[host_of(name)]
-        command = host.command(*self.nodes[name].command(name))
-        self.children[name] = self.crew.start(name, command, self.cable.environment(host))
+    def _launch(self):
+        # Each sender lives for the whole run: the link is what goes and comes back.
+        settings = {**self._settings(), "hosts": 2, "lives": "one-life"}
+        for name, host in self.host.items():
+            nodes = [node for node in self.nodes if host_of(node) == name]
+            environment = self.cable.environment(host)
+            self.children |= self.crew.launch(nodes, settings, environment, host=name, within=host.command())
 
     def _meet(self):
         for host, watcher in WATCHERS.items():
@@ -111,7 +105,7 @@ class TwoHosts(Demo):
 
     def _link_status(self, host):
         """What the link of a host says, a second after all was quiet."""
-        rnet = str(_target() / "rnet") if (_target() / "rnet").exists() else shutil.which("rnet")
+        rnet = str(session.target() / "rnet") if (session.target() / "rnet").exists() else shutil.which("rnet")
         environment = self.cable.environment(host)
         first, until = None, time.monotonic() + STATUS_S
         while True:

@@ -95,6 +95,14 @@ def test_a_domain_of_its_own_is_the_nodes_too(robot, tmp_path):
     assert (tmp_path / "domain").read_text() == f"left {tmp_path}\n"
 
 
+def test_the_environment_and_what_the_launcher_is_within_are_the_nodes_too(robot, tmp_path):
+    file = robot('[node.a]\ncommand = ["sh", "-c", "echo $$COLOUR $$(nice) > said"]\n')
+    before = int(subprocess.check_output(["nice"]))
+    launched = rnet.launch(file, env={**os.environ, "COLOUR": "red"}, within=["nice", "-n", "1"])
+    assert launched.wait(LIMIT_S) == 0
+    assert (tmp_path / "said").read_text() == f"red {min(before + 1, 19)}\n"
+
+
 def test_mistakes_are_told_with_their_place_and_nothing_starts(robot, tmp_path):
     file = robot(sleeper("a") + "[node.b]\ncolour = 1\n")
     with pytest.raises(rnet.LaunchFailed, match=r"robot\.toml:5:1: .*colour"):
@@ -200,6 +208,7 @@ def start(program: Callable[..., subprocess.Popen[str]], file: Path, then: str) 
     launcher = program(PROGRAM, str(file), then)
     line = launcher.stdout.readline()
     assert line, launcher.stderr.read()
+    until(file.with_name("order").exists)  # before, it would not catch SIGTERM
     return launcher, int(line)
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,12 +52,16 @@ def launch(
     domain: str | None = None,
     dir: str | os.PathLike[str] | None = None,
     group: str | None = None,
+    env: Mapping[str, str] | None = None,
+    within: Sequence[str] = (),
 ) -> Launch:
     """Starts the nodes of a ``robot.toml`` and keeps them running, as ``rnet launch`` does.
 
     ``file`` is ``RNET_CONFIG`` or ``robot.toml`` by default. ``host`` starts the part of that host, ``set`` gives
     variables of the file other values, ``reload`` follows changes of the file. ``domain``, ``dir`` and ``group`` are
-    as those of :class:`Node`.
+    as those of :class:`Node`. ``env`` is the environment of launcher and nodes, by default that of this process.
+    ``within`` are words in front of the launcher's command, such as those of ``nsenter`` or ``chrt``; what they name
+    must become the launcher (exec), not start it.
 
     Returns when the nodes that wait for no other have been started. They are stopped by :meth:`Launch.stop`, at the
     end of a ``with`` block, and when the interpreter ends. When it is killed they go on, and the next launch of the
@@ -70,20 +74,20 @@ def launch(
     Raises :class:`LaunchFailed` for a mistake in the file, with file, line, key and what was expected; if another
     launch has the file; and if there is no program ``rnet``.
     """
-    command = [_program()]
+    command = [*within, _program()]
     for option, value in (("--domain", domain), ("--dir", dir), ("--group", group)):
         command += [f"{option}={os.fspath(value)}"] if value is not None else []
     command += ["--json", "launch", "--watch", f"--parent={os.getpid()}"]
     command += ["--reload"] if reload else []
     command += [f"--host={host}"] if host is not None else []
     command += [f"--set={name}={_text(value)}" for name, value in (set or {}).items()]
-    return Launch([*command, "--", os.fspath(file)] if file is not None else command)
+    return Launch([*command, "--", os.fspath(file)] if file is not None else command, env)
 
 
 class Launch:
     """A robot that :func:`launch` has started. What the launcher has to say goes to the logger ``rnet.launch``."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], env: Mapping[str, str] | None) -> None:
         self._owner = os.getpid()
         self._changed = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
@@ -92,7 +96,7 @@ class Launch:
         self._exit_code: int | None = None
         self._failure: OSError | None = None
         self._is_told = False
-        threading.Thread(target=self._follow, args=(command,), name="rnet launch", daemon=True).start()
+        threading.Thread(target=self._follow, args=(command, env), name="rnet launch", daemon=True).start()
         try:
             self._until(lambda: self._nodes is not None or self._exit_code is not None, None)
         except BaseException:
@@ -175,11 +179,12 @@ class Launch:
                 self._process.send_signal(signal.SIGTERM)
             self._is_told = True
 
-    def _follow(self, command: list[str]) -> None:
+    def _follow(self, command: list[str], env: Mapping[str, str] | None) -> None:
         """Runs the launcher. In this thread, which lives as long: to the kernel a process's parent is the thread."""
         try:
             process = subprocess.Popen(
                 command,
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
