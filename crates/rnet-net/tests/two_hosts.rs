@@ -383,6 +383,42 @@ fn a_slow_reader_there_that_goes_on_is_waited_for() {
     });
 }
 
+/// What is compressed takes little of the credit: all of it may wait on the other host.
+#[test]
+fn a_slow_reader_there_of_compressed_messages_misses_none() {
+    const LENS: [usize; 2] = [4 << 10, 1 << 20];
+    const POOL_LEN: u64 = 4 << 20;
+    let config = "[[network.topic]]\ntopic = \"/**\"\ncompression = \"lz4\"\n";
+    let hosts = Hosts::with_config("compressed", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    for (len, topic) in LENS.into_iter().zip(["/small", "/large"]) {
+        let wait = OnFull::Wait(LONG.unwrap());
+        let options = PublisherOptions::new().reliable(wait).pool_limit_bytes(POOL_LEN);
+        let mut publisher = from.publisher_with::<[u8]>(topic, options).unwrap();
+        let mut subscriber =
+            to.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        // Three times what the link would keep of messages that are not compressed.
+        let count = 3 * ((8 << 20) + POOL_LEN) / len as u64;
+        // Compressed, the large ones are longer than what crosses whole: they come in pieces.
+        let mut random = 1_u64;
+        let noise = (0..len / 32).map(|_| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (random >> 56) as u8
+        });
+        let rest: Vec<u8> = noise.chain(std::iter::repeat(7)).take(len - 8).collect();
+        for number in 0..count {
+            publisher.send(&[&number.to_le_bytes()[..], &rest].concat()).unwrap();
+        }
+        hosts.settle();
+        for number in 0..count {
+            let message = subscriber.recv(LONG).unwrap();
+            assert_eq!((message.len(), &message[..8]), (len, &number.to_le_bytes()[..]));
+        }
+        assert_eq!(subscriber.lost().total(), 0);
+    }
+}
+
 /// What has come and waits for room is read, or is a loss, though its host never comes back.
 fn what_waits_when_its_host_is_lost(test: &str, reads_on: bool) {
     const COUNT: u64 = 2000;

@@ -231,11 +231,11 @@ impl Shared {
         let sent_ns = here(data.sent_ns, offset);
         proxy.came(data.payload.len() as u64 + MESSAGE_COST);
         let published = match data.compressed {
-            false => proxy.publish(data.seq, sent_ns, data.meta, data.payload),
+            false => proxy.publish(data.seq, sent_ns, data.meta, data.payload, None),
             true => {
                 let mut message = Vec::new();
                 decompress(data.payload, proxy.limit(), &mut message)?;
-                proxy.publish(data.seq, sent_ns, data.meta, &message)
+                proxy.publish(data.seq, sent_ns, data.meta, &message, Some(data.payload))
             }
         };
         self.note(published);
@@ -263,9 +263,9 @@ impl Shared {
             Some(whole) if piece.compressed => {
                 let mut message = Vec::new();
                 decompress(whole, proxy.limit(), &mut message)?;
-                proxy.publish(piece.seq, sent_ns, piece.meta, &message)
+                proxy.publish(piece.seq, sent_ns, piece.meta, &message, Some(whole))
             }
-            Some(whole) => proxy.publish(piece.seq, sent_ns, piece.meta, whole),
+            Some(whole) => proxy.publish(piece.seq, sent_ns, piece.meta, whole, None),
         };
         proxy.put_reassembly(reassembly);
         proxy.show();

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Result};
 
 use crate::transport::HostId;
-use crate::wire::Reassembly;
+use crate::wire::{Reassembly, decompress};
 
 use super::places::Slot;
 
@@ -27,7 +27,11 @@ pub fn of_cause(cause: LossCause, count: u64) -> LossCounts {
 struct Waiting {
     seq: u64,
     gap: Option<(LossCause, u64)>,
+    /// As they crossed: what waits counts as many bytes as the credit that it has used.
     bytes: Vec<u8>,
+    /// What they are uncompressed, if they were, once there was a try to publish them.
+    message: Option<Vec<u8>>,
+    compressed: bool,
     meta: Meta,
     sent_ns: u64,
     /// How many bytes of the channel had come with it.
@@ -234,12 +238,19 @@ impl Proxy {
         true
     }
 
-    /// Publishes a message, which subscribers see at [`Proxy::show`]. One that a reliable subscriber of this host has no
-    /// room for waits.
+    /// Publishes a message, which crossed as `compressed` if that is given; subscribers see it at [`Proxy::show`]. One
+    /// that a reliable subscriber of this host has no room for waits, as it crossed.
     ///
     /// # Errors
     /// Of [`Publisher::send`], but `Full`. The message is counted as lost then.
-    pub fn publish(&mut self, seq: u64, sent_ns: u64, meta: Meta, bytes: &[u8]) -> Result<()> {
+    pub fn publish(
+        &mut self,
+        seq: u64,
+        sent_ns: u64,
+        meta: Meta,
+        bytes: &[u8],
+        compressed: Option<&[u8]>,
+    ) -> Result<()> {
         if !self.is_new(seq) {
             return Ok(());
         }
@@ -255,6 +266,7 @@ impl Proxy {
                 sent => return self.sent(bytes.len(), sent),
             }
         }
+        let (bytes, compressed) = (compressed.unwrap_or(bytes), compressed.is_some());
         self.waiting_len_bytes += bytes.len() as u64 + MESSAGE_COST;
         // An owner that keeps to its credit never comes here.
         if self.waiting_len_bytes > 2 * CREDIT_LEN_BYTES + self.limit as u64 {
@@ -263,8 +275,17 @@ impl Proxy {
             let what = format!("message of host {}", self.host);
             return Err(Error::BadValue { what, why: "it is more than was asked for".to_owned() });
         }
-        let (gap, bytes, came) = (None, bytes.to_vec(), self.came);
-        self.waiting.push_back(Waiting { seq, gap, bytes, meta, sent_ns, came });
+        let (gap, message, bytes, came) = (None, None, bytes.to_vec(), self.came);
+        self.waiting.push_back(Waiting {
+            seq,
+            gap,
+            bytes,
+            message,
+            compressed,
+            meta,
+            sent_ns,
+            came,
+        });
         Ok(())
     }
 
@@ -284,21 +305,30 @@ impl Proxy {
     }
 
     fn publish_waiting(&mut self) -> Result<()> {
-        while let Some(first) = self.waiting.pop_front() {
+        while let Some(mut first) = self.waiting.pop_front() {
             if let Some((cause, count)) = first.gap {
                 self.waiting_len_bytes -= MESSAGE_COST;
                 self.read = self.read.max(first.came);
                 self.lose(cause, count);
                 continue;
             }
-            let sent = self.forward(&first.bytes, first.meta, first.sent_ns);
+            if first.compressed && first.message.is_none() {
+                let mut message = Vec::new();
+                // It was when it came.
+                let whole = decompress(&first.bytes, self.limit, &mut message);
+                debug_assert!(whole.is_ok(), "it can be decompressed");
+                first.message = Some(message);
+            }
+            let message = first.message.as_ref().unwrap_or(&first.bytes);
+            let len = message.len();
+            let sent = self.forward(message, first.meta, first.sent_ns);
             if matches!(sent, Err(Error::Full { .. })) {
                 self.waiting.push_front(first);
                 return Ok(());
             }
             self.waiting_len_bytes -= first.bytes.len() as u64 + MESSAGE_COST;
             self.read = self.read.max(first.came);
-            self.sent(first.bytes.len(), sent)?;
+            self.sent(len, sent)?;
         }
         Ok(())
     }
@@ -333,6 +363,8 @@ impl Proxy {
                 seq: from,
                 gap: Some((cause, end - from)),
                 bytes: Vec::new(),
+                message: None,
+                compressed: false,
                 meta: Meta::default(),
                 sent_ns: 0,
                 came: self.came,
@@ -410,7 +442,7 @@ mod tests {
         proxy.gap(40, 0, LossCause::Link);
         assert_eq!(left(), Some(40));
         for seq in 40..75 {
-            proxy.publish(seq, 1, Meta::default(), &[0; 22]).unwrap();
+            proxy.publish(seq, 1, Meta::default(), &[0; 22], None).unwrap();
             assert_eq!(left(), Some(seq + 1));
         }
         proxy.gap(75, 25, LossCause::Overrun);
@@ -418,7 +450,7 @@ mod tests {
         // What waits for room was not published.
         let mut seq = 100;
         while !proxy.is_stuck() {
-            proxy.publish(seq, 1, Meta::default(), &[0; 1000]).unwrap();
+            proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
             seq += 1;
         }
         proxy.gap(seq, 10, LossCause::Link);
@@ -430,7 +462,7 @@ mod tests {
         assert_eq!(left(), None);
         // Its slot is another's by now.
         places.release(proxy.take_slot());
-        proxy.publish(500, 1, Meta::default(), b"of a frame that is being read").unwrap();
+        proxy.publish(500, 1, Meta::default(), b"of a frame being read", None).unwrap();
         assert_eq!(left(), None);
         drop((proxy, reader, node));
         std::fs::remove_dir_all(&dir).unwrap();
