@@ -56,7 +56,7 @@ pub use signs::Newest;
 pub(crate) use stand::Stand;
 pub use stop::Stop;
 use truncated::truncated;
-use unshown::Unshown;
+use unshown::Forwarding;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -167,8 +167,7 @@ pub struct Writer {
     scratch: Vec<u8>,
     /// Where extension words and their payload are put together, likewise.
     extended: Vec<u8>,
-    /// What was written and not shown.
-    unshown: Option<Unshown>,
+    forwarding: Forwarding,
     fork_guard: ForkGuard,
 }
 
@@ -239,7 +238,7 @@ impl Writer {
             stop: Arc::default(),
             scratch: Vec::new(),
             extended: Vec::new(),
-            unshown: None,
+            forwarding: Forwarding::default(),
             fork_guard: ForkGuard::here(),
         })
     }

@@ -2,6 +2,7 @@
 //! next one, at whatever moment it is killed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Result;
@@ -54,6 +55,27 @@ impl Words {
     #[inline]
     pub fn set(&self, at: usize, value: u64) {
         self.map.get::<AtomicU64>(8 * at).store(value, Ordering::Release);
+    }
+}
+
+/// Where a publisher says how far it has come with messages of another host: see
+/// [`Writer::set_mark`](crate::publisher::Writer::set_mark).
+#[derive(Clone, Debug)]
+pub struct Mark {
+    words: Arc<Words>,
+    at: usize,
+}
+
+impl Mark {
+    /// This word, which is backed.
+    pub fn new(words: Arc<Words>, at: usize) -> Mark {
+        Mark { words, at }
+    }
+
+    /// It has come to this number; `None` to none. The word is one more than the number.
+    #[inline]
+    pub fn set(&self, next_seq: Option<u64>) {
+        self.words.set(self.at, next_seq.map_or(0, |next_seq| next_seq.saturating_add(1)));
     }
 }
 

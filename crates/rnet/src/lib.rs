@@ -112,7 +112,7 @@ pub mod limits {
 #[doc(hidden)]
 pub mod role {
     pub use rnet_shm::role::{Held, Role};
-    pub use rnet_shm::words::Words;
+    pub use rnet_shm::words::{Mark, Words};
 }
 
 #[doc(hidden)]

@@ -2,15 +2,15 @@
 //! goes on from.
 //!
 //! Slots of three words, little-endian: host, endpoint, and one above the number of the next message, or 0 if
-//! nobody reads it. A host of 0 is no slot. The last word is written after each message and each gap, with one
-//! store: a holder that is killed leaves what it had come to.
+//! nobody reads it. A host of 0 is no slot. The last word is written with one store as soon as subscribers can see what
+//! has come, and after each gap: a holder that is killed leaves what it had come to.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet::Result;
-use rnet::role::Words;
+use rnet::role::{Mark, Words};
 
 use crate::transport::HostId;
 
@@ -40,10 +40,9 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The publisher has come to message `next_seq`; `None` if nobody reads it.
-    #[inline]
-    pub fn set(&self, next_seq: Option<u64>) {
-        self.words.set(self.number * WORDS_PER_SLOT + 2, word(next_seq));
+    /// Where it says to which message the publisher has come; to none if nobody reads it.
+    pub fn mark(&self) -> Mark {
+        Mark::new(self.words.clone(), self.number * WORDS_PER_SLOT + 2)
     }
 
     fn write(&self, words: [u64; WORDS_PER_SLOT]) {
@@ -122,8 +121,8 @@ impl Places {
     /// Its host is lost: the place is kept, for the publisher or for the next holder of the role.
     pub fn leave(&self, slot: Option<Slot>, (host, endpoint): (HostId, u64), next_seq: u64) {
         if let Some(slot) = slot {
-            slot.set(Some(next_seq));
-            let word = word(Some(next_seq));
+            slot.mark().set(Some(next_seq));
+            let word = next_seq.saturating_add(1);
             self.slots().left.insert((host.0, endpoint), (slot.number, word));
         }
     }
@@ -135,11 +134,6 @@ impl Places {
             self.slots().free.push(slot.number);
         }
     }
-}
-
-/// The last word of a slot.
-fn word(next_seq: Option<u64>) -> u64 {
-    next_seq.map_or(0, |next_seq| next_seq.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -159,8 +153,8 @@ mod tests {
         let first = Places::open(&dir).unwrap();
         let [a, b, c] = [1, 2, 3].map(|endpoint| first.claim(host, endpoint).slot.unwrap());
         assert_eq!([&a, &b, &c].map(|slot| slot.number), [0, 1, 2]);
-        a.set(Some(41));
-        c.set(Some(0));
+        a.mark().set(Some(41));
+        c.mark().set(Some(0));
         first.release(Some(b));
         let next = Places::open(&dir).unwrap();
         assert_eq!(claimed(&next, 7, 1), (Some(0), Some(41)));

@@ -94,6 +94,7 @@ impl Proxy {
         limit: usize,
     ) -> Proxy {
         publisher.set_waiting(false);
+        publisher.set_mark(slot.as_ref().map(Slot::mark));
         Proxy {
             publisher: Some(publisher),
             host,
@@ -168,15 +169,18 @@ impl Proxy {
     /// Where its place stands, for who gives it to another; `None` if there was no room for it. A frame that is
     /// still being read writes nothing there any more.
     pub fn take_slot(&mut self) -> Option<Slot> {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.set_mark(None);
+        }
         self.slot.take()
     }
 
-    /// Says where it has come to, to who holds the link after this process: after each message and each gap, so
-    /// that none of them is asked for again and counted as lost.
-    #[inline]
-    fn note_place(&self) {
+    /// Says where it has come to, to who holds the link after this process. Messages are noted as subscribers can see
+    /// them, by the publisher.
+    fn note_place(&mut self) {
+        self.show();
         if let Some(slot) = &self.slot {
-            slot.set(self.place());
+            slot.mark().set(self.place());
         }
     }
 
@@ -338,7 +342,6 @@ impl Proxy {
             Ok(()) => {
                 self.arrived.messages += 1;
                 self.arrived.bytes += len as u64;
-                self.note_place();
                 Ok(())
             }
             Err(error) => {
@@ -441,10 +444,18 @@ mod tests {
         assert_eq!(left(), None);
         proxy.gap(40, 0, LossCause::Link);
         assert_eq!(left(), Some(40));
+        // Those of a frame are seen together, some at a time; what nobody can see is not noted.
+        let mut seen = 40;
         for seq in 40..75 {
-            proxy.publish(seq, 1, Meta::default(), &[0; 22], None).unwrap();
-            assert_eq!(left(), Some(seq + 1));
+            proxy.publish(seq, 1, Meta::default(), &[0; 300], None).unwrap();
+            while let Some(message) = reader.try_recv().unwrap() {
+                seen = message.origin().unwrap().seq + 1;
+            }
+            assert_eq!(left(), Some(seen));
         }
+        assert!(seen > 60, "{seen}");
+        proxy.show();
+        assert_eq!(left(), Some(75));
         proxy.gap(75, 25, LossCause::Overrun);
         assert_eq!(left(), Some(100));
         // What waits for room was not published.
@@ -453,6 +464,7 @@ mod tests {
             proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
             seq += 1;
         }
+        assert_eq!(left(), Some(seq - 1));
         proxy.gap(seq, 10, LossCause::Link);
         assert_eq!(left(), Some(seq - 1));
         while reader.try_recv().unwrap().is_some() {}

@@ -9,13 +9,14 @@ use rnet_ring::SHOWN_AT_ONCE;
 use super::Writer;
 use crate::barrier::PACE;
 use crate::extension::Extension;
+use crate::words::Mark;
 
 /// Bytes of the log that are shown at once, so that a reader begins while others are still written.
 const SHOWN_LEN_BYTES: u64 = 4096;
 
 /// Records that stand in the log, and that its readers do not see yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Unshown {
+struct Unshown {
     /// Where the last one stands, and where the log ends behind it.
     last: u64,
     end: u64,
@@ -24,6 +25,20 @@ pub struct Unshown {
     shown_seq: u64,
     /// When the first of them was written.
     now_ns: u64,
+    /// Number of the message behind them at its origin.
+    next_seq: Option<u64>,
+}
+
+/// What a writer knows of messages of another host.
+#[derive(Debug, Default)]
+pub struct Forwarding {
+    unshown: Option<Unshown>,
+    /// Where it says how far it has come.
+    mark: Option<Mark>,
+}
+
+fn behind(meta: &Meta) -> Option<u64> {
+    meta.origin.map(|origin| origin.seq.saturating_add(1))
 }
 
 impl Writer {
@@ -33,19 +48,21 @@ impl Writer {
         if payload.len() < self.inline_below && meta.gap.is_none() && !self.fork_guard.is_parents()
         {
             let (shown_end, shown_seq) = (self.log.tail(), self.log.seq());
-            let mut unshown = self.unshown.unwrap_or_else(|| Unshown {
+            let mut unshown = self.forwarding.unshown.unwrap_or_else(|| Unshown {
                 last: 0,
                 end: 0,
                 shown_end,
                 shown_seq,
                 now_ns: self.stamper.now_ns(),
+                next_seq: None,
             });
             let (words, used) = Extension { meta: *meta, known_lost: 0 }.words();
             let sent_ns = sent_ns.min(unshown.now_ns);
             let log = self.map.log();
             if let Some(last) = self.log.write_forwarded(log, sent_ns, &words[..used], payload) {
                 (unshown.last, unshown.end) = (last, self.log.tail());
-                self.unshown = Some(unshown);
+                unshown.next_seq = behind(meta);
+                self.forwarding.unshown = Some(unshown);
                 if unshown.end - unshown.shown_end >= SHOWN_LEN_BYTES
                     || self.log.seq() - unshown.shown_seq == SHOWN_AT_ONCE
                 {
@@ -56,13 +73,29 @@ impl Writer {
         }
         // Whoever has to make room has to be seen.
         self.show();
-        self.send_with(payload, meta, Some(sent_ns))
+        self.send_with(payload, meta, Some(sent_ns))?;
+        self.mark(behind(meta));
+        Ok(())
+    }
+
+    /// Has each message that is forwarded noted there once readers can see it, by the number behind its own at its
+    /// origin: before they are woken, so that there is no time to be killed in between.
+    pub fn set_mark(&mut self, mark: Option<Mark>) {
+        self.forwarding.mark = mark;
+    }
+
+    #[inline]
+    fn mark(&self, next_seq: Option<u64>) {
+        if let (Some(mark), Some(_)) = (&self.forwarding.mark, next_seq) {
+            mark.set(next_seq);
+        }
     }
 
     /// Shows readers what was forwarded, and wakes those that sleep.
     pub fn show(&mut self) {
         // What was sent since has shown it.
-        let Some(unshown) = self.unshown.take().filter(|unshown| unshown.end == self.log.tail())
+        let Some(unshown) =
+            self.forwarding.unshown.take().filter(|unshown| unshown.end == self.log.tail())
         else {
             return;
         };
@@ -70,6 +103,7 @@ impl Writer {
         // Before: who sees the messages sees that they have come now.
         flow.forwarded_ns.store(unshown.now_ns, Ordering::Relaxed);
         self.log.show(self.map.log(), unshown.last);
+        self.mark(unshown.next_seq);
         if self.log.seq() / PACE != unshown.shown_seq / PACE {
             self.take_pace();
         }

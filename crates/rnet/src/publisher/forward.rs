@@ -2,6 +2,8 @@
 
 use rnet_core::{Error, Meta, Result};
 
+use rnet_shm::words::Mark;
+
 use super::{Loan, OwnedLoan, Publisher};
 use crate::{Message, PeerInfo};
 
@@ -63,6 +65,13 @@ impl Publisher<[u8]> {
     #[doc(hidden)]
     pub fn show(&mut self) {
         self.writer.show();
+    }
+
+    /// Has each message of [`Publisher::forward_along`] noted there as soon as subscribers can see it, by the number
+    /// behind its own at its origin.
+    #[doc(hidden)]
+    pub fn set_mark(&mut self, mark: Option<Mark>) {
+        self.writer.set_mark(mark);
     }
 
     /// Whether a send or a loan may wait for slow subscribers, as [`crate::OnFull`] says; `true` if this is not
