@@ -20,6 +20,10 @@ mod history;
 mod hosts;
 #[path = "../../rnet/tests/conformance/joining.rs"]
 mod joining;
+#[path = "../../rnet/tests/conformance/parts.rs"]
+mod parts;
+#[path = "../../rnet/tests/conformance/patterns.rs"]
+mod patterns;
 #[path = "../../rnet/tests/conformance/taking.rs"]
 mod taking;
 #[path = "../../rnet/tests/conformance/transport.rs"]
@@ -115,4 +119,15 @@ conformance!(@ crate::BetweenHosts, between_hosts {
     taking::held_samples_are_limited_and_come_free,
     taking::samples_outlive_what_they_came_from,
     taking::what_can_never_fit_costs_nothing,
+    patterns::a_call_has_its_replies_and_its_end,
+    patterns::a_cancelled_call_ends_its_handler,
+    patterns::late_replies_are_dropped_and_counted,
+    patterns::a_full_backlog_refuses,
+    patterns::a_server_that_closes_is_named,
+    patterns::a_caller_that_leaves_ends_its_calls,
+    patterns::a_goal_has_feedback_and_an_end,
+    patterns::goals_that_come_while_one_runs,
+    patterns::one_driver_is_obeyed_at_a_time,
+    patterns::a_silent_driver_is_followed_by_the_fallback,
+    patterns::jobs_are_done_once_or_handed_back,
 });

@@ -10,6 +10,7 @@ mod intake;
 mod line;
 mod locked;
 mod losses;
+mod numbers;
 mod open;
 mod peer;
 mod pending;

@@ -1,7 +1,7 @@
 //! One wait for many topics, changes and ticks.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet_core::{Result, Wait};
 use rnet_node::awaited::Awaited;
@@ -9,6 +9,7 @@ use rnet_node::core::NodeState;
 use rnet_node::options::deadline;
 use rnet_node::pace::Pace;
 use rnet_shm::bell::{Bells, Waiter};
+use rnet_shm::cpu;
 
 use crate::attached::{Attached, Members, WaitSetHandle};
 use crate::state::Watch;
@@ -200,9 +201,21 @@ impl WaitSet {
         named: &mut [&mut dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<bool> {
+        self.wait_until(named, deadline(timeout))
+    }
+
+    /// As [`WaitSet::wait`], until that moment.
+    pub(crate) fn wait_until(
+        &mut self,
+        named: &mut [&mut dyn Waitable],
+        until: Option<Instant>,
+    ) -> Result<bool> {
         self.members.check_fork()?;
         named.iter_mut().try_for_each(|one| self.members.wake_by(*one))?;
-        let until = deadline(timeout);
+        if self.wait == Wait::Adaptive {
+            // As a subscriber that waits by itself.
+            self.pace.keep_short_slice(cpu::For::Bulk);
+        }
         loop {
             let mut any = false;
             for one in named.iter_mut() {

@@ -1,6 +1,6 @@
 //! The open calls of a client.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rnet_core::{CancelReason, Error, Failure, Result};
 
+use super::numbers::ByNumber;
 use super::servers::Server;
 use super::{Bytes, CallId, FLAGS, WANTS_DONE, reason_of_wire};
 use crate::msgs::call_control::Action;
@@ -71,9 +72,9 @@ pub struct Open {
     cancelled: bool,
     /// Those who wait for [`Wanted`].
     pub wakers: [Option<Waker>; 2],
-    pub bell: Arc<Condvar>,
-    /// How many threads wait.
-    pub waits: usize,
+    bell: Option<Arc<Condvar>>,
+    /// How many threads wait at the bell: to ring it is a system call, and most calls have none.
+    waits: usize,
 }
 
 impl Open {
@@ -95,7 +96,7 @@ impl Open {
             gaps: false,
             cancelled: false,
             wakers: [None, None],
-            bell: Arc::new(Condvar::new()),
+            bell: None,
             waits: 0,
         }
     }
@@ -132,6 +133,11 @@ impl Open {
         waiting || self.has_ended()
     }
 
+    /// Whether a task waits.
+    pub fn is_awaited(&self) -> bool {
+        self.wakers.iter().any(Option::is_some)
+    }
+
     /// Whether it is known how it ends.
     fn is_decided(&self) -> bool {
         self.error.is_some() || self.total == Some(self.received)
@@ -142,7 +148,9 @@ impl Open {
     }
 
     fn tell(&mut self, woken: &mut Vec<Waker>) {
-        self.bell.notify_all();
+        if let Some(bell) = self.bell.as_ref().filter(|_| self.waits > 0) {
+            bell.notify_all();
+        }
         woken.extend(self.wakers.iter_mut().filter_map(Option::take));
     }
 
@@ -177,7 +185,9 @@ pub struct Book {
     pub client: u32,
     pub leading: bool,
     pub closed: bool,
-    pub calls: HashMap<u32, Open>,
+    /// Whether the thread for async calls waits until it is told.
+    pub driver_waits: bool,
+    pub calls: ByNumber<Open>,
     pub servers: Vec<Arc<Server>>,
     /// Ids of servers that are gone, whose last answers may be there still.
     pub gone: Vec<u64>,
@@ -235,16 +245,23 @@ impl Book {
     /// Sends a call to a server, if one is there.
     pub fn place(&mut self, number: u32) {
         let word = self.word(number);
-        let Some(mut open) = self.calls.remove(&number) else { return };
         // Another thread may have sent it meanwhile.
-        if open.server.is_none() && !open.has_ended() {
-            if open.cancelled {
-                open.fail(self.cancelled(CancelReason::Caller), &mut self.woken);
-            } else {
-                self.send(&mut open, word);
-            }
+        let unsent = |open: &&Open| open.server.is_none() && !open.has_ended();
+        let Some(open) = self.calls.get(&number).filter(unsent) else { return };
+        let chosen = match open.cancelled {
+            true => Err(self.cancelled(CancelReason::Caller)),
+            false => self.choose(open),
+        };
+        self.turn = self.turn.wrapping_add(1);
+        let Some(open) = self.calls.get_mut(&number) else { return };
+        let sent = chosen.and_then(|server| match &server {
+            Some(one) => one.request(&open.request, word).map(|()| server),
+            None => Ok(None),
+        });
+        match sent {
+            Ok(server) => open.server = server,
+            Err(error) => open.fail(error, &mut self.woken),
         }
-        self.calls.insert(number, open);
     }
 
     fn in_flight(&self, server: u64) -> usize {
@@ -254,7 +271,8 @@ impl Book {
         servers.filter(|one| one.id == server).count()
     }
 
-    fn send(&mut self, open: &mut Open, word: u64) {
+    /// The server that a call goes to; `None` while it has to wait for one.
+    fn choose(&self, open: &Open) -> Result<Option<Arc<Server>>> {
         let mut unfit = self.unfit.clone();
         let mut fit = Vec::new();
         for server in self.servers.iter().filter(|server| !open.refused.contains(&server.id)) {
@@ -264,7 +282,6 @@ impl Book {
                 Err(error) => unfit = Some(error),
             }
         }
-        self.turn = self.turn.wrapping_add(1);
         let many = fit.len().max(1);
         let chosen = match open.key {
             Some(key) => fit.iter().max_by_key(|server| hash_of((key, server.id))),
@@ -273,21 +290,15 @@ impl Book {
                 .min_by_key(|server| if many > 1 { self.in_flight(server.id) } else { 0 }),
         };
         let Some(server) = chosen else {
-            if let Some(error) = unfit {
-                open.fail(error, &mut self.woken);
-            }
-            return;
+            return unfit.map_or(Ok(None), Err);
         };
         if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
             let (what, limit) =
                 (format!("calls in flight of one client of {}", self.service), MAX_IN_FLIGHT);
             let hint = "wait for some of them, or use another client".to_owned();
-            return open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
+            return Err(Error::LimitReached { what, limit, hint });
         }
-        match server.request(&open.request, word) {
-            Ok(()) => open.server = Some((*server).clone()),
-            Err(error) => open.fail(error, &mut self.woken),
-        }
+        Ok(Some((*server).clone()))
     }
 
     pub fn reply(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
@@ -479,15 +490,30 @@ impl Book {
 
     /// One that waits and reads itself if nobody else does.
     pub fn wake_one(&self) {
-        if let Some(open) = self.calls.values().find(|open| open.waits > 0) {
-            open.bell.notify_one();
+        let bells = self.calls.values().filter(|open| open.waits > 0);
+        if let Some(bell) = bells.filter_map(|open| open.bell.as_ref()).next() {
+            bell.notify_one();
+        }
+    }
+
+    /// A thread is about to wait at the bell of this call; `None` where the call has ended.
+    pub fn enter(&mut self, number: u32) -> Option<Arc<Condvar>> {
+        let open = self.calls.get_mut(&number)?;
+        open.waits += 1;
+        Some(open.bell.get_or_insert_default().clone())
+    }
+
+    /// It waits no more.
+    pub fn leave(&mut self, number: u32) {
+        if let Some(open) = self.calls.get_mut(&number) {
+            open.waits -= 1;
         }
     }
 }
 
 /// The call that a message is of: its number is open, and its server is in the node that sent it.
 fn find<'a>(
-    calls: &'a mut HashMap<u32, Open>,
+    calls: &'a mut ByNumber<Open>,
     client: u32,
     node: &str,
     word: u64,

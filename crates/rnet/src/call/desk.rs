@@ -1,6 +1,6 @@
 //! A server at work: the calls that it has, and its threads, which take turns in reading requests.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Result};
 
 use super::intake::{Intake, Told};
+use super::numbers::ByNumber;
 use super::peer::{End, Peer};
 use super::{Bytes, CallId, Topics, fresh_id, service_name};
 use crate::call::service::{CallContext, HandlerError};
@@ -99,11 +100,16 @@ struct Book {
     waiting: VecDeque<Call>,
     /// Those whose handler has not returned.
     running: Vec<CallContext>,
-    peers: HashMap<(String, u32), Arc<Peer>>,
+    /// By the ids of the clients; two of different nodes may have the same.
+    peers: ByNumber<Vec<Arc<Peer>>>,
     stats: ServiceStats,
 }
 
 impl Book {
+    fn peer(&self, (node, client): &(String, u32)) -> Option<&Arc<Peer>> {
+        self.peers.get(client)?.iter().find(|peer| peer.node() == node)
+    }
+
     /// Cancels all calls. Returns those that waited, which are to be ended without the lock.
     fn stop_all(&mut self, reason: CancelReason) -> VecDeque<Call> {
         let waiting = std::mem::take(&mut self.waiting);
@@ -206,7 +212,7 @@ impl Desk {
     pub fn close(&self) {
         let mut book = lock(&self.book);
         book.closed = true;
-        book.peers.values().for_each(|peer| peer.cancel_all(CancelReason::ServerClosing));
+        book.peers.values().flatten().for_each(|peer| peer.cancel_all(CancelReason::ServerClosing));
         let waiting = std::mem::take(&mut book.waiting);
         self.bell.notify_all();
         drop(book);
@@ -296,7 +302,7 @@ impl Desk {
     /// A call that waits ends at once.
     fn cancel(&self, caller: (String, u32), number: u32, reason: CancelReason, awaited: bool) {
         let mut book = lock(&self.book);
-        let Some(peer) = book.peers.get(&caller).cloned() else { return };
+        let Some(peer) = book.peer(&caller).cloned() else { return };
         peer.cancel(number, reason, awaited);
         let context = CallContext { peer, number };
         let at = book.waiting.iter().position(|call| call.is(&context));
@@ -312,14 +318,15 @@ impl Desk {
 
     fn take(&self, intake: &Intake, caller: String, id: CallId, publisher: u64, bytes: Bytes) {
         let key = (caller, id.client);
-        let known = lock(&self.book).peers.get(&key).cloned();
+        let known = lock(&self.book).peer(&key).cloned();
         let peer = match known {
             Some(peer) => peer,
             None => {
-                if lock(&self.book).peers.len() >= MAX_CALLERS {
+                let full = || lock(&self.book).peers.values().flatten().count() >= MAX_CALLERS;
+                if full() {
                     self.forget_gone(intake);
                 }
-                let full = lock(&self.book).peers.len() >= MAX_CALLERS;
+                let full = full();
                 let opened = (!full).then(|| {
                     let topics = Topics::of_client(&self.settings.name, id.client);
                     Peer::open(
@@ -338,7 +345,7 @@ impl Desk {
                     return;
                 };
                 let peer = Arc::new(peer);
-                lock(&self.book).peers.insert(key, peer.clone());
+                lock(&self.book).peers.entry(key.1).or_default().push(peer.clone());
                 peer
             }
         };
@@ -375,10 +382,13 @@ impl Desk {
     fn forget_gone(&self, intake: &Intake) {
         let there = intake.publishers();
         let mut book = lock(&self.book);
-        let gone: Vec<_> =
-            book.peers.extract_if(|_, peer| !there.contains(&peer.publisher)).collect();
+        let mut gone = Vec::new();
+        for peers in book.peers.values_mut() {
+            gone.extend(peers.extract_if(.., |peer| !there.contains(&peer.publisher)));
+        }
+        book.peers.retain(|_, peers| !peers.is_empty());
         drop(book);
-        gone.iter().for_each(|(_, peer)| peer.leave());
+        gone.iter().for_each(|peer| peer.leave());
     }
 }
 

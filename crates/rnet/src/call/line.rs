@@ -136,7 +136,7 @@ impl Line {
                 let gone: Vec<Arc<Server>> = gone;
                 if !book.leading {
                     book.wake_one();
-                    self.driver_bell.notify_one();
+                    self.wake_driver(&book);
                 }
                 drop(book);
                 drop(gone);
@@ -253,8 +253,8 @@ impl Line {
 
     /// What the call has next; `None` behind the last reply. With `pause`, `Interrupted` at that moment and when
     /// a signal comes, after a look at what is there.
-    pub fn next(
-        &self,
+    pub fn next<'a>(
+        &'a self,
         watch: &EndpointWatch,
         (number, wanted): (u32, Wanted),
         after: Duration,
@@ -262,6 +262,12 @@ impl Line {
     ) -> Result<Option<Bytes>> {
         let mut book = lock(&self.book);
         let (mut led, mut looked) = (false, false);
+        let wait = |mut book: Locked<'a>, until| {
+            let Some(bell) = book.enter(number) else { return book };
+            let mut book = book.wait(&bell, until);
+            book.leave(number);
+            book
+        };
         let result = loop {
             let Some(open) = book.calls.get_mut(&number) else {
                 break Err(Line::cancelled(&book));
@@ -269,9 +275,9 @@ impl Line {
             if let Some(next) = open.next(wanted) {
                 break next;
             }
-            let (deadline, bell, unsent) =
-                (open.deadline, open.bell.clone(), open.server.is_none());
-            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            let (deadline, unsent) = (open.deadline, open.server.is_none());
+            // The first look is at what is there, and does not take long.
+            if looked && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 Line::time_out(&mut book, number, after);
                 continue;
             }
@@ -292,7 +298,7 @@ impl Line {
                 let sent =
                     book.calls.get(&number).is_none_or(|o| o.server.is_some() || o.error.is_some());
                 if !sent && book.leading {
-                    book = book.wait(&bell, soon());
+                    book = wait(book, soon());
                     continue;
                 }
                 if sent {
@@ -300,13 +306,7 @@ impl Line {
                 }
             }
             if book.leading {
-                if let Some(open) = book.calls.get_mut(&number) {
-                    open.waits += 1;
-                }
-                book = book.wait(&bell, limit);
-                if let Some(open) = book.calls.get_mut(&number) {
-                    open.waits -= 1;
-                }
+                book = wait(book, limit);
                 continue;
             }
             (book.leading, led) = (true, true);
@@ -327,9 +327,16 @@ impl Line {
         };
         if led {
             book.wake_one();
-            self.driver_bell.notify_one();
+            self.wake_driver(&book);
         }
         result
+    }
+
+    /// Has the thread for async calls read, if there is any of these.
+    fn wake_driver(&self, book: &Book) {
+        if book.driver_waits && book.calls.values().any(Open::is_awaited) {
+            self.driver_bell.notify_one();
+        }
     }
 
     /// Waits for answers and takes them in, for the one thread that has set `leading`. Whether the wait was
@@ -337,11 +344,10 @@ impl Line {
     fn read(&self, until: Option<Instant>) -> bool {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let Inbox { replies, status, feedback, lost, set, taken } = &mut *inbox;
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         // Interrupted, it is for a server that is gone or a call that came.
         let waited = match feedback {
-            Some(feedback) => set.wait(&mut [replies, status, feedback], left),
-            None => set.wait(&mut [replies, status], left),
+            Some(feedback) => set.wait_until(&mut [replies, status, feedback], until),
+            None => set.wait_until(&mut [replies, status], until),
         };
         let interrupted = waited.is_err();
         // What these have left is read below.
@@ -457,7 +463,7 @@ impl Line {
     ) -> Result<()> {
         let Some(open) = book.calls.get_mut(&number) else { return Ok(()) };
         open.wakers[wanted as usize] = Some(context.waker().clone());
-        let leading = book.leading;
+        let (leading, waits) = (book.leading, book.driver_waits);
         drop(book);
         let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
         if driver.is_none() {
@@ -465,7 +471,9 @@ impl Line {
             *driver = Some(rnet_shm::thread::spawn("rnet-call", move || this.drive())?);
         }
         drop(driver);
-        self.driver_bell.notify_one();
+        if waits {
+            self.driver_bell.notify_one();
+        }
         if leading {
             self.reading.interrupt();
         }
@@ -478,8 +486,7 @@ impl Line {
         while !book.closed {
             let now = Instant::now();
             let Book { calls, woken, .. } = &mut *book;
-            let is_awaited = |open: &Open| open.wakers.iter().any(Option::is_some);
-            let awaited = calls.values_mut().filter(|open| is_awaited(open));
+            let awaited = calls.values_mut().filter(|open| open.is_awaited());
             let mut first = None;
             for open in awaited {
                 if open.deadline.is_some_and(|deadline| deadline <= now) {
@@ -489,7 +496,7 @@ impl Line {
                     first = [first, open.deadline].into_iter().flatten().min();
                 }
             }
-            let any = book.calls.values().any(is_awaited);
+            let any = book.calls.values().any(Open::is_awaited);
             if any && !book.leading {
                 book.leading = true;
                 let soon = now + LOOK;
@@ -503,7 +510,9 @@ impl Line {
                 book.leading = false;
                 book.wake_one();
             } else {
+                book.driver_waits = true;
                 book = book.wait(&self.driver_bell, first);
+                book.driver_waits = false;
             }
         }
     }

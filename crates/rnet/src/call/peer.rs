@@ -1,6 +1,5 @@
 //! One caller, as a server sees it: its calls, and the way back to it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
 
 use super::desk::Outcome;
+use super::numbers::ByNumber;
 use super::service::HandlerError;
 use super::{CallId, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
@@ -72,7 +72,7 @@ pub struct Peer {
     client: u32,
     /// Its publisher of requests.
     pub publisher: u64,
-    open: Mutex<HashMap<u32, Open>>,
+    open: Mutex<ByNumber<Open>>,
     gone: AtomicBool,
     out: Mutex<Out>,
 }
@@ -120,7 +120,10 @@ impl Peer {
 
     /// Whether the number was free.
     pub fn begin(&self, number: u32) -> bool {
-        lock(&self.open).try_insert_default(number)
+        let mut open = lock(&self.open);
+        let before = open.len();
+        open.entry(number).or_default();
+        open.len() > before
     }
 
     /// The first reason is the one that is told.
@@ -351,18 +354,6 @@ impl Peer {
             Err(_) => out.behind |= waits,
         }
         sent
-    }
-}
-
-trait TryInsert {
-    fn try_insert_default(&mut self, number: u32) -> bool;
-}
-
-impl TryInsert for HashMap<u32, Open> {
-    fn try_insert_default(&mut self, number: u32) -> bool {
-        let before = self.len();
-        self.entry(number).or_default();
-        self.len() > before
     }
 }
 

@@ -14,6 +14,7 @@ use crate::common::{LONG, Net};
 use crate::content::{content, digest};
 pub use crate::forms::Form;
 use crate::forms::{self, Received};
+use crate::parts::{Part, Parts};
 
 /// What an actor is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,6 +92,8 @@ pub enum Step {
     },
     CloseEndpoints,
     CloseNode,
+    /// Of calls, actions, commands and work queues.
+    Part(Part),
 }
 
 /// What came of a step.
@@ -119,6 +122,8 @@ pub enum Outcome {
         seen: Behind,
     },
     Digests(Vec<u64>),
+    /// In words.
+    Said(Vec<String>),
     Refused {
         sent: u64,
         intact: bool,
@@ -156,6 +161,7 @@ pub struct Actor {
     stream: Option<SampleStream<[u8]>>,
     held: Vec<OwnedSample<[u8]>>,
     events: Events,
+    parts: Parts,
     node: Option<Node>,
 }
 
@@ -195,6 +201,7 @@ impl Actor {
             stream: None,
             held: Vec::new(),
             events: Events::default(),
+            parts: Parts::default(),
             node: Some(node),
         }
     }
@@ -284,6 +291,10 @@ impl Actor {
             Step::DropHeld { leave } => self.held.truncate(leave),
             Step::CloseEndpoints => (self.publisher, self.subscriber) = (None, None),
             Step::CloseNode => self.node = None,
+            Step::Part(part) => {
+                let node = self.node.as_ref().expect("the node is open");
+                return Ok(Outcome::Said(self.parts.act(node, part)?));
+            }
             _ => unreachable!("handled by `act`"),
         }
         Ok(Outcome::Done)

@@ -12,6 +12,8 @@ mod delivery;
 mod forms;
 mod history;
 mod joining;
+mod parts;
+mod patterns;
 mod taking;
 mod transport;
 

@@ -1,0 +1,351 @@
+//! The ends of services, actions, commands and work queues that an actor has, and what it does with them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rnet::{
+    ActionClient, ActionContext, CallContext, CallOptions, Client, Command, Driver, Error, Goal,
+    HandlerError, Job, Node, Pending, Policy, Puller, Pusher, Responder, Result, Service,
+    Undelivered,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::common::{LONG, eventually};
+
+const SERVICE: &str = "/count";
+const ACTION: &str = "/turn";
+const COMMAND: &str = "/wheels";
+const QUEUE: &str = "/jobs";
+
+/// What a handler does when it has counted as far as it was told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Then {
+    Return,
+    Fail,
+    /// Waits until it is cancelled.
+    Wait,
+}
+
+/// What an actor does with its ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Part {
+    /// Opens a service that counts.
+    Serve {
+        backlog: usize,
+    },
+    /// Opens an action that counts in its feedback; without `queue` and `replace` one that rejects.
+    ServeGoals {
+        queue: usize,
+        replace: bool,
+    },
+    /// Opens the client of the service and waits for so many servers.
+    Call {
+        servers: usize,
+    },
+    /// Begins a call: replies to count, and what then.
+    Begin {
+        count: u8,
+        then: Then,
+        timeout_ms: u64,
+    },
+    /// What a call gives, to its end. They are numbered as they were begun.
+    Hear {
+        call: usize,
+    },
+    /// Drops a call.
+    Drop {
+        call: usize,
+    },
+    /// Answers that came when their call had ended.
+    Late,
+    /// Sends a goal: feedback to count, and what then.
+    Send {
+        count: u8,
+        then: Then,
+    },
+    /// The feedback of a goal, and its end.
+    Reach {
+        goal: usize,
+    },
+    CancelGoal {
+        goal: usize,
+    },
+    /// Calls of the server that run, wait, were refused and were cancelled, once they are so many.
+    Served {
+        running: usize,
+        waiting: usize,
+        refused: u64,
+        cancelled: u64,
+    },
+    /// Opens a receiver of commands.
+    Obey {
+        deadline_ms: u64,
+    },
+    Take {
+        priority: i32,
+        lease_ms: u64,
+    },
+    Drive {
+        value: u8,
+    },
+    Release,
+    /// The node that drives, once it is that.
+    Holder {
+        is: String,
+    },
+    Push {
+        job: u8,
+    },
+    Pull,
+    /// Takes a job, and keeps it.
+    Job,
+    Acknowledge,
+    FailJob,
+    /// Waits until no job is left; how many are done, were redelivered and handed back.
+    JobsDone,
+    /// What handlers and callbacks of the actor have said, once it is so much.
+    Said {
+        at_least: usize,
+    },
+    /// Closes all ends of servers, receivers and workers.
+    Close,
+    /// Closes all ends of clients, drivers and pushers.
+    Leave,
+}
+
+/// What handlers have said.
+#[derive(Clone, Default)]
+struct Words(Arc<Mutex<Vec<String>>>);
+
+impl Words {
+    fn say(&self, word: impl Into<String>) {
+        self.0.lock().expect("unpoisoned").push(word.into());
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().expect("unpoisoned").clone()
+    }
+}
+
+/// Fields are dropped in order: calls before their clients.
+#[derive(Default)]
+pub struct Parts {
+    calls: Vec<Option<Pending<[u8]>>>,
+    client: Option<Client<[u8], [u8]>>,
+    goals: Vec<Goal<[u8], [u8]>>,
+    action: Option<ActionClient<[u8], [u8], [u8]>>,
+    service: Option<Service>,
+    driver: Option<Driver<[u8]>>,
+    command: Option<Command>,
+    job: Option<Job<[u8]>>,
+    puller: Option<Puller<[u8]>>,
+    pusher: Option<Pusher<[u8]>>,
+    words: Words,
+}
+
+fn wire(count: u8, then: Then) -> [u8; 2] {
+    [count, then as u8]
+}
+
+/// What a handler does behind what it has counted.
+fn finish(then: u8, context: &CallContext, words: &Words) -> Result<(), HandlerError> {
+    if then == Then::Fail as u8 {
+        return Err(HandlerError::new("TooMany", "it counts no further"));
+    }
+    if then == Then::Wait as u8 {
+        let reason = loop {
+            match context.cancel_reason() {
+                Some(reason) => break reason,
+                None => std::thread::sleep(Duration::from_millis(1)), // sleep: between two looks at a condition
+            }
+        };
+        words.say(reason.name());
+    }
+    Ok(())
+}
+
+/// An error as the behaviours compare it: what it is, and whose.
+fn word_of(error: &Error) -> String {
+    match error {
+        Error::CallFailed { node, failure, .. } => format!("failed {} of {node}", failure.kind),
+        Error::Cancelled { reason, .. } => format!("cancelled {}", reason.name()),
+        Error::Refused { running, .. } if !running.is_empty() => format!("refused for {running}"),
+        _ => match error.node() {
+            Some(node) => format!("{} {node}", error.code()),
+            None => error.code().to_owned(),
+        },
+    }
+}
+
+impl Parts {
+    pub fn act(&mut self, node: &Node, part: Part) -> Result<Vec<String>> {
+        match part {
+            Part::Serve { .. } | Part::ServeGoals { .. } | Part::Obey { .. } | Part::Pull => {
+                self.open(node, part)?;
+            }
+            Part::Call { servers } => {
+                let client = node.client(SERVICE)?;
+                eventually("its servers are there", || client.server_count() == servers);
+                self.client = Some(client);
+            }
+            Part::Begin { count, then, timeout_ms } => {
+                let client = self.client.as_ref().expect("a client was opened");
+                let options = CallOptions::new().timeout(Duration::from_millis(timeout_ms));
+                self.calls.push(Some(client.stream(&wire(count, then), options)?));
+            }
+            Part::Hear { call } => return Ok(self.hear(call)),
+            Part::Drop { call } => self.calls[call] = None,
+            Part::Late => {
+                let stats = self.client.as_ref().expect("a client was opened").stats();
+                return Ok(vec![format!("{} late, {} open", stats.late, stats.open)]);
+            }
+            Part::Send { count, then } => {
+                if self.action.is_none() {
+                    self.action = Some(node.action_client(ACTION)?);
+                }
+                let action = self.action.as_ref().expect("it was opened");
+                let options = CallOptions::new().timeout(LONG.expect("a time"));
+                self.goals.push(action.send(&wire(count, then), options)?);
+            }
+            Part::Reach { goal } => return Ok(self.reach(goal)),
+            Part::CancelGoal { goal } => self.goals[goal].cancel()?,
+            Part::Served { running, waiting, refused, cancelled } => {
+                let service = self.service.as_ref().expect("a service was opened");
+                eventually("the calls are so", || {
+                    let now = service.stats();
+                    (now.running, now.waiting, now.refused, now.cancelled)
+                        == (running, waiting, refused, cancelled)
+                });
+            }
+            Part::Take { priority, lease_ms } => {
+                let lease = Duration::from_millis(lease_ms);
+                let drive = node.drive(COMMAND).priority(priority).lease(lease);
+                self.driver = Some(drive.take(LONG)?);
+            }
+            Part::Drive { value } => self.driver().send(&[value])?,
+            Part::Release => self.driver.take().expect("it drives").release()?,
+            Part::Holder { is } => {
+                let command = self.command.as_ref().expect("a receiver was opened");
+                eventually("it drives", || command.status().holder == is);
+            }
+            Part::Push { job } => {
+                if self.pusher.is_none() {
+                    let words = self.words.clone();
+                    let back = move |back: Undelivered<[u8]>| {
+                        words.say(format!("back {} {}", back.job[0], word_of(&back.error)));
+                    };
+                    self.pusher = Some(node.push(QUEUE).on_undelivered(back).open()?);
+                }
+                self.pusher.as_ref().expect("it was opened").push(&[job])?;
+            }
+            Part::Job => {
+                let job = self.puller.as_mut().expect("a worker was opened").recv(LONG)?;
+                let job = job.expect("a job comes");
+                let again = if job.context().redelivered() { " again" } else { "" };
+                let word = format!("job {}{again}", job[0]);
+                self.job = Some(job);
+                return Ok(vec![word]);
+            }
+            Part::Acknowledge => self.job.take().expect("it has a job").ack(),
+            Part::FailJob => {
+                self.job.take().expect("it has a job").fail(HandlerError::new("Jammed", "no"));
+            }
+            Part::JobsDone => {
+                let pusher = self.pusher.as_ref().expect("a pusher was opened");
+                pusher.wait_until_done(LONG)?;
+                let stats = pusher.stats();
+                let (again, back) = (stats.redelivered, stats.undelivered);
+                return Ok(vec![format!("{} done, {again} again, {back} back", stats.done)]);
+            }
+            Part::Said { at_least } => {
+                eventually("that was said", || self.words.all().len() >= at_least);
+                return Ok(self.words.all());
+            }
+            Part::Close => {
+                (self.service, self.command, self.puller) = (None, None, None);
+            }
+            Part::Leave => {
+                self.calls.clear();
+                self.goals.clear();
+                (self.client, self.action, self.driver, self.pusher) = (None, None, None, None);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn driver(&mut self) -> &mut Driver<[u8]> {
+        self.driver.as_mut().expect("it drives")
+    }
+
+    fn open(&mut self, node: &Node, part: Part) -> Result<()> {
+        let words = self.words.clone();
+        match part {
+            Part::Serve { backlog } => {
+                let handler = move |request: &[u8], responder: &mut Responder<'_, [u8]>| {
+                    words.say(format!("begun {}", request[0]));
+                    for number in 0..request[0] {
+                        responder.send(&[number])?;
+                    }
+                    finish(request[1], &responder.context(), &words)
+                };
+                let service = node.service::<[u8], [u8]>(SERVICE).backlog(backlog);
+                self.service = Some(service.serve_stream(handler)?);
+            }
+            Part::ServeGoals { queue, replace } => {
+                let handler = move |goal: &[u8], context: &mut ActionContext<'_, [u8]>| {
+                    words.say(format!("begun {}", goal[0]));
+                    for number in 0..goal[0] {
+                        context.feedback(&[number])?;
+                    }
+                    finish(goal[1], &context.context(), &words).map(|()| goal.to_vec())
+                };
+                let policy = match (queue, replace) {
+                    (_, true) => Policy::Replace,
+                    (0, false) => Policy::Reject,
+                    (goals, false) => Policy::Queue(goals),
+                };
+                let action = node.action::<[u8], [u8], [u8]>(ACTION).policy(policy);
+                self.service = Some(action.serve(handler)?);
+            }
+            Part::Obey { deadline_ms } => {
+                let applied = words.clone();
+                let command = node
+                    .command::<[u8]>(COMMAND)
+                    .deadline(Duration::from_millis(deadline_ms))
+                    .fallback_handler(move |why| words.say(format!("fallback {why:?}")))
+                    .apply(move |value| applied.say(format!("applied {}", value[0])))?;
+                self.command = Some(command);
+            }
+            _ => self.puller = Some(node.pull(QUEUE).open()?),
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, call: usize) -> Vec<String> {
+        let call = self.calls[call].as_mut().expect("the call is open");
+        let mut heard = Vec::new();
+        loop {
+            match call.next() {
+                Ok(Some(reply)) => heard.push(reply[0].to_string()),
+                Ok(None) => heard.push("end".to_owned()),
+                Err(error) => heard.push(word_of(&error)),
+            }
+            if heard.last().is_some_and(|word| word.parse::<u8>().is_err()) {
+                return heard;
+            }
+        }
+    }
+
+    fn reach(&mut self, goal: usize) -> Vec<String> {
+        let goal = &self.goals[goal];
+        let mut heard = Vec::new();
+        while let Ok(Some(feedback)) = goal.feedback() {
+            heard.push(feedback[0].to_string());
+        }
+        heard.push(match goal.result(LONG) {
+            Ok(result) => format!("reached {}", result[0]),
+            Err(error) => word_of(&error),
+        });
+        heard
+    }
+}
