@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use rnet_record::{Losses, Progress, RecordError, RecordOptions, Recorder, Selection};
+use rustix::process::{Pid, getppid};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -38,7 +39,7 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     let recorder = Recorder::start(&args.output, options)?;
     let mut told = Told::new(context.json());
     let mut interrupted = false;
-    while !recorder.is_over() {
+    while !recorder.is_over() && !args.parent.is_some_and(has_another_parent) {
         if signal::stopped() {
             interrupted = true;
             break;
@@ -88,6 +89,11 @@ fn options(context: &Context, args: &RecordArgs) -> Outcome<RecordOptions> {
     options.location = Some(context.location_that_exists()?);
     options.said = command_line();
     Ok(options)
+}
+
+/// Whether the process that began the recording is gone.
+fn has_another_parent(parent: i32) -> bool {
+    getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != parent)
 }
 
 /// The command line, as a shell reads it.

@@ -90,6 +90,7 @@ from .errors import (
     ParamRefused,
     PeerLost,
     ReceiverExists,
+    RecordFailed,
     Refused,
     RnetError,
     SchemaError,
@@ -122,6 +123,7 @@ from .launching import Launch, LaunchedNode, launch
 from .log import LogHandler
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
+from .recording import Recording, RecordingReport, record
 from .state import DELETE
 from .types import named
 
@@ -200,6 +202,9 @@ __all__ = [
     "PublisherStats",
     "Rate",
     "ReceiverExists",
+    "RecordFailed",
+    "Recording",
+    "RecordingReport",
     "Refused",
     "RnetError",
     "Sample",
@@ -232,5 +237,6 @@ __all__ = [
     "msgs",
     "named",
     "now_ns",
+    "record",
     "wall_offset",
 ]

@@ -362,6 +362,12 @@ class LaunchFailed(RnetError):
     code = "launch_failed"
 
 
+class RecordFailed(RnetError):
+    """Nothing could be recorded, or the recorder did not end well; the text says why."""
+
+    code = "record_failed"
+
+
 class NotHeard(UserWarning):
     """No publisher is received: at least one is incompatible, and no compatible one exists.
 

@@ -11,17 +11,14 @@ import atexit
 import json
 import logging
 import os
-import shutil
 import signal
 import subprocess
-import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from . import programs
 from .errors import Closed, LaunchFailed, Timeout
 
 _LOGGER = logging.getLogger("rnet.launch")
@@ -255,10 +252,7 @@ def _text(value: object) -> str:
 
 
 def _program() -> str:
-    """The program that came with the package, or else one in the path."""
-    beside = {Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))}
-    found = shutil.which("rnet", path=os.pathsep.join(map(str, beside))) or shutil.which("rnet")
+    found = programs.find()
     if found is None:
-        what = "the package of robot-net brings it, and `make build` makes it"
-        raise LaunchFailed(f"the program rnet is not installed; {what}")
+        raise LaunchFailed(programs.MISSING)
     return found

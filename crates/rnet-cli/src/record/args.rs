@@ -61,6 +61,9 @@ pub struct RecordArgs {
     /// Leave state and parameters out
     #[arg(long)]
     pub no_state: bool,
+    /// For bindings: the process that records, with whose end the recording ends
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<i32>,
 }
 
 /// How chunks of the file are compressed.

@@ -1,0 +1,18 @@
+"""The program ``rnet``, which the package brings and some of its functions drive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+#: What to do where :func:`find` finds none.
+MISSING = "the program rnet is not installed; the package of robot-net brings it, and `make build` makes it"
+
+
+def find() -> str | None:
+    """The program that came with the package, or else one in the path."""
+    beside = {Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))}
+    return shutil.which("rnet", path=os.pathsep.join(map(str, beside))) or shutil.which("rnet")

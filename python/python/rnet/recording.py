@@ -1,0 +1,219 @@
+"""Recording from Python: what ``rnet record`` does, which is the program that does it here too.
+
+So the recorder has an interpreter's lock to wait for as little as any other program, and what it writes is whole
+whatever becomes of this process: it ends the file when this process ends.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from . import programs
+from .errors import Closed, RecordFailed, Timeout
+
+_LOGGER = logging.getLogger("rnet.record")
+
+
+@dataclass(frozen=True)
+class RecordingReport:
+    """How far a recording is, or what it has.
+
+    ``files`` are those that are there, the one that is written last. ``missing`` counts messages that are not in them,
+    and ``losses`` says which: topic, node and cause to number. ``seconds`` is how long it has gone on.
+    """
+
+    seconds: float
+    messages: int
+    missing: int
+    losses: dict[tuple[str, str, str], int]
+    files: list[Path]
+    file_bytes: int
+    disk_is_full: bool
+
+
+def record(
+    file: str | os.PathLike[str],
+    *topics: str,
+    exclude: Iterable[str] = (),
+    types: Iterable[str] = (),
+    nodes: Iterable[str] = (),
+    hosts: Iterable[str] = (),
+    compress: Literal["zstd", "lz4", "none"] = "zstd",
+    raw: bool = False,
+    state: bool = True,
+    duration: float | None = None,
+    split_size: int | None = None,
+    split_time: float | None = None,
+    max_disk: int | None = None,
+    while_topic: str | None = None,
+    domain: str | None = None,
+    dir: str | os.PathLike[str] | None = None,
+    group: str | None = None,
+) -> Recording:
+    """Records topics, state and parameters into an MCAP file, as ``rnet record`` does: publishers do not feel it.
+
+    Everything is recorded, unless ``topics``, ``types``, ``nodes`` or ``hosts`` are named; topics and nodes may be
+    patterns, in which ``*`` stands for one part of a name and ``**`` for any number. ``duration`` and ``split_time`` are
+    in s, ``split_size`` and ``max_disk`` in bytes. ``domain``, ``dir`` and ``group`` are as those of :class:`Node`.
+
+    Returns when it records: what is sent from then on is in the file, or counted as missing. It ends by
+    :meth:`Recording.stop`, at the end of a ``with`` block, after ``duration``, and with this process.
+
+    >>> with rnet.record("arm.mcap", "/arm/**") as recording:
+    ...     move_the_arm()
+    >>> print(recording.report.messages, recording.report.missing)
+
+    Raises :class:`RecordFailed`: the file is there already or cannot be made, a pattern is none, or there is no program
+    ``rnet``.
+    """
+    program = programs.find()
+    if program is None:
+        raise RecordFailed(programs.MISSING)
+    command = [program, "--json"]
+    for option, value in (("--domain", domain), ("--dir", dir), ("--group", group)):
+        command += [f"{option}={os.fspath(value)}"] if value is not None else []
+    command += ["record", f"--output={os.fspath(file)}", f"--compress={compress}", f"--parent={os.getpid()}"]
+    for option, values in (("--exclude", exclude), ("--type", types), ("--node", nodes), ("--host", hosts)):
+        command += [f"{option}={value}" for value in values]
+    given = {
+        "--for": duration,
+        "--split-size": split_size,
+        "--split-time": split_time,
+        "--max-disk": max_disk,
+        "--while": while_topic,
+    }
+    command += [f"{option}={value}" for option, value in given.items() if value is not None]
+    command += ["--raw"] if raw else []
+    command += [] if state else ["--no-state"]
+    return Recording([*command, "--", *topics])
+
+
+class Recording:
+    """A recording that :func:`record` has begun. What the recorder has to say goes to the logger ``rnet.record``."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._owner = os.getpid()
+        self._changed = threading.Condition()
+        self._report: RecordingReport | None = None
+        self._is_over = False
+        self._said: list[str] = []
+        try:
+            # A session of its own, so that Ctrl-C reaches this process alone.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RecordFailed(f"cannot start {command[0]}: {error}") from error
+        assert self._process.stdout is not None and self._process.stderr is not None
+        self._errors = threading.Thread(target=self._hear_errors, args=(self._process.stderr,), daemon=True)
+        self._errors.start()
+        threading.Thread(target=self._hear, args=(self._process.stdout,), daemon=True).start()
+        try:
+            self._until(lambda: self._report is not None or self._is_over, None)
+        except BaseException:
+            self._process.send_signal(signal.SIGINT)
+            raise
+        if self._report is None:
+            raise RecordFailed(" ".join(self._said) or "the recorder ended before it began")
+
+    @property
+    def report(self) -> RecordingReport:
+        """How far it is, as of the last second; after the end, what it has."""
+        with self._changed:
+            assert self._report is not None
+            return self._report
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        with self._changed:
+            return self._is_over
+
+    def wait(self, timeout: float | None = None) -> RecordingReport:
+        """Waits until it has ended, for ``timeout`` s at most, and says what it has.
+
+        Raises :class:`Timeout`; it goes on. :class:`RecordFailed` if it did not end well.
+        """
+        if not self._until(lambda: self._is_over, timeout):
+            raise Timeout(f"the recording has not ended after {timeout} s")
+        if self._process.returncode not in (0, 130):
+            raise RecordFailed(" ".join(self._said) or f"the recorder ended with {self._process.returncode}")
+        return self.report
+
+    def stop(self, timeout: float | None = None) -> RecordingReport:
+        """Ends the file with all that was sent before, and says what it has. As :meth:`wait`."""
+        with self._changed:
+            if not self._is_over and os.getpid() == self._owner:
+                self._process.send_signal(signal.SIGINT)
+        return self.wait(timeout)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        report = self.report
+        return f"Recording({report.messages} messages, {report.missing} missing)"
+
+    def _hear(self, lines: IO[str]) -> None:
+        for line in lines:
+            report = _report(json.loads(line))
+            with self._changed:
+                self._report = report
+                self._changed.notify_all()
+        self._errors.join()
+        # Reaped under the lock: whoever signals it there signals no other process.
+        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        with self._changed:
+            self._process.wait()
+            self._is_over = True
+            self._changed.notify_all()
+
+    def _hear_errors(self, lines: IO[str]) -> None:
+        for line in lines:
+            try:
+                said = json.loads(line)["error"]["message"]
+            except ValueError:
+                said = line.rstrip("\n").removeprefix("rnet: ")
+            with self._changed:
+                self._said.append(said)
+                is_begun = self._report is not None
+            if is_begun:
+                _LOGGER.warning("%s", said)
+
+    def _until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
+        if os.getpid() != self._owner:
+            raise Closed("the recording belongs to the process that began it; this one is forked from it")
+        with self._changed:
+            return self._changed.wait_for(holds, timeout)
+
+
+def _report(said: dict[str, Any]) -> RecordingReport:
+    losses = {(loss["topic"], loss["node"], loss["cause"]): loss["count"] for loss in said["losses"]}
+    files = [Path(file) for file in [*said["ended"], said["file"]] if file is not None]
+    return RecordingReport(
+        seconds=said["seconds"],
+        messages=said["messages"],
+        missing=said["missing"],
+        losses=losses,
+        files=files,
+        file_bytes=said["file_bytes"],
+        disk_is_full=said["disk_is_full"],
+    )

@@ -1,0 +1,70 @@
+"""Recordings that Python begins, by the program `rnet` of the release build."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import rnet
+from conftest import LIMIT_S
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
+MAGIC = b"\x89MCAP0\r\n"
+
+
+@pytest.fixture(autouse=True)
+def program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rnet` is the one of this checkout."""
+    monkeypatch.setenv("PATH", f"{RELEASE}:{os.environ['PATH']}")
+
+
+def until(holds) -> None:
+    end = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.01)  # sleep: between two looks at a condition
+
+
+def test_a_block_records_what_it_sends(tmp_path):
+    file = tmp_path / "run.mcap"
+    with rnet.Node("/n") as node:
+        wanted, other = node.publisher("/wanted", bytes), node.publisher("/other", bytes)
+        with rnet.record(file, "/wanted", compress="none", state=False) as recording:
+            for n in range(10):
+                wanted.send(b"message %d" % n)
+                other.send(b"other")
+    report = recording.report
+    assert (report.messages, report.missing, report.losses, report.files) == (10, 0, {}, [file])
+    data = file.read_bytes()
+    assert data.startswith(MAGIC) and data.endswith(MAGIC)
+    assert all(b"message %d" % n in data for n in range(10)) and b"other" not in data
+    assert recording.is_over and "10 messages, 0 missing" in repr(recording)
+    assert recording.stop() == report
+
+
+def test_it_ends_after_its_time_and_says_what_is_wrong(tmp_path):
+    file = tmp_path / "run.mcap"
+    report = rnet.record(file, duration=0.1).wait(LIMIT_S)
+    assert report.files == [file] and report.seconds >= 0.1
+    with pytest.raises(rnet.RecordFailed, match="is there already"):
+        rnet.record(file)
+    with pytest.raises(rnet.RecordFailed, match="whole parts"):
+        rnet.record(tmp_path / "other.mcap", "/a*b")
+    with rnet.record(tmp_path / "other.mcap") as recording, pytest.raises(rnet.Timeout):
+        recording.wait(0.01)
+
+
+def test_it_ends_the_file_when_python_is_killed(tmp_path):
+    file = tmp_path / "run.mcap"
+    script = "import rnet, sys; r = rnet.record(sys.argv[1]); print('records', flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script, file], **pipes) as python:
+        assert python.stdout is not None and python.stdout.readline() == b"records\n"
+        python.send_signal(signal.SIGKILL)
+    until(lambda: file.read_bytes().endswith(MAGIC) and file.stat().st_size > 100)
