@@ -32,6 +32,9 @@ NOT_RUN = {
     ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/rnet_link.rs and crates/rnet-cli/tests/link.rs stand in",
     ("two-computers.md", "rnet state get @robot/arm/mode"): "two hosts; crates/rnet-cli/tests/state.rs and param.rs stand in",
     ("two-computers.md", "rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
+    ("playing.md", "rnet bag info run.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
+    ("playing.md", "rnet bag check run.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
+    ("playing.md", "rnet play run.mcap"): "a recording; crates/rnet-cli/tests/play.rs runs each",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
 

@@ -16,6 +16,7 @@ use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
+use crate::play::args::PlayArgs;
 use crate::record::args::RecordArgs;
 use crate::service::args::ServiceCommand;
 use crate::shared_args::{NodeArg, seconds};
@@ -102,6 +103,11 @@ pub enum Command {
     Domain(DomainCommand),
     /// Find out why nodes do not communicate, or what the machine lacks for real time
     Doctor(DoctorArgs),
+    /// Publish the messages of a recording again
+    ///
+    /// On a terminal: space stops and goes on, `s` steps, the left and right arrows go back and forth by five
+    /// seconds, up and down play faster and slower, `q` ends.
+    Play(PlayArgs),
     /// Look into recordings, and make files of them
     #[command(subcommand)]
     Bag(BagCommand),

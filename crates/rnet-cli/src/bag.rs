@@ -3,7 +3,7 @@
 pub mod args;
 mod cat;
 mod check;
-mod file;
+pub mod file;
 mod info;
 mod ls;
 mod recover;

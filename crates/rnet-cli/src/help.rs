@@ -157,6 +157,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet launch robot.toml --check",
         ],
     ),
+    (
+        "play",
+        &[
+            "rnet play run.mcap --rate 0.5 --loop",
+            "rnet play run.mcap --topic '/camera/**' --remap /camera/image:=/replayed --clock",
+            "rnet play run.mcap --start 10 --end 20 --rate max",
+        ],
+    ),
     ("bag info", &["rnet bag info run.mcap", "rnet bag info run.mcap --json"]),
     ("bag ls", &["rnet bag ls run.mcap", "rnet bag ls run.mcap --json"]),
     (

@@ -31,6 +31,7 @@ mod log;
 mod near;
 mod node;
 mod param;
+mod play;
 mod record;
 mod service;
 mod session;
@@ -91,6 +92,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Link(args) => link::run(context, args),
         Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
+        Command::Play(args) => play::run(context, &args),
         Command::Bag(command) => bag::run(context, command),
         Command::Bench(command) => bench::run(context, command),
         Command::Demo(args) => demo::run(context, &args),

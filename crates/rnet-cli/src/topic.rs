@@ -9,7 +9,7 @@ mod interest;
 mod list;
 pub mod listen;
 mod payload;
-mod publish;
+pub mod publish;
 mod rates;
 
 use rnet::TypeDesc;

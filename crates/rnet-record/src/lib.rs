@@ -6,6 +6,7 @@
 mod error;
 pub mod names;
 mod part;
+pub mod play;
 pub mod read;
 mod recorder;
 mod source;

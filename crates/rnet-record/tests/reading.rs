@@ -18,11 +18,14 @@ fn a_file_is_read_by_its_index_and_is_the_same_without() {
         ("lz4", chunked(Some(Compression::Lz4))),
         ("loose", WriteOptions::new().use_chunks(false)),
         ("no_message_index", chunked(None).emit_message_indexes(false)),
+        ("no_channels", chunked(None).repeat_channels(false).repeat_schemas(false)),
     ] {
         let path = dir.write(name, &write(options, 100));
         let by_index = Recording::open(&path).unwrap();
         let whole = Recording::open_without_index(&path).unwrap();
-        assert_eq!(by_index.found().scanned.is_some(), name == "loose", "{name}");
+        let has_no_index = ["loose", "no_channels"].contains(&name);
+        assert_eq!(by_index.found().scanned, has_no_index.then_some("it has no index"), "{name}");
+        assert_eq!(by_index.found().problems.len(), 0, "{name}");
         for recording in [&by_index, &whole] {
             let found = recording.found();
             assert_eq!(found.counts, [(1, 50), (2, 50)].into(), "{name}");

@@ -44,7 +44,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let ended = send_all(&mut publisher, &bytes, wanted, args.rate);
     let subscribers = publisher.subscriber_count();
     if ended.is_ok() {
-        drain(context, &mut domain, &publisher);
+        drain(context, &mut domain, publisher.topic(), publisher.id());
         while begun.elapsed() < MIN_LIFE && !signal::stopped() {
             std::thread::sleep(STEP);
         }
@@ -182,14 +182,14 @@ fn send_all(
 }
 
 /// Waits until the subscribers have taken what was sent: a publisher's log goes with it.
-fn drain(context: &Context, domain: &mut Domain, publisher: &Publisher<[u8]>) {
+pub fn drain(context: &Context, domain: &mut Domain, topic: &str, publisher: u64) {
     let deadline = Instant::now() + DRAIN;
-    while let Ok(snapshot) = domain.topic_snapshot(publisher.topic()) {
+    while let Ok(snapshot) = domain.topic_snapshot(topic) {
         let waiting: Vec<(&str, u64)> = snapshot
             .subscriptions
             .iter()
             .flat_map(|s| s.channels.iter().map(|c| (s.node.as_str(), c)))
-            .filter(|(_, c)| c.publisher == publisher.id() && c.behind.messages > 0)
+            .filter(|(_, c)| c.publisher == publisher && c.behind.messages > 0)
             .map(|(node, c)| (node, c.behind.messages))
             .collect();
         if waiting.is_empty() || signal::stopped() {

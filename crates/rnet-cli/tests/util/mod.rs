@@ -14,6 +14,7 @@ use std::time::Duration;
 use rnet::{Message, Node, Publisher};
 
 pub mod processes;
+pub mod recording;
 pub mod robot;
 
 /// What never takes this long hangs; a guard, not a measurement.

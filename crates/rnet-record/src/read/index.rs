@@ -41,8 +41,9 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
     let Some(statistics) = summary.statistics.take() else {
         return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
     };
-    // Messages outside of chunks have no index.
-    if statistics.message_count > 0 && statistics.chunk_count == 0 {
+    // Messages outside of chunks have no index, and channels need not be described once more.
+    let no_channels = summary.channels.iter().next().is_none();
+    if statistics.message_count > 0 && (statistics.chunk_count == 0 || no_channels) {
         return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
     }
     if statistics.chunk_count as usize != summary.chunks.len() {

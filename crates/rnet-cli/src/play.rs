@@ -1,0 +1,128 @@
+//! `rnet play`: publishes the messages of a recording again.
+
+pub mod args;
+mod keyboard;
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+
+use rnet::inspect::Domain;
+use rnet_record::play::{Conductor, Control, Lives, Options, Played, Position, play};
+use serde_json::json;
+
+use self::args::PlayArgs;
+use self::keyboard::Keyboard;
+use crate::bag::file;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+use crate::style::NOTE;
+use crate::table;
+use crate::topic::publish::drain;
+use crate::value::tame;
+
+pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
+    let recording = file::open(context, &args.file)?;
+    let options = Options {
+        select: file::select(&recording, &args.select)?,
+        rate: args.rate.0,
+        looped: args.r#loop,
+        clock_hz: args.clock.then_some(args.clock_rate),
+        remap: args.remap.clone(),
+        force: args.force,
+        paused: args.paused,
+        ..Options::default()
+    };
+    let node = context.node("play", &args.me)?;
+    let mut domain = context.domain()?;
+    let lives = Lives::of(&domain.snapshot()?);
+    let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
+        true => None,
+        false => Some(Keyboard::open()?),
+    };
+    if keyboard.is_some() {
+        context.say(format_args!(
+            "space: stop and go on, s: one message, left and right: 5 s back and forth, up and down: faster and slower, q: end"
+        ));
+    }
+    let start_ns = recording.found().times.map_or(0, |times| times.0);
+    let mut desk = Desk { context, domain, keyboard, start_ns };
+    let played = play(&recording, &node, &lives, &options, &mut desk);
+    drop(desk);
+    let played = played.map_err(|error| Failure::Failed(error.to_string()))?;
+    tell(context, &played)?;
+    signal::check()
+}
+
+/// Who is asked while it plays: the keyboard, and whoever signals the process.
+struct Desk<'a> {
+    context: &'a Context,
+    domain: Domain,
+    keyboard: Option<Keyboard>,
+    start_ns: u64,
+}
+
+impl Conductor for Desk<'_> {
+    fn ask(&mut self, position: &Position) -> Option<Control> {
+        if signal::stopped() {
+            return Some(Control::Quit);
+        }
+        let control = self.keyboard.as_mut()?.control()?;
+        if control != Control::Quit {
+            let at = position.now_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+            let what = match control {
+                Control::Pause if position.paused => "goes on".to_owned(),
+                Control::Pause => "stopped".to_owned(),
+                Control::Step => "one message".to_owned(),
+                Control::Seek(by) => format!("by {:+} s", by as f64 / 1e9),
+                Control::Faster(times) => position
+                    .rate
+                    .map_or_else(String::new, |rate| format!("rate {:.2}", rate * times)),
+                Control::Quit => String::new(),
+            };
+            self.context.say(format_args!("at {at:.3} s: {what}"));
+        }
+        Some(control)
+    }
+
+    fn problem(&mut self, problem: &dyn Display) {
+        let text = problem.to_string();
+        self.context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&text)));
+    }
+
+    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
+        for (topic, id) in publishers {
+            drain(self.context, &mut self.domain, topic, id);
+        }
+    }
+}
+
+fn tell(context: &mut Context, played: &Played) -> Outcome {
+    let late = &played.late_ns;
+    let is_timed = !late.is_empty();
+    let at = |quantile| late.value_at_quantile(quantile);
+    if context.json() {
+        let late =
+            is_timed.then(|| json!({"p50_ns": at(0.5), "p99_ns": at(0.99), "max_ns": late.max()}));
+        return context.document(&json!({
+            "messages": played.messages,
+            "bytes": played.bytes,
+            "failed": played.failed,
+            "rounds": played.rounds,
+            "seconds": played.took.as_secs_f64(),
+            "late": late,
+        }));
+    }
+    let (messages, bytes) = (played.messages, table::bytes(played.bytes as f64));
+    let seconds = played.took.as_secs_f64();
+    context.line(format_args!("played {messages} messages, {bytes}, in {seconds:.3} s"))?;
+    if is_timed {
+        let [p50, p99] = [0.5, 0.99].map(|quantile| table::latency(at(quantile)));
+        let max = table::latency(late.max());
+        context.line(format_args!("later than they were due: p50 {p50}, p99 {p99}, max {max}"))?;
+    }
+    match played.failed {
+        0 => Ok(()),
+        n => Err(Failure::Failed(format!("{n} messages could not be published"))),
+    }
+}

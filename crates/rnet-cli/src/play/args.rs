@@ -1,0 +1,77 @@
+//! The words of `rnet play`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use rnet::TopicName;
+
+use crate::bag::args::SelectArgs;
+use crate::shared_args::NodeArg;
+
+#[derive(Debug, Args)]
+pub struct PlayArgs {
+    /// An MCAP file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// How many times as fast as it was; max: as fast as reliable subscribers take it
+    #[arg(short, long, value_name = "X", default_value = "1")]
+    pub rate: RateArg,
+    /// Begin again when the end is reached
+    #[arg(short, long)]
+    pub r#loop: bool,
+    /// Publish the time of the recording on /clock, which nodes with simulated time follow
+    #[arg(long)]
+    pub clock: bool,
+    /// With --clock: how many times a second of the recording
+    #[arg(long, value_name = "HZ", default_value_t = 100.0, requires = "clock", value_parser = hertz)]
+    pub clock_rate: f64,
+    /// Publish a topic under another name; may be given several times
+    #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
+    pub remap: Vec<(String, String)>,
+    /// Publish also on topics that a node publishes
+    #[arg(long)]
+    pub force: bool,
+    /// Begin stopped
+    #[arg(long)]
+    pub paused: bool,
+    /// Leave the keyboard alone
+    #[arg(long)]
+    pub no_keys: bool,
+    #[command(flatten)]
+    pub me: NodeArg,
+}
+
+/// How fast to play; `None` for as fast as possible.
+#[derive(Clone, Copy, Debug)]
+pub struct RateArg(pub Option<f64>);
+
+impl FromStr for RateArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self(None));
+        }
+        let rate: f64 = text.parse().map_err(|_| "not a number, and not max".to_owned())?;
+        match (0.01..=100.0).contains(&rate) {
+            true => Ok(Self(Some(rate))),
+            false => Err("not between 0.01 and 100; max is as fast as possible".to_owned()),
+        }
+    }
+}
+
+fn hertz(text: &str) -> Result<f64, String> {
+    let hz: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match (0.1..=10_000.0).contains(&hz) {
+        true => Ok(hz),
+        false => Err("not between 0.1 and 10000".to_owned()),
+    }
+}
+
+fn remap(text: &str) -> Result<(String, String), String> {
+    let (from, to) = text.split_once(":=").ok_or("write /old:=/new")?;
+    let to = TopicName::from_str(to).map_err(|error| error.to_string())?;
+    Ok((from.to_owned(), to.to_string()))
+}

@@ -1,0 +1,123 @@
+//! `rnet play`.
+
+mod util;
+
+use std::time::{Duration, Instant};
+
+use rnet::{Subscriber, SubscriberOptions};
+use util::recording::{START_NS, recording};
+use util::{Place, SOON};
+
+fn hear(place: &Place, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
+    let node = place.node("listener");
+    let options = SubscriberOptions::new().reliable().keep_all();
+    let heard = node.subscriber_with::<[u8]>(topic, options).unwrap();
+    (node, heard)
+}
+
+fn x_of(bytes: &[u8]) -> f64 {
+    f64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+#[test]
+fn a_recording_is_published_as_it_was_with_its_types_and_origins() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let (_node, mut heard) = hear(&place, "/arm/pose");
+    let played = rnet!(place, "play", file, "--rate", "max", "--json").json();
+    assert_eq!(
+        (&played["messages"], &played["failed"], &played["late"]),
+        (&11.into(), &0.into(), &().into())
+    );
+    for n in (0..=10u32).filter(|n| *n != 4) {
+        let sample = heard.recv(SOON).unwrap();
+        assert_eq!(x_of(sample.bytes()), f64::from(n));
+        assert_eq!(sample.type_desc().name(), Some("Pose"));
+        assert!(sample.node().starts_with("/rnet_play_"), "{}", sample.node());
+        let origin = sample.origin().unwrap();
+        assert_eq!((origin.host, origin.publisher, origin.seq), (0, 7, n.into()));
+        let sent = START_NS + u64::from(n) * 100_000_000;
+        assert_eq!(sample.source_ns(), Some(sent as i64));
+    }
+}
+
+#[test]
+fn messages_come_at_their_times_and_late_ones_are_counted() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let begun = Instant::now();
+    let played =
+        rnet!(place, "play", file, "--start", "0.5", "--rate", "2", "--topic", "/arm/**", "--json");
+    assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
+    let played = played.json();
+    assert_eq!(played["messages"], 6);
+    assert!(played["late"]["p50_ns"].as_u64().is_some(), "{played}");
+    let text = rnet!(place, "play", file, "--rate", "100").ok();
+    assert!(text.starts_with("played 11 messages, 85 B, in "), "{text}");
+    assert!(text.contains("later than they were due: p50 "), "{text}");
+}
+
+#[test]
+fn a_topic_that_a_node_publishes_is_refused_unless_it_is_forced_or_renamed() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let node = place.node("arm");
+    let _living = node.publisher::<util::Pose>("/arm/pose").unwrap();
+    let refused = rnet!(place, "play", file, "--rate", "max").fails(1);
+    assert!(refused.contains("/arm/pose is published by /arm;"), "{refused}");
+    rnet!(place, "play", file, "--rate", "max", "--force").ok();
+    rnet!(place, "play", file, "--rate", "max", "--topic", "/raw").ok();
+    let (_node, mut heard) = hear(&place, "/again");
+    rnet!(place, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
+    assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 0.0);
+    rnet!(place, "play", file, "--remap", "/arm/pose").fails(2);
+    rnet!(place, "play", file, "--rate", "0").fails(2);
+}
+
+#[test]
+fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let node = rnet::Node::builder("sim").dir(&place.dir).domain(util::DOMAIN).sim_time(true);
+    let node = node.open().unwrap();
+    assert_eq!(node.now(), 0);
+    rnet!(place, "play", file, "--rate", "10", "--clock", "--clock-rate", "10").ok();
+    // The last time that was published: that of the last message.
+    let end = START_NS + 1_000_000_000;
+    util::processes::until("the time is set", || node.now() == end);
+}
+
+#[test]
+fn a_loop_goes_on_until_it_is_stopped() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    // It was published best_effort, and is again.
+    let node = place.node("listener");
+    let options = SubscriberOptions::new().keep_all();
+    let mut heard = node.subscriber_with::<[u8]>("/raw", options).unwrap();
+    let playing =
+        place.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
+    for _ in 0..3 {
+        assert_eq!(heard.recv(SOON).unwrap().bytes(), b"hello");
+    }
+    playing.signal("INT");
+    let ran = playing.wait();
+    assert_eq!(ran.code, Some(130), "{ran:#?}");
+    assert!(ran.json()["rounds"].as_u64() >= Some(2), "{ran:#?}");
+}
+
+#[test]
+fn what_is_damaged_or_no_recording_is_said() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
+    let ran = rnet!(place, "play", file.to_str().unwrap(), "--rate", "max");
+    assert!(ran.stderr.contains("was read to its end"), "{ran:#?}");
+    assert!(ran.ok().starts_with("played "));
+    assert!(rnet!(place, "play", "/dev/null").fails(1).contains("no MCAP file"));
+}

@@ -1,0 +1,45 @@
+//! A recording to read and to play.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use rnet_record::mcap::records::MessageHeader;
+use rnet_record::mcap::{WriteOptions, Writer};
+use rnet_record::{Kind, Source, names};
+
+use super::Place;
+
+const POSE: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
+pub const START_NS: u64 = 1_790_000_000_000_000_000;
+
+/// A recording of a second: `/arm/pose` at 10 Hz without the message 4, and `/raw` once.
+pub fn recording(place: &Place, name: &str) -> PathBuf {
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let options = options.chunk_size(Some(256));
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let schema = writer.add_schema("Pose", names::PLAIN, POSE.as_bytes()).unwrap();
+    let source = Source {
+        node: "/arm".into(),
+        host: "robot1".into(),
+        publisher: 7,
+        kind: Kind::Plain,
+        type_name: "Pose".into(),
+        ..Source::default()
+    };
+    let pose =
+        writer.add_channel(schema, "/arm/pose", names::PLAIN, &source.to_metadata()).unwrap();
+    let raw = writer.add_channel(0, "/raw", names::BYTES, &Default::default()).unwrap();
+    let mut write = |channel_id, sequence: u32, at_ms: u64, data: &[u8]| {
+        let log_time = START_NS + at_ms * 1_000_000;
+        let header = MessageHeader { channel_id, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, data).unwrap();
+    };
+    for n in (0..=10).filter(|n| *n != 4) {
+        write(pose, n, u64::from(n) * 100, &f64::from(n).to_le_bytes());
+    }
+    write(raw, 0, 1000, b"hello");
+    writer.finish().unwrap();
+    let path = place.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}

@@ -1,0 +1,294 @@
+//! Publishing the messages of a recording again.
+//!
+//! A thread reads ahead; the caller's thread publishes. A message is due at the time at which it was sent, as far from
+//! the start of the playing as it was from the start of the recording, divided by the rate. Times of recordings of
+//! robot-net are those of sending; other writers set what they like there, so of their files it is the log time.
+//!
+//! Each channel of the file gets a publisher of the same type and quality of service in the node of the player. The
+//! types come from the file. A message carries the origin that it had, or else its publisher and number, with host 0,
+//! which is the id of none: that it is played says also the node. It carries when it was first sent, too
+//! (`source_ns`).
+
+mod ahead;
+mod carried;
+mod clock;
+mod order;
+mod pace;
+mod publishers;
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use rnet::Node;
+
+use crate::read::{ReadError, Recording};
+use ahead::Ahead;
+use carried::Carried;
+use clock::Clock;
+use order::Due;
+use pace::{Pace, Waited};
+use publishers::Publishers;
+
+pub use publishers::{Lives, PlayError};
+
+/// Longest time that is told as such of a message that was late: an hour, in ns.
+const MAX_LATE_NS: u64 = 3_600_000_000_000;
+
+/// How to play.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is played.
+    pub select: crate::read::Select,
+    /// How many times as fast as it was; `None` for as fast as those can who receive reliably.
+    pub rate: Option<f64>,
+    /// From the start again, when the end is reached.
+    pub looped: bool,
+    /// Publish the time of the recording on `/clock`, so many times a second of it.
+    pub clock_hz: Option<f64>,
+    /// Topics that get another name.
+    pub remap: Vec<(String, String)>,
+    /// Publish also on topics that somebody else publishes.
+    pub force: bool,
+    /// Begin with the playing stopped.
+    pub paused: bool,
+    /// How long to wait for the subscribers that are there to be connected.
+    pub wait: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            select: crate::read::Select::default(),
+            rate: Some(1.0),
+            looped: false,
+            clock_hz: None,
+            remap: Vec::new(),
+            force: false,
+            paused: false,
+            wait: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What is asked of a player while it plays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control {
+    /// Stop, or go on.
+    Pause,
+    /// Publish one message and stay stopped.
+    Step,
+    /// Go on at a place so many ns later, or earlier.
+    Seek(i64),
+    /// Play so many times as fast.
+    Faster(f64),
+    /// End.
+    Quit,
+}
+
+/// Where a player is.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// Time of the recording, in ns since 1970 UTC.
+    pub now_ns: u64,
+    /// It is stopped.
+    pub paused: bool,
+    /// How many times as fast it plays; `None` for as fast as it can.
+    pub rate: Option<f64>,
+}
+
+/// What a player asks while it plays, some fifty times a second.
+pub trait Conductor {
+    /// What to do now. `None` is to go on.
+    fn ask(&mut self, position: &Position) -> Option<Control>;
+    /// Something that could not be read or published, and is left out.
+    fn problem(&mut self, problem: &dyn std::fmt::Display);
+    /// All has been published. The publishers, by topic and id, go when this returns, and with them what their
+    /// subscribers have not read.
+    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>);
+}
+
+/// What was played.
+#[derive(Debug)]
+pub struct Played {
+    /// Messages that were published.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages that could not be published.
+    pub failed: u64,
+    /// Times that the end was reached.
+    pub rounds: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// How much later than it was due each message was published, in ns. Empty where nothing is due: at the highest rate.
+    pub late_ns: Histogram<u64>,
+}
+
+/// Plays a recording.
+///
+/// # Errors
+/// [`PlayError`]: somebody publishes one of the topics, or a publisher cannot be made. What is wrong with single
+/// messages is told to the conductor.
+pub fn play(
+    recording: &Recording,
+    node: &Node,
+    lives: &Lives,
+    options: &Options,
+    conductor: &mut dyn Conductor,
+) -> Result<Played, PlayError> {
+    let publishers = Publishers::open(recording, node, lives, options)?;
+    let clock = match options.clock_hz {
+        Some(hz) => Some(Clock::open(node, hz)?),
+        None => None,
+    };
+    publishers.wait(lives, options.wait);
+    let times = recording.found().times.unwrap_or_default();
+    let start_ns = options.select.start_ns.unwrap_or(times.0).max(times.0);
+    std::thread::scope(|scope| {
+        let ahead = Ahead::start(scope, recording, &options.select).map_err(PlayError::Thread)?;
+        let player = Player {
+            options,
+            publishers,
+            clock,
+            carried: Carried::default(),
+            pace: Pace::new(start_ns, options.rate, options.paused),
+            start_ns,
+            end_ns: options.select.end_ns.unwrap_or(u64::MAX).min(times.1),
+            ahead,
+            conductor,
+            played: Played {
+                messages: 0,
+                bytes: 0,
+                failed: 0,
+                rounds: 0,
+                took: Duration::ZERO,
+                late_ns: Histogram::new_with_bounds(1, MAX_LATE_NS, 3)
+                    .expect("bounds that are allowed"),
+            },
+        };
+        Ok(player.run())
+    })
+}
+
+struct Player<'a, 'scope> {
+    options: &'a Options,
+    publishers: Publishers,
+    clock: Option<Clock>,
+    carried: Carried,
+    pace: Pace,
+    start_ns: u64,
+    end_ns: u64,
+    ahead: Ahead<'scope>,
+    conductor: &'a mut dyn Conductor,
+    played: Played,
+}
+
+/// What comes of waiting for a message.
+enum Next {
+    Publish,
+    Reread,
+    Quit,
+}
+
+impl Player<'_, '_> {
+    fn run(mut self) -> Played {
+        let begun = std::time::Instant::now();
+        loop {
+            match self.ahead.next() {
+                Some(Ok(due)) => match self.wait_for(&due) {
+                    Next::Publish => self.publish(&due),
+                    Next::Reread => {}
+                    Next::Quit => break,
+                },
+                Some(Err(problem)) => self.tell(&problem),
+                None => {
+                    self.played.rounds += 1;
+                    // An empty recording would go round without an end.
+                    if !self.options.looped || self.played.messages == 0 {
+                        break;
+                    }
+                    self.go_to(self.start_ns);
+                }
+            }
+        }
+        self.played.took = begun.elapsed();
+        self.conductor.published(&mut self.publishers.iter());
+        self.played
+    }
+
+    fn tell(&mut self, problem: &ReadError) {
+        self.conductor.problem(problem);
+    }
+
+    /// Waits until a message is due, with the time of `/clock` before it.
+    fn wait_for(&mut self, due: &Due) -> Next {
+        // Those that were sent before the start were kept for late joiners, and are due at once.
+        let at_ns = due.at_ns.max(self.start_ns);
+        loop {
+            let tick = self.clock.as_ref().and_then(|clock| clock.due(at_ns));
+            match self.pace.wait(tick.unwrap_or(at_ns)) {
+                Waited::Due => match (tick, &mut self.clock) {
+                    (Some(tick), Some(clock)) => {
+                        if let Err(error) = clock.tick(tick) {
+                            self.conductor.problem(&error);
+                        }
+                    }
+                    _ => return Next::Publish,
+                },
+                Waited::Ask => {}
+            }
+            match self.conductor.ask(&self.pace.position()) {
+                None => {}
+                Some(Control::Pause) => self.pace.pause(),
+                Some(Control::Faster(times)) => self.pace.faster(times),
+                Some(Control::Step) => {
+                    self.pace.step_to(at_ns);
+                    return Next::Publish;
+                }
+                Some(Control::Seek(by)) => {
+                    let now = self.pace.position().now_ns;
+                    self.go_to(now.saturating_add_signed(by).clamp(self.start_ns, self.end_ns));
+                    return Next::Reread;
+                }
+                Some(Control::Quit) => return Next::Quit,
+            }
+        }
+    }
+
+    fn go_to(&mut self, ns: u64) {
+        self.ahead.restart(ns);
+        self.carried = Carried::default();
+        self.pace.go_to(ns);
+        if let Some(clock) = &mut self.clock {
+            clock.go_to(ns);
+        }
+    }
+
+    fn publish(&mut self, due: &Due) {
+        let message = &due.message;
+        if message.channel.topic == crate::names::META_TOPIC {
+            self.carried.remember(message.data());
+            return;
+        }
+        let Some(publisher) = self.publishers.of(message.channel.id) else { return };
+        let meta = self.carried.of(message);
+        let late = self.pace.late_ns(due.at_ns.max(self.start_ns));
+        match publisher.send_with(message.data(), meta) {
+            Ok(()) => {
+                self.played.messages += 1;
+                self.played.bytes += message.data().len() as u64;
+                if let Some(late) = late {
+                    self.played.late_ns.saturating_record(late);
+                }
+            }
+            Err(error) => {
+                self.played.failed += 1;
+                // A flood of messages that fail must not be one of words.
+                if self.played.failed.is_power_of_two() {
+                    let failed = self.played.failed;
+                    self.conductor.problem(&format!("{error} ({failed} so far)"));
+                }
+            }
+        }
+    }
+}

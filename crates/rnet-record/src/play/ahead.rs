@@ -1,0 +1,143 @@
+//! The thread that reads ahead, so that publishing waits for no disk and no decompression.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
+
+use super::order::{Due, InOrder};
+use crate::names;
+use crate::read::{ReadError, Recording, Select};
+
+/// Bytes of messages that wait to be published.
+const MAX_BYTES: usize = 64 << 20;
+/// Messages that wait to be published.
+const MAX_MESSAGES: usize = 16_384;
+
+/// The messages that were read ahead. Dropping it ends the thread.
+pub struct Ahead<'scope> {
+    shared: Arc<Shared>,
+    /// The thread is of the same scope as what it reads.
+    _scope: std::marker::PhantomData<&'scope ()>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Result<Due, ReadError>>,
+    bytes: usize,
+    /// The last has been read.
+    ended: bool,
+    /// Read from there instead.
+    restart: Option<u64>,
+    /// Nobody takes any more.
+    closed: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'scope> Ahead<'scope> {
+    pub fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        recording: &'env Recording,
+        select: &Select,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
+        let (of_thread, select) = (shared.clone(), select.clone());
+        Builder::new()
+            .name("rnet-read".to_owned())
+            .spawn_scoped(scope, move || read(&of_thread, recording, select))?;
+        Ok(Self { shared, _scope: std::marker::PhantomData })
+    }
+
+    /// The next message; `None` at the end.
+    pub fn next(&mut self) -> Option<Result<Due, ReadError>> {
+        let mut queue = self.shared.lock();
+        loop {
+            if let Some(item) = queue.items.pop_front() {
+                queue.bytes -= len(&item);
+                self.shared.changed.notify_one();
+                return Some(item);
+            }
+            if queue.ended {
+                return None;
+            }
+            queue = self.shared.wait(queue);
+        }
+    }
+
+    /// From now on messages come from this log time on.
+    pub fn restart(&mut self, ns: u64) {
+        let mut queue = self.shared.lock();
+        queue.items.clear();
+        queue.bytes = 0;
+        queue.ended = false;
+        queue.restart = Some(ns);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+fn len(item: &Result<Due, ReadError>) -> usize {
+    item.as_ref().map_or(0, |due| due.message.data().len())
+}
+
+fn read(shared: &Shared, recording: &Recording, mut select: Select) {
+    // What messages carry beside their content stands in messages of the recorder.
+    if !select.topics.is_empty() {
+        select.topics.push(names::META_TOPIC.to_owned());
+    }
+    select.with_reserved = true;
+    loop {
+        for item in InOrder::new(recording, recording.messages(select.clone())) {
+            let mut queue = shared.lock();
+            let bytes = len(&item);
+            while !queue.closed
+                && queue.restart.is_none()
+                && !queue.items.is_empty()
+                && (queue.bytes + bytes > MAX_BYTES || queue.items.len() >= MAX_MESSAGES)
+            {
+                queue = shared.wait(queue);
+            }
+            if queue.closed {
+                return;
+            }
+            if queue.restart.is_some() {
+                break;
+            }
+            queue.bytes += bytes;
+            queue.items.push_back(item);
+            shared.changed.notify_one();
+        }
+        let mut queue = shared.lock();
+        if queue.restart.is_none() {
+            queue.ended = true;
+            shared.changed.notify_one();
+        }
+        while queue.restart.is_none() && !queue.closed {
+            queue = shared.wait(queue);
+        }
+        match queue.restart.take() {
+            Some(ns) if !queue.closed => select.start_ns = Some(ns),
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The time of the recording on `/clock`.
+
+use rnet::{Node, Publisher, Result, msgs};
+
+const TOPIC: &str = "/clock";
+
+/// Publishes the time in even steps of it.
+pub struct Clock {
+    publisher: Publisher<msgs::Clock>,
+    period_ns: u64,
+    /// The next time to publish; before the first, that of the first message.
+    next_ns: Option<u64>,
+}
+
+impl Clock {
+    pub fn open(node: &Node, hz: f64) -> Result<Self> {
+        let publisher = node.publisher(TOPIC)?;
+        let period_ns = ((1e9 / hz) as u64).max(1);
+        Ok(Self { publisher, period_ns, next_ns: None })
+    }
+
+    /// The time that is to be published before a message of this time.
+    pub fn due(&self, before_ns: u64) -> Option<u64> {
+        Some(self.next_ns.unwrap_or(before_ns)).filter(|next| *next <= before_ns)
+    }
+
+    pub fn tick(&mut self, ns: u64) -> Result<()> {
+        self.next_ns = Some(ns.saturating_add(self.period_ns));
+        self.publisher.send(&msgs::Clock { time_ns: i64::try_from(ns).unwrap_or(i64::MAX) })
+    }
+
+    /// The time jumps.
+    pub fn go_to(&mut self, ns: u64) {
+        self.next_ns = Some(ns);
+    }
+}

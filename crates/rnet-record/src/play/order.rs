@@ -1,0 +1,103 @@
+//! Messages in the order in which they were sent.
+//!
+//! A file has them in the order in which they were taken, a few milliseconds apart from it. So some are held back until
+//! nothing can come that was sent before them.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::names;
+use crate::read::{Message, Messages, ReadError, Recording};
+
+/// How long before it was taken a message is sent, at most, to find its place. Others are sent when they are found.
+const WINDOW_NS: u64 = 200_000_000;
+/// Messages that are held back, at most.
+const MAX_HELD: usize = 4096;
+
+/// A message, and when it is due.
+pub struct Due {
+    /// Time of the recording, in ns since 1970 UTC.
+    pub at_ns: u64,
+    pub message: Message,
+}
+
+/// The messages of a file in the order in which they are due.
+pub struct InOrder<'a> {
+    messages: Messages<'a>,
+    by_sending: bool,
+    held: BinaryHeap<Held>,
+    taken: u64,
+    /// Log time of the last that was read.
+    read_ns: u64,
+    ended: bool,
+}
+
+struct Held {
+    due: Due,
+    number: u64,
+}
+
+impl InOrder<'_> {
+    pub fn new<'a>(recording: &Recording, messages: Messages<'a>) -> InOrder<'a> {
+        let by_sending = recording.profile() == names::PROFILE;
+        let held = BinaryHeap::new();
+        InOrder { messages, by_sending, held, taken: 0, read_ns: 0, ended: false }
+    }
+
+    /// Whether nothing that is still to be read can be due before the first that is held.
+    fn is_ready(&self) -> bool {
+        match self.held.peek() {
+            Some(first) => {
+                self.ended
+                    || self.held.len() >= MAX_HELD
+                    || first.due.at_ns.saturating_add(WINDOW_NS) <= self.read_ns
+            }
+            None => self.ended,
+        }
+    }
+}
+
+impl Iterator for InOrder<'_> {
+    type Item = Result<Due, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.by_sending {
+            let due = |message: Message| Due { at_ns: message.log_ns(), message };
+            return self.messages.next().map(|message| message.map(due));
+        }
+        while !self.is_ready() {
+            match self.messages.next() {
+                Some(Ok(message)) => {
+                    self.read_ns = message.log_ns();
+                    let due = Due { at_ns: message.publish_ns(), message };
+                    self.held.push(Held { due, number: self.taken });
+                    self.taken += 1;
+                }
+                Some(Err(problem)) => return Some(Err(problem)),
+                None => self.ended = true,
+            }
+        }
+        self.held.pop().map(|held| Ok(held.due))
+    }
+}
+
+/// The earliest is the greatest; of the same time, the one that was read first.
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.due.at_ns, other.number).cmp(&(self.due.at_ns, self.number))
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Held {}

@@ -1,0 +1,143 @@
+//! When a time of the recording is now.
+//!
+//! The thread sleeps until shortly before, and spins for the rest: to be woken takes some 50 us and, on a busy machine,
+//! more.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use rnet::now_ns;
+use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
+use rustix::time::{ClockId, Timespec};
+
+use super::Position;
+
+/// Between two questions to the conductor, in ns.
+const ASK_NS: u64 = 20_000_000;
+/// How long before its time the thread is awake, in ns.
+const SPIN_NS: u64 = 150_000;
+/// From the start to the first message, so that it is not late, in ns.
+const LEAD_NS: u64 = 10_000_000;
+
+/// What comes of waiting.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// It is time.
+    Due,
+    /// It is not, and the conductor is to be asked.
+    Ask,
+}
+
+/// A line from the times of the recording to those of the monotonic clock.
+pub struct Pace {
+    rate: Option<f64>,
+    paused: bool,
+    /// A time of the recording, and when it is or was, in ns.
+    base: (u64, u64),
+    /// When the conductor was asked last.
+    asked_ns: u64,
+    /// The time up to which the recording is played.
+    reached_ns: u64,
+}
+
+impl Pace {
+    pub fn new(start_ns: u64, rate: Option<f64>, paused: bool) -> Self {
+        // Where it is refused, sleeps end up to 50 us later.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        let now = now_ns();
+        let base = (start_ns, now + LEAD_NS);
+        Self { rate, paused, base, asked_ns: now, reached_ns: start_ns }
+    }
+
+    /// Waits until this time of the recording, but no longer than until the conductor is to be asked.
+    pub fn wait(&mut self, at_ns: u64) -> Waited {
+        let ask_at = self.asked_ns + ASK_NS;
+        let due = match (self.paused, self.rate) {
+            (true, _) => u64::MAX,
+            (false, None) => 0,
+            (false, Some(rate)) => self.due_ns(at_ns, rate),
+        };
+        let now = now_ns();
+        if now >= ask_at {
+            self.asked_ns = now;
+            return Waited::Ask;
+        }
+        if due <= now {
+            self.reached_ns = at_ns;
+            return Waited::Due;
+        }
+        let until = due.min(ask_at);
+        sleep_until(until.saturating_sub(SPIN_NS));
+        while now_ns() < until {
+            std::hint::spin_loop();
+        }
+        if due <= until {
+            self.reached_ns = at_ns;
+            return Waited::Due;
+        }
+        self.asked_ns = now_ns();
+        Waited::Ask
+    }
+
+    fn due_ns(&self, at_ns: u64, rate: f64) -> u64 {
+        let (file, mono) = self.base;
+        let after = at_ns.abs_diff(file) as f64 / rate;
+        match at_ns >= file {
+            true => mono.saturating_add(after as u64),
+            false => mono.saturating_sub(after as u64),
+        }
+    }
+
+    /// How long ago it was this time; `None` where nothing is due at a time.
+    pub fn late_ns(&self, at_ns: u64) -> Option<u64> {
+        let rate = self.rate.filter(|_| !self.paused)?;
+        Some(now_ns().saturating_sub(self.due_ns(at_ns, rate)))
+    }
+
+    pub fn position(&self) -> Position {
+        Position { now_ns: self.file_now(), paused: self.paused, rate: self.rate }
+    }
+
+    fn file_now(&self) -> u64 {
+        let (file, mono) = self.base;
+        match (self.paused, self.rate) {
+            (false, Some(rate)) => {
+                let passed = now_ns().saturating_sub(mono) as f64 * rate;
+                file.saturating_add(passed as u64)
+            }
+            _ => self.reached_ns,
+        }
+    }
+
+    /// From now on it is this time of the recording.
+    pub fn go_to(&mut self, ns: u64) {
+        self.base = (ns, now_ns());
+        self.reached_ns = ns;
+    }
+
+    /// Stops, or goes on from where it stopped.
+    pub fn pause(&mut self) {
+        let now = self.file_now();
+        self.paused = !self.paused;
+        self.go_to(now);
+    }
+
+    /// One message of this time is published while nothing else is.
+    pub fn step_to(&mut self, ns: u64) {
+        self.paused = true;
+        self.go_to(ns);
+    }
+
+    pub fn faster(&mut self, times: f64) {
+        let now = self.file_now();
+        self.rate = self.rate.map(|rate| (rate * times).clamp(0.01, 100.0));
+        self.go_to(now);
+    }
+}
+
+fn sleep_until(due_ns: u64) {
+    let due = Duration::from_nanos(due_ns);
+    let due = Timespec { tv_sec: due.as_secs() as i64, tv_nsec: due.subsec_nanos().into() };
+    // Woken early by a signal: whoever waits spins or asks.
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
+}

@@ -1,0 +1,161 @@
+//! A publisher for each channel that is played.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Snapshot;
+use rnet::{Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability};
+
+use super::Options;
+use crate::read::{Channel, Recording, TypeError};
+use crate::{Source, SourceError};
+
+/// How long a reliable subscriber may stand still before the player goes on without it.
+const STALL: Duration = Duration::from_secs(10);
+/// How long a subscriber is awaited for that is not connected yet, between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Why a recording is not played.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// Somebody publishes the topic.
+    #[error(
+        "{topic} is published by {node}; play it under another name with a remapping, leave it out, or force it"
+    )]
+    Published {
+        /// The topic.
+        topic: String,
+        /// Name of the node.
+        node: String,
+    },
+    /// The type of a channel cannot be read.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// What the file says of a publisher means nothing.
+    #[error("{topic}: {error}")]
+    Source {
+        /// Topic of the channel.
+        topic: String,
+        /// What is wrong.
+        error: SourceError,
+    },
+    /// Two topics that differ in their lane get the same name.
+    #[error("{topic} would be of both lanes")]
+    Lanes {
+        /// The topic.
+        topic: String,
+    },
+    /// No thread can be started.
+    #[error("cannot start the thread that reads ahead: {0}")]
+    Thread(std::io::Error),
+    /// A publisher cannot be made.
+    #[error(transparent)]
+    Rnet(#[from] Error),
+}
+
+/// Who was there before.
+#[derive(Default)]
+pub struct Lives {
+    /// The node that publishes a topic.
+    publishers: BTreeMap<String, String>,
+    /// How many subscribers a topic has.
+    subscribers: BTreeMap<String, usize>,
+}
+
+impl Lives {
+    /// As a look at the domain showed it.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let mut lives = Self::default();
+        for publisher in &snapshot.publishers {
+            lives.publishers.insert(publisher.topic.clone(), publisher.node.clone());
+        }
+        for subscriber in &snapshot.subscriptions {
+            *lives.subscribers.entry(subscriber.topic.clone()).or_default() += 1;
+        }
+        lives
+    }
+}
+
+/// By id of the channel.
+pub struct Publishers {
+    of: HashMap<u16, Publisher<[u8]>>,
+}
+
+/// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
+/// where they are named.
+const OWN_TOPICS: &str = "/_rnet/";
+
+impl Publishers {
+    pub fn open(
+        recording: &Recording,
+        node: &Node,
+        lives: &Lives,
+        options: &Options,
+    ) -> Result<Self, PlayError> {
+        let mut lanes: HashMap<String, Lane> = HashMap::new();
+        let mut of = HashMap::new();
+        for channel in recording.channels() {
+            let is_own = channel.topic.starts_with(OWN_TOPICS);
+            let is_named = options.select.topics.contains(&channel.topic);
+            let is_clock = options.clock_hz.is_some() && channel.topic == "/clock";
+            let is_taken = options.select.takes(channel) && !channel.is_reserved();
+            if !is_taken || is_clock || is_own && !is_named {
+                continue;
+            }
+            let remapped = options.remap.iter().find(|(from, _)| *from == channel.topic);
+            let topic = remapped.map_or(&channel.topic, |(_, to)| to);
+            if let (Some(node), false) = (lives.publishers.get(topic), options.force) {
+                let (topic, node) = (topic.clone(), node.clone());
+                return Err(PlayError::Published { topic, node });
+            }
+            let source = source(channel)?;
+            if *lanes.entry(topic.clone()).or_insert(source.lane) != source.lane {
+                return Err(PlayError::Lanes { topic: topic.clone() });
+            }
+            let publisher_options =
+                publisher_options(&source, options.rate).message_type(channel.message_type()?);
+            of.insert(channel.id, node.publisher_with::<[u8]>(topic, publisher_options)?);
+        }
+        Ok(Self { of })
+    }
+
+    pub fn of(&mut self, channel: u16) -> Option<&mut Publisher<[u8]>> {
+        self.of.get_mut(&channel)
+    }
+
+    /// Topic and id of each.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.of.values().map(|publisher| (publisher.topic(), publisher.id()))
+    }
+
+    /// Waits until those who were there before are connected. Who does not fit, never is.
+    pub fn wait(&self, lives: &Lives, limit: Duration) {
+        let end = Instant::now() + limit;
+        let connected = |publisher: &Publisher<[u8]>| {
+            let wanted = lives.subscribers.get(publisher.topic()).copied().unwrap_or(0);
+            publisher.subscriber_count() + publisher.incompatible().len() >= wanted
+        };
+        while Instant::now() < end && !self.of.values().all(connected) {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn source(channel: &Channel) -> Result<Source, PlayError> {
+    channel.source().map_err(|error| PlayError::Source { topic: channel.topic.clone(), error })
+}
+
+fn publisher_options(source: &Source, rate: Option<f64>) -> PublisherOptions {
+    let mut options = PublisherOptions::new();
+    // As fast as they can who receive reliably: each has to be waited for.
+    if source.reliability == Reliability::Reliable || rate.is_none() {
+        options = options.reliable(OnFull::Detach { stall: STALL });
+    }
+    if source.lane == Lane::Urgent {
+        options = options.urgent();
+    }
+    if let Durability::TransientLocal { depth } = source.durability {
+        options = options.transient_local(depth);
+    }
+    options
+}
