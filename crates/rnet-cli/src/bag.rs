@@ -3,9 +3,11 @@
 pub mod args;
 mod cat;
 mod check;
+mod convert;
 pub mod file;
 mod info;
 mod ls;
+mod make;
 mod recover;
 
 use args::BagCommand;
@@ -19,6 +21,10 @@ pub fn run(context: &mut Context, command: BagCommand) -> Outcome {
         BagCommand::Ls(args) => ls::run(context, &args),
         BagCommand::Cat(args) => cat::run(context, args),
         BagCommand::Check(args) => check::run(context, &args),
+        BagCommand::Filter(args) => make::filtered(context, &args),
+        BagCommand::Merge(args) => make::merged(context, &args),
+        BagCommand::Split(args) => make::split_up(context, &args),
+        BagCommand::Convert(args) => convert::run(context, &args),
         BagCommand::Recover(args) => recover::run(context, &args),
     }
 }

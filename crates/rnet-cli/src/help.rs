@@ -176,6 +176,34 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("bag check", &["rnet bag check run.mcap", "rnet bag check run.mcap --json"]),
     (
+        "bag filter",
+        &[
+            "rnet bag filter run.mcap --topic '/arm/**' --output arm.mcap",
+            "rnet bag filter run.mcap --exclude '/camera/**' --start 10 --end 20 --output short.mcap",
+        ],
+    ),
+    (
+        "bag merge",
+        &[
+            "rnet bag merge left.mcap right.mcap --output both.mcap",
+            "rnet bag merge day.mcap day_1.mcap day_2.mcap --output whole.mcap --json",
+        ],
+    ),
+    (
+        "bag split",
+        &[
+            "rnet bag split day.mcap --time 600 --output part.mcap",
+            "rnet bag split day.mcap --size 1000000000 --output part.mcap",
+        ],
+    ),
+    (
+        "bag convert",
+        &[
+            "rnet bag convert run.mcap --topic /imu --output imu.csv",
+            "rnet bag convert run.mcap --start 10 --output run.jsonl",
+        ],
+    ),
+    (
         "bag recover",
         &["rnet bag recover run.mcap", "rnet bag recover run.mcap --output whole.mcap"],
     ),

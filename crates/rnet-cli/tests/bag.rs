@@ -83,3 +83,54 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
         rnet!(place, "bag", "info", wrong).fails(1);
     }
 }
+
+#[test]
+fn files_are_made_of_files() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let (arm, parts, whole) = (path("arm.mcap"), path("part.mcap"), path("whole.mcap"));
+    let made =
+        rnet!(place, "bag", "filter", file, "--exclude", "/raw", "--start", "0.5", "-o", arm);
+    assert!(made.ok().starts_with(&format!("{arm}: 6 messages, ")));
+    rnet!(place, "bag", "filter", file, "--topic", "/none", "--output", path("none.mcap")).fails(1);
+    rnet!(place, "bag", "filter", file, "--output", arm).fails(1);
+    let made = rnet!(place, "bag", "split", file, "--time", "0.5", "--output", parts, "--json");
+    let made = made.json();
+    let messages = |at: usize| made["files"][at]["messages"].as_u64().unwrap();
+    assert_eq!([messages(0), messages(1), messages(2)], [4, 5, 2]);
+    let (first, second, third) = (parts, path("part_1.mcap"), path("part_2.mcap"));
+    rnet!(place, "bag", "merge", third, first, second, "--output", whole).ok();
+    let read = |file: &str| rnet!(place, "bag", "cat", file).ok();
+    assert_eq!(read(&whole), read(file));
+    rnet!(place, "bag", "split", file, "--output", path("x.mcap")).fails(2);
+    assert!(rnet!(place, "bag", "check", whole).ok().starts_with("11 messages"));
+}
+
+#[test]
+fn messages_become_tables_and_lines() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let (csv, raw, lines) =
+        (place.dir.join("a.csv"), place.dir.join("b.csv"), place.dir.join("c.jsonl"));
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", file, "--topic", "/arm/pose", "--end", "0.15", "-o", path(&csv))
+        .ok();
+    let second = START_NS + 100_000_000;
+    assert_eq!(
+        std::fs::read_to_string(&csv).unwrap(),
+        format!(
+            "received_ns,sent_ns,node,seq,x\n{START_NS},{START_NS},/arm,0,0.0\n{second},{second},/arm,1,1.0\n"
+        )
+    );
+    rnet!(place, "bag", "convert", file, "--topic", "/raw", "-o", path(&raw)).ok();
+    assert!(std::fs::read_to_string(&raw).unwrap().ends_with(",0,68656c6c6f\n"));
+    rnet!(place, "bag", "convert", file, "--output", path(&lines)).ok();
+    let text = std::fs::read_to_string(&lines).unwrap();
+    assert_eq!(text, rnet!(place, "bag", "cat", file, "--json").ok());
+    let refused = rnet!(place, "bag", "convert", file, "--output", "all.csv").fails(2);
+    assert!(refused.contains("a table is of one topic"), "{refused}");
+    rnet!(place, "bag", "convert", file, "--output", "run.xyz").fails(2);
+}

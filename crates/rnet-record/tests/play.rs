@@ -3,6 +3,7 @@
 mod files;
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use files::{Dir, START_NS, STEP_NS, chunked, write};
 use rnet::{Node, Subscriber, SubscriberOptions};
@@ -110,8 +111,7 @@ fn how_late_messages_were_is_told() {
     let mut script = Script(|_: &Position| {
         asked += 1;
         if asked == 2 {
-            // The messages that are due meanwhile come late.
-            std::thread::sleep(std::time::Duration::from_millis(60));
+            std::thread::sleep(Duration::from_millis(60)); // sleep: what is due meanwhile comes late
         }
         None
     });

@@ -1,10 +1,14 @@
 //! The words of `rnet bag`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rnet::NamePattern;
 use rnet::limits::MAX_TOPIC_LEN_BYTES;
+use rnet::{NamePattern, TopicName};
+
+use crate::shared_args::seconds;
 
 #[derive(Debug, Subcommand)]
 pub enum BagCommand {
@@ -16,6 +20,14 @@ pub enum BagCommand {
     Cat(CatArgs),
     /// Read all of a recording, and compare its CRCs, its order and its indexes
     Check(FileArg),
+    /// Write the messages that are chosen into a new file
+    Filter(FilterArgs),
+    /// Write the messages of several files into one, in the order of time
+    Merge(MergeArgs),
+    /// Write a file as several
+    Split(SplitArgs),
+    /// Write messages as a table or as text: .csv, .jsonl
+    Convert(ConvertArgs),
     /// Write what can be read of a damaged recording into a new file
     Recover(RecoverArgs),
 }
@@ -58,12 +70,72 @@ pub struct CatArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct FilterArgs {
+    /// An MCAP file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Not topics of this name or pattern; may be given several times
+    #[arg(short = 'x', long, value_name = "PATTERN", value_parser = topic_pattern)]
+    pub exclude: Vec<NamePattern>,
+    /// Write a topic under another name; may be given several times
+    #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
+    pub remap: Vec<(String, String)>,
+    /// The new file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// MCAP files
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// The new file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    /// An MCAP file
+    pub file: PathBuf,
+    /// Each file holds so many seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub time: Option<Duration>,
+    /// Each file holds messages of so many bytes, before compression
+    #[arg(long, value_name = "BYTES", conflicts_with = "time")]
+    pub size: Option<u64>,
+    /// The first of the new files; the others are NAME_1, NAME_2 and so on
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// An MCAP file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// The new file: NAME.csv for a table of one topic, NAME.jsonl for a document a line
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct RecoverArgs {
     /// The damaged file
     pub file: PathBuf,
     /// The new file [default: FILE with .recovered before its extension]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// A topic and another name of it.
+pub fn remap(text: &str) -> Result<(String, String), String> {
+    let (from, to) = text.split_once(":=").ok_or("write /old:=/new")?;
+    let to = TopicName::from_str(to).map_err(|error| error.to_string())?;
+    Ok((from.to_owned(), to.to_string()))
 }
 
 fn topic_pattern(text: &str) -> Result<NamePattern, String> {

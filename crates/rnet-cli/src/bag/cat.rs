@@ -20,7 +20,7 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let select = file::select(&recording, &args.select)?;
     let start_ns = recording.found().times.map_or(0, |times| times.0);
     let limits = Limits::of(args.truncate_length, args.full_length);
-    let mut cat = Cat { start_ns, limits, types: HashMap::new() };
+    let mut cat = Cat { start_ns, limits, types: Types::default() };
     let mut broken = recording.found().problems.len() as u64 + recording.found().more_problems;
     let mut left = args.count.unwrap_or(u64::MAX);
     for message in recording.messages(select) {
@@ -50,38 +50,52 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
 struct Cat {
     start_ns: u64,
     limits: Limits,
-    /// Types by id of the channel; `None` of one that cannot be read.
-    types: HashMap<u16, Option<MessageType>>,
+    types: Types,
 }
 
-impl Cat {
-    fn print(&mut self, context: &mut Context, message: &read::Message) -> Outcome {
+/// Types by id of the channel; `None` of one that cannot be read.
+#[derive(Default)]
+pub struct Types(HashMap<u16, Option<MessageType>>);
+
+impl Types {
+    /// A message by the type of its channel. What is none of its type is bytes.
+    pub fn shown<'a>(&'a mut self, context: &Context, message: &'a read::Message) -> Message<'a> {
         let channel = &message.channel;
-        let ty = self.types.entry(channel.id).or_insert_with(|| {
+        let ty = self.0.entry(channel.id).or_insert_with(|| {
             let ty = channel.message_type();
             if let Err(error) = &ty {
-                context.say(format_args!(
-                    "{}; its messages are shown as bytes",
-                    tame(&error.to_string())
-                ));
+                let error = error.to_string();
+                context.say(format_args!("{}; its messages are shown as bytes", tame(&error)));
             }
             ty.ok()
         });
         let bytes = message.data();
-        let shown = match ty {
+        match ty {
             Some(MessageType::Protobuf(schema)) => match Dynamic::decode(schema, bytes) {
                 Ok(message) => Message::Protobuf(message, None),
                 Err(_) => Message::Raw(bytes),
             },
             Some(MessageType::Plain(plain)) => Message::Plain(plain, bytes, None),
             _ => Message::Raw(bytes),
-        };
-        let text = match channel.message_encoding == names::JSON {
-            true => serde_json::from_slice::<Value>(bytes).ok(),
-            false => None,
-        };
+        }
+    }
+}
+
+/// A message that is JSON as it is.
+fn text(message: &read::Message) -> Option<Value> {
+    match message.channel.message_encoding == names::JSON {
+        true => serde_json::from_slice(message.data()).ok(),
+        false => None,
+    }
+}
+
+impl Cat {
+    fn print(&mut self, context: &mut Context, message: &read::Message) -> Outcome {
+        let channel = &message.channel;
+        let bytes = message.data();
+        let shown = self.types.shown(context, message);
         match context.json() {
-            true => json_line(context, message, &shown, text),
+            true => context.json_line(&document(message, &shown)?),
             false => {
                 let at = message.log_ns().saturating_sub(self.start_ns) as f64 / 1e9;
                 let node = channel.metadata.get(names::NODE_KEY);
@@ -89,7 +103,7 @@ impl Cat {
                 let (topic, seq, len) = (&channel.topic, message.sequence(), bytes.len());
                 let line = format!("# {topic} {seq} at {at:.6} s{from}, {len} bytes");
                 context.line(format_args!("{}", tame(&line)))?;
-                match text {
+                match text(message) {
                     Some(value) => context.json_line(&value)?,
                     None => shown.print(context.out(), self.limits)?,
                 }
@@ -99,12 +113,8 @@ impl Cat {
     }
 }
 
-fn json_line(
-    context: &mut Context,
-    message: &read::Message,
-    shown: &Message<'_>,
-    text: Option<Value>,
-) -> Outcome {
+/// A message as JSON.
+pub fn document(message: &read::Message, shown: &Message<'_>) -> Outcome<Value> {
     let channel = &message.channel;
     let of = |key: &str| channel.metadata.get(key).map(String::as_str);
     let mut line = json!({
@@ -117,10 +127,10 @@ fn json_line(
         "type": channel.type_name(),
         "len": message.data().len(),
     });
-    match (text, shown) {
+    match (text(message), shown) {
         (Some(value), _) => line["data"] = value,
         (None, Message::Raw(bytes)) => line["hex"] = hex(bytes).into(),
         (None, typed) => line["data"] = typed.json()?,
     }
-    context.json_line(&line)
+    Ok(line)
 }

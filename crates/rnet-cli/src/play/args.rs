@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
-use rnet::TopicName;
-
-use crate::bag::args::SelectArgs;
+use crate::bag::args::{SelectArgs, remap};
 use crate::shared_args::NodeArg;
+use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct PlayArgs {
@@ -68,10 +66,4 @@ fn hertz(text: &str) -> Result<f64, String> {
         true => Ok(hz),
         false => Err("not between 0.1 and 10000".to_owned()),
     }
-}
-
-fn remap(text: &str) -> Result<(String, String), String> {
-    let (from, to) = text.split_once(":=").ok_or("write /old:=/new")?;
-    let to = TopicName::from_str(to).map_err(|error| error.to_string())?;
-    Ok((from.to_owned(), to.to_string()))
 }

@@ -1,0 +1,132 @@
+//! `rnet bag convert`: messages as CSV, one row each, or as JSON, one line each.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use rnet::schema::{Columns, csv_line};
+use rnet_record::names;
+use rnet_record::read;
+use serde_json::Value;
+
+use super::args::ConvertArgs;
+use super::cat::{Types, document};
+use super::file;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::value::Message;
+use crate::value::field::cells;
+use crate::value::hex::hex;
+
+/// What stands before the fields of each row.
+const FIRST: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
+
+pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
+    let extension = args.output.extension().and_then(|extension| extension.to_str());
+    let csv = match extension {
+        Some("csv") => true,
+        Some("jsonl" | "ndjson") => false,
+        _ => {
+            let what = "the name of the new file says what it is: .csv, .jsonl or .ndjson";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+    };
+    let recording = file::open(context, &args.file)?;
+    let select = file::select(&recording, &args.select)?;
+    let taken = recording.channels().filter(|channel| select.takes(channel));
+    let topics: std::collections::BTreeSet<&str> = taken.map(|c| c.topic.as_str()).collect();
+    if csv && topics.len() > 1 {
+        return Err(Failure::Usage(format!(
+            "a table is of one topic, and these are {}: choose one with --topic, or write .jsonl",
+            topics.len()
+        )));
+    }
+    let failed =
+        |error| Failure::Failed(format!("cannot write {}: {error}", args.output.display()));
+    let mut out = BufWriter::new(File::create_new(&args.output).map_err(failed)?);
+    let mut table = Table::default();
+    let mut types = Types::default();
+    let (mut rows, mut broken) = (0_u64, !recording.found().problems.is_empty());
+    for message in recording.messages(select) {
+        let message = match message {
+            Ok(message) => message,
+            Err(problem) => {
+                broken = true;
+                file::tell(context, &args.file, &problem);
+                continue;
+            }
+        };
+        let shown = types.shown(context, &message);
+        let line = match csv {
+            true => table.row(&message, &shown, &args.output)?,
+            false => document(&message, &shown)?.to_string(),
+        };
+        writeln!(out, "{line}").map_err(failed)?;
+        rows += 1;
+    }
+    out.flush().map_err(failed)?;
+    context.line(format_args!("{}: {rows} messages", args.output.display()))?;
+    match broken {
+        false => Ok(()),
+        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+    }
+}
+
+/// A table, whose header is that of its first row.
+#[derive(Default)]
+struct Table {
+    header: Option<Vec<String>>,
+    columns: Option<Columns>,
+}
+
+impl Table {
+    /// A row, with the header before the first.
+    fn row(&mut self, message: &read::Message, shown: &Message<'_>, to: &Path) -> Outcome<String> {
+        let node = message.channel.metadata.get(names::NODE_KEY).cloned().unwrap_or_default();
+        let first = [
+            message.log_ns().to_string(),
+            message.publish_ns().to_string(),
+            node,
+            message.sequence().to_string(),
+        ];
+        let (header, fields) = self.fields(message, shown)?;
+        let cells = first.iter().chain(&fields).map(String::as_str);
+        let row = csv_line(cells);
+        match &self.header {
+            Some(known) if *known == header => Ok(row),
+            Some(_) => Err(Failure::Failed(format!(
+                "a message of {} has other fields than those before it, and {} is one table; write .jsonl",
+                message.channel.topic,
+                to.display()
+            ))),
+            None => {
+                let titles = csv_line(FIRST.into_iter().chain(header.iter().map(String::as_str)));
+                self.header = Some(header);
+                Ok(format!("{titles}\n{row}"))
+            }
+        }
+    }
+
+    fn fields(
+        &mut self,
+        message: &read::Message,
+        shown: &Message<'_>,
+    ) -> Outcome<(Vec<String>, Vec<String>)> {
+        let json: Value = match shown {
+            Message::Protobuf(decoded, _) => {
+                if self.columns.is_none() {
+                    let columns = Columns::all(decoded.schema());
+                    self.columns = Some(columns.map_err(|e| Failure::Failed(e.to_string()))?);
+                }
+                let columns = self.columns.iter().next();
+                return Ok(columns.map(|c| (c.header(), c.row(decoded))).unwrap_or_default());
+            }
+            Message::Raw(bytes) => match document(message, shown)?.get("data") {
+                Some(data) => data.clone(),
+                None => return Ok((vec!["hex".to_owned()], vec![hex(bytes)])),
+            },
+            Message::Plain(..) => shown.json()?,
+        };
+        Ok(cells("", &json).into_iter().unzip())
+    }
+}

@@ -1,0 +1,73 @@
+//! `rnet bag filter`, `merge` and `split`: recordings made of recordings.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rnet_record::read::{ReadError, Recording};
+use rnet_record::tools::{Cut, ToolError, Written, filter, merge, split};
+use serde_json::{Value, json};
+
+use super::args::{FilterArgs, MergeArgs, SplitArgs};
+use super::file;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::table;
+
+pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
+    let recording = file::open(context, &args.file)?;
+    let mut select = file::select(&recording, &args.select)?;
+    // What the recorder wrote belongs to what it recorded.
+    select.with_reserved = true;
+    for pattern in &args.exclude {
+        let excluded = recording.channels().filter(|channel| pattern.matches(&channel.topic));
+        select.without_channels.extend(excluded.map(|channel| channel.id));
+    }
+    make(context, &[&recording], |tell| {
+        Ok(vec![filter(&recording, &args.output, select.clone(), &args.remap, tell)?])
+    })
+}
+
+pub fn merged(context: &mut Context, args: &MergeArgs) -> Outcome {
+    let open = |path: &PathBuf| file::open(context, path);
+    let recordings: Vec<Recording> = args.files.iter().map(open).collect::<Outcome<_>>()?;
+    let all: Vec<&Recording> = recordings.iter().collect();
+    make(context, &all, |tell| Ok(vec![merge(&recordings, &args.output, tell)?]))
+}
+
+pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
+    let recording = file::open(context, &args.file)?;
+    let cut = match (args.time, args.size) {
+        (Some(time), _) if time > Duration::ZERO => Cut::Time(time),
+        (None, Some(bytes)) => Cut::Bytes(bytes),
+        _ => return Err(Failure::Usage("where is it to be cut? --time S or --size BYTES".into())),
+    };
+    make(context, &[&recording], |tell| split(&recording, &args.output, cut, tell))
+}
+
+/// Makes files, tells what could not be read, and what there is now.
+fn make(
+    context: &mut Context,
+    from: &[&Recording],
+    run: impl FnOnce(&mut dyn FnMut(&Path, &ReadError)) -> Result<Vec<Written>, ToolError>,
+) -> Outcome {
+    let mut damaged = from.iter().any(|recording| !recording.found().problems.is_empty());
+    let written = run(&mut |path, problem| {
+        damaged = true;
+        file::tell(context, path, problem);
+    });
+    let written = written.map_err(|error| Failure::Failed(error.to_string()))?;
+    if context.json() {
+        let document = |file: &Written| json!({"file": file.path, "messages": file.messages, "len_bytes": file.len_bytes});
+        context
+            .document(&json!({ "files": written.iter().map(document).collect::<Vec<Value>>() }))?;
+    } else {
+        for Written { path, messages, len_bytes } in &written {
+            let len = table::bytes(*len_bytes as f64);
+            context.line(format_args!("{}: {messages} messages, {len}", path.display()))?;
+        }
+    }
+    match damaged {
+        false => Ok(()),
+        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+    }
+}

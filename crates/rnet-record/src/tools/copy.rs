@@ -1,0 +1,225 @@
+//! Files made of parts of others: what is chosen of one, several in one, one in several.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcap::records::Metadata;
+
+use super::output::{Output, ToolError};
+use crate::names;
+use crate::read::{Message, Messages, ReadError, Recording, Select};
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The new file.
+    pub path: PathBuf,
+    /// Messages in it.
+    pub messages: u64,
+    /// Its length in bytes.
+    pub len_bytes: u64,
+}
+
+/// Where a file is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Before the message with which the messages of a part would be longer, in bytes without compression.
+    Bytes(u64),
+    /// Before the first message that is so much later than the first of a part.
+    Time(Duration),
+}
+
+/// Told of what cannot be read, and is left out.
+pub type Tell<'a> = &'a mut dyn FnMut(&Path, &ReadError);
+
+/// Writes the messages that are chosen, with the attachments and the metadata of the file. Topics of `remap` get
+/// another name.
+///
+/// # Errors
+/// The new file exists or cannot be written.
+pub fn filter(
+    from: &Recording,
+    to: &Path,
+    select: Select,
+    remap: &[(String, String)],
+    tell: Tell<'_>,
+) -> Result<Written, ToolError> {
+    let mut output = begin(from, to)?;
+    let mut messages = 0;
+    for message in from.messages(select) {
+        match message {
+            Ok(message) => {
+                let topic = &message.channel.topic;
+                let new = remap.iter().find(|(old, _)| old == topic).map(|(_, new)| new.as_str());
+                output.message(&message, new)?;
+                messages += 1;
+            }
+            Err(problem) => tell(from.path(), &problem),
+        }
+    }
+    attachments(from, &mut output, tell)?;
+    metadata(from, &mut output, false)?;
+    end(output, to, messages)
+}
+
+/// Writes the messages of several files in the order of their times, with the attachments and the metadata of all of
+/// them. Channels that are the same in all things are one.
+///
+/// # Errors
+/// The new file exists or cannot be written.
+pub fn merge(from: &[Recording], to: &Path, tell: Tell<'_>) -> Result<Written, ToolError> {
+    let Some(first) = from.first() else {
+        let error = std::io::Error::other("there is no file to merge");
+        return Err(ToolError::Write { path: to.to_owned(), error });
+    };
+    let mut output = begin(first, to)?;
+    let all = || Select { with_reserved: true, ..Select::default() };
+    let mut readers: Vec<Messages<'_>> = from.iter().map(|file| file.messages(all())).collect();
+    let mut next: Vec<Option<Message>> = Vec::new();
+    let mut order = BinaryHeap::new();
+    for (number, reader) in readers.iter_mut().enumerate() {
+        let message = whole(reader, &from[number], tell);
+        order.extend(message.as_ref().map(|message| Reverse((message.log_ns(), number))));
+        next.push(message);
+    }
+    let mut messages = 0;
+    while let Some(Reverse((_, number))) = order.pop() {
+        let following = whole(&mut readers[number], &from[number], tell);
+        order.extend(following.as_ref().map(|message| Reverse((message.log_ns(), number))));
+        if let Some(message) = std::mem::replace(&mut next[number], following) {
+            output.message(&message, None)?;
+            messages += 1;
+        }
+    }
+    for file in from {
+        attachments(file, &mut output, tell)?;
+        metadata(file, &mut output, false)?;
+    }
+    for file in &from[1..] {
+        metadata(file, &mut output, true)?;
+    }
+    end(output, to, messages)
+}
+
+/// Writes a file as several: `NAME.mcap`, `NAME_1.mcap`, `NAME_2.mcap`. Each has the metadata of the file, and the first
+/// its attachments.
+///
+/// # Errors
+/// One of the new files exists or cannot be written. Those before it stay.
+pub fn split(
+    from: &Recording,
+    to: &Path,
+    cut: Cut,
+    tell: Tell<'_>,
+) -> Result<Vec<Written>, ToolError> {
+    let mut parts = Vec::new();
+    let mut part: Option<Part> = None;
+    for message in from.messages(Select { with_reserved: true, ..Select::default() }) {
+        let message = match message {
+            Ok(message) => message,
+            Err(problem) => {
+                tell(from.path(), &problem);
+                continue;
+            }
+        };
+        if let Some(full) = part.take_if(|part| part.is_full(&message, cut)) {
+            parts.push(full.end(from)?);
+        }
+        if part.is_none() {
+            let path = named(to, parts.len());
+            let mut output = begin(from, &path)?;
+            if parts.is_empty() {
+                attachments(from, &mut output, tell)?;
+            }
+            let start_ns = message.log_ns();
+            part = Some(Part { path, output, start_ns, bytes: 0, messages: 0 });
+        }
+        if let Some(part) = &mut part {
+            part.output.message(&message, None)?;
+            part.messages += 1;
+            part.bytes += message.data().len() as u64;
+        }
+    }
+    if let Some(last) = part {
+        parts.push(last.end(from)?);
+    }
+    Ok(parts)
+}
+
+struct Part {
+    path: PathBuf,
+    output: Output,
+    start_ns: u64,
+    bytes: u64,
+    messages: u64,
+}
+
+impl Part {
+    fn is_full(&self, next: &Message, cut: Cut) -> bool {
+        match cut {
+            Cut::Bytes(most) => self.bytes + next.data().len() as u64 > most,
+            Cut::Time(most) => {
+                u128::from(next.log_ns().saturating_sub(self.start_ns)) >= most.as_nanos()
+            }
+        }
+    }
+
+    fn end(mut self, from: &Recording) -> Result<Written, ToolError> {
+        metadata(from, &mut self.output, false)?;
+        end(self.output, &self.path, self.messages)
+    }
+}
+
+/// The next message that can be read.
+fn whole(reader: &mut Messages<'_>, of: &Recording, tell: Tell<'_>) -> Option<Message> {
+    loop {
+        match reader.next()? {
+            Ok(message) => return Some(message),
+            Err(problem) => tell(of.path(), &problem),
+        }
+    }
+}
+
+/// `run.mcap`, `run_1.mcap`, `run_2.mcap`.
+fn named(first: &Path, part: usize) -> PathBuf {
+    if part == 0 {
+        return first.to_owned();
+    }
+    let mut name = first.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("_{part}."));
+    name.push(first.extension().unwrap_or("mcap".as_ref()));
+    first.with_file_name(name)
+}
+
+/// A new file with what stands first in the old one.
+fn begin(from: &Recording, to: &Path) -> Result<Output, ToolError> {
+    let most = from.found().compression.iter().max_by_key(|(_, (_, bytes))| *bytes);
+    let compression = most.map_or("zstd", |(name, _)| name);
+    let mut output = Output::create(to, from.profile(), from.library(), compression)?;
+    metadata(from, &mut output, true)?;
+    Ok(output)
+}
+
+/// Metadata that stand first, or those that do not.
+fn metadata(from: &Recording, output: &mut Output, first: bool) -> Result<(), ToolError> {
+    let stands_first =
+        |metadata: &Metadata| [names::RECORDING, names::CLOCK].contains(&metadata.name.as_str());
+    let wanted = from.found().metadata.iter().filter(|one| stands_first(one) == first);
+    wanted.into_iter().try_for_each(|one| output.metadata(one))
+}
+
+fn attachments(from: &Recording, output: &mut Output, tell: Tell<'_>) -> Result<(), ToolError> {
+    for place in &from.found().attachments {
+        match from.attachment(*place) {
+            Ok(attachment) => output.attachment(&attachment)?,
+            Err(problem) => tell(from.path(), &problem),
+        }
+    }
+    Ok(())
+}
+
+fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
+    Ok(Written { path: path.to_owned(), messages, len_bytes: output.finish()? })
+}

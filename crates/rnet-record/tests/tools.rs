@@ -1,0 +1,98 @@
+//! Files made of files.
+
+mod files;
+
+use std::time::Duration;
+
+use files::{Dir, START_NS, STEP_NS, chunked, times, write};
+use rnet_record::mcap::Compression;
+use rnet_record::read::{Recording, Select, check};
+use rnet_record::tools::{Cut, filter, merge, split};
+
+fn open(dir: &Dir, name: &str, messages: u32) -> Recording {
+    let bytes = write(chunked(Some(Compression::Zstd)), messages);
+    Recording::open(&dir.write(name, &bytes)).unwrap()
+}
+
+fn none(path: &std::path::Path, problem: &rnet_record::read::ReadError) {
+    panic!("{}: {problem}", path.display());
+}
+
+#[test]
+fn what_is_chosen_is_written_with_all_that_is_said_of_it() {
+    let dir = Dir::new();
+    let from = open(&dir, "a.mcap", 100);
+    let select = Select {
+        topics: vec!["/pose".into()],
+        start_ns: Some(START_NS + 50 * STEP_NS),
+        ..Select::default()
+    };
+    let remap = [("/pose".to_owned(), "/arm/pose".to_owned())];
+    let to = dir.path("b.mcap");
+    let written = filter(&from, &to, select.clone(), &remap, &mut none).unwrap();
+    assert_eq!((written.messages, written.len_bytes), (25, std::fs::metadata(&to).unwrap().len()));
+    assert_eq!(check(&to, &mut |problem| panic!("{problem}")).unwrap().messages, 25);
+    let new = Recording::open(&to).unwrap();
+    let channel = new.channels().next().unwrap();
+    assert_eq!(
+        (new.channels().count(), &*channel.topic, channel.type_name()),
+        (1, "/arm/pose", "Pose")
+    );
+    assert_eq!(channel.source().unwrap().node, "/arm");
+    assert_eq!((new.profile(), new.library()), ("rnet", "test"));
+    assert_eq!(new.metadata("rnet.recording").unwrap()["host"], "robot1");
+    assert_eq!(new.metadata("rnet.losses").unwrap()["total"], "0");
+    let attachment = new.attachment(new.found().attachments[0]).unwrap();
+    assert_eq!(&*attachment.data, b"hello");
+    assert!(new.found().compression.contains_key("zstd"));
+    let again = filter(&from, &to, select, &remap, &mut none).unwrap_err().to_string();
+    assert!(again.contains("File exists"), "{again}");
+}
+
+#[test]
+fn several_files_become_one_in_the_order_of_time_and_one_several() {
+    let dir = Dir::new();
+    let whole = open(&dir, "whole.mcap", 100);
+    let parts =
+        split(&whole, &dir.path("part.mcap"), Cut::Time(Duration::from_millis(30)), &mut none);
+    let parts = parts.unwrap();
+    let paths: Vec<_> = parts.iter().map(|part| part.path.clone()).collect();
+    let names = ["part.mcap", "part_1.mcap", "part_2.mcap", "part_3.mcap"];
+    assert_eq!(paths, names.map(|name| dir.path(name)));
+    assert_eq!(parts.iter().map(|part| part.messages).collect::<Vec<_>>(), [30, 30, 30, 10]);
+    let mut parts: Vec<_> = paths.iter().map(|path| Recording::open(path).unwrap()).collect();
+    assert_eq!(
+        parts.iter().map(|part| part.found().attachments.len()).collect::<Vec<_>>(),
+        [1, 0, 0, 0]
+    );
+    // Whichever comes first, and one of them twice.
+    parts.reverse();
+    parts.push(open(&dir, "again.mcap", 10));
+    let to = dir.path("merged.mcap");
+    let written = merge(&parts, &to, &mut none).unwrap();
+    assert_eq!(written.messages, 110);
+    let merged = times(&to);
+    assert!(merged.is_sorted());
+    assert_eq!(merged.len(), 110);
+    assert_eq!(Recording::open(&to).unwrap().channels().count(), 2, "the same channels are one");
+    let by_size = split(&whole, &dir.path("size.mcap"), Cut::Bytes(200), &mut none).unwrap();
+    assert!(by_size.len() > 4);
+    assert_eq!(by_size.iter().map(|part| part.messages).sum::<u64>(), 100);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_written() {
+    let dir = Dir::new();
+    let mut bytes = write(chunked(None), 100);
+    let chunks: Vec<_> = files::records(&bytes).into_iter().filter(|r| r.0 == 6).collect();
+    let (_, offset, len) = chunks[2];
+    bytes[offset + len - 3] ^= 1;
+    let from = Recording::open(&dir.write("a.mcap", &bytes)).unwrap();
+    let mut told = Vec::new();
+    let to = dir.path("b.mcap");
+    let written = filter(&from, &to, Select::default(), &[], &mut |_, p| told.push(p.offset));
+    let written = written.unwrap();
+    assert_eq!(told, [offset as u64]);
+    assert!((80..100).contains(&written.messages), "{}", written.messages);
+    assert_eq!(times(&to).len() as u64, written.messages);
+}
