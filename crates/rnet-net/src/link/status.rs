@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, link_status, timestamp_now};
 use rnet::{LossCounts, PublisherOptions, Result};
 
-use crate::transport::HostId;
+use crate::transport::{Connection, HostId};
 
 use super::Shared;
 use super::host::{Counts, Host, Reason};
@@ -16,6 +16,9 @@ use super::known::Known;
 /// Where it is published; the topic stays on its host.
 pub const TOPIC: &str = "/_rnet/link";
 const PERIOD: Duration = Duration::from_secs(1);
+/// How often a known address is looked for again, unless a host has changed: to list its connections Linux walks all
+/// for which it has room, which takes up to 10 ms.
+const ADDRESS_PERIOD: Duration = Duration::from_secs(10);
 /// Hosts that are gone and still shown.
 const MAX_GONE: usize = 64;
 /// For how long they are, in seconds: a day.
@@ -30,6 +33,8 @@ type Way = (String, bool);
 pub struct Status {
     publisher: Publisher,
     sent: Option<Instant>,
+    /// When the connections were looked at.
+    connected: Option<Instant>,
     told: BTreeMap<HostId, Told>,
     faults: usize,
 }
@@ -124,7 +129,7 @@ impl Status {
     pub fn new(shared: &Arc<Shared>) -> Result<Status> {
         let options = PublisherOptions::new().transient_local(1);
         let publisher = shared.node.publisher_with(TOPIC, options)?;
-        Ok(Status { publisher, sent: None, told: BTreeMap::new(), faults: 0 })
+        Ok(Status { publisher, sent: None, connected: None, told: BTreeMap::new(), faults: 0 })
     }
 
     /// The host is given up: what has crossed is counted a last time.
@@ -153,9 +158,29 @@ impl Status {
         }
         forget(&mut self.told, |id| hosts.contains_key(id), timestamp_now().seconds);
         self.sent = Some(Instant::now());
+        if changed {
+            self.connected = None;
+        }
         let status = self.make(known, hosts, elapsed.unwrap_or(PERIOD));
         // It keeps one message; a send fails where there is no memory, which others are told of.
         let _ = self.publisher.send(&status);
+    }
+
+    /// The connections, if they have to be looked at.
+    fn connections(
+        &mut self,
+        shared: &Shared,
+        hosts: &BTreeMap<HostId, Host>,
+    ) -> Option<Vec<Connection>> {
+        let is_known = |(id, host): (&HostId, &Host)| {
+            host.hello.is_none() || self.told.get(id).is_some_and(|told| !told.address.is_empty())
+        };
+        let is_recent = |at: Instant| at.elapsed() < ADDRESS_PERIOD;
+        if self.connected.is_some_and(is_recent) && hosts.iter().all(is_known) {
+            return None;
+        }
+        self.connected = Some(Instant::now());
+        Some(shared.transport()?.connections())
     }
 
     fn make(
@@ -165,8 +190,7 @@ impl Status {
         elapsed: Duration,
     ) -> LinkStatus {
         let shared = &known.shared;
-        let connections = shared.transport().map(|transport| transport.connections());
-        let connections = connections.unwrap_or_default();
+        let connections = self.connections(shared, hosts);
         let mut peers = Vec::new();
         for (id, told) in &mut self.told {
             let mut peer = link_status::Peer {
@@ -181,7 +205,9 @@ impl Status {
                 if let Some(hello) = &host.hello {
                     (told.name, told.release) = (host.name(), hello.release.clone());
                     reasons = host.apart(known);
-                    told.address = host.address(&connections).unwrap_or_default();
+                    if let Some(connections) = &connections {
+                        told.address = host.address(connections).unwrap_or_default();
+                    }
                 }
                 reasons.extend(told.count(known, host));
                 show_clock(&mut peer, host);
