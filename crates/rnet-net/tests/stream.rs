@@ -490,7 +490,7 @@ fn a_frame_is_acknowledged_soon_and_an_acknowledgement_never() {
     network.sides[0].stream.flush();
     network.run(MS);
     let now_ns = network.now_ns;
-    assert_eq!(network.sides[1].stream.wake_at(), Some(now_ns + 10 * MS));
+    assert_eq!(network.sides[1].stream.wake_at(), Some(now_ns + 20 * MS));
     network.settle();
     let after = network.sides.each_ref().map(|side| side.frames);
     assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1]);

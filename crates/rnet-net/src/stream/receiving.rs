@@ -5,9 +5,9 @@ use crate::wire::{ACK_AT_ONCE, Header};
 use super::Accept;
 
 /// What came waits at most so long for its acknowledgement.
-pub const ACK_DELAY_NS: u64 = 10_000_000;
+pub const ACK_DELAY_NS: u64 = 20_000_000;
 /// And where its sender is awake anyhow, at least so long.
-const ACK_EARLY_NS: u64 = 5_000_000;
+const ACK_EARLY_NS: u64 = 10_000_000;
 /// At most so many bytes wait. Where the window is smaller its sender asks earlier.
 const ACK_BYTES: u64 = 256 << 10;
 

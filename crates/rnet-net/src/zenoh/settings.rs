@@ -31,6 +31,8 @@ const STALL_MS: u64 = 1000;
 const BATCH_LEN_BYTES: usize = 65_535;
 /// Batches of the bulk lane that wait for the kernel: its sender is not woken for each.
 const BULK_BATCHES: usize = 4;
+/// The octet of the IP header that holds the DSCP, with that of Expedited Forwarding (RFC 3246).
+const URGENT_TOS: u8 = 0xb8;
 /// For how long a connection may take, in milliseconds. The kernel repeats a lost SYN after 1 s, so a cable that
 /// is back is noticed within that.
 const OPEN_MS: u64 = 1500;
@@ -56,14 +58,17 @@ pub(super) fn settings(
         } else {
             endpoint.host().into()
         };
-        format!("tcp/{bracketed}:{}", port(endpoint, lane))
+        marked(format!("tcp/{bracketed}:{}", port(endpoint, lane)), lane)
     };
     let mut listen: Vec<String> = options.listen.iter().map(written).collect();
     let connect: Vec<String> = options.connect.iter().map(written).collect();
     if let Some(interfaces) = options.lan.as_ref().filter(|_| listen.is_empty()) {
         // Any port: the multicast says which. A socket that is bound to an interface is reached through no other.
-        let bound = interfaces.iter().map(|interface| format!("tcp/0.0.0.0:0#iface={interface}"));
-        listen = if interfaces.is_empty() { vec!["tcp/0.0.0.0:0".into()] } else { bound.collect() };
+        let bound = |interface| marked(format!("tcp/0.0.0.0:0#iface={interface}"), lane);
+        listen = match interfaces.is_empty() {
+            true => vec![marked("tcp/0.0.0.0:0".into(), lane)],
+            false => interfaces.iter().map(bound).collect(),
+        };
     }
     let interfaces = options
         .lan
@@ -117,6 +122,16 @@ pub(super) fn settings(
         config.insert_json5(key, &value.to_string())?;
     }
     Ok(config)
+}
+
+/// An endpoint of Zenoh whose connections of the urgent lane are marked as such. The queues of Linux (pfifo_fast, prio,
+/// CAKE), switches and Wi-Fi then send what is urgent first, where they go by it.
+fn marked(endpoint: String, lane: Lane) -> String {
+    match lane {
+        Lane::Urgent if endpoint.contains('#') => format!("{endpoint};dscp={URGENT_TOS:#x}"),
+        Lane::Urgent => format!("{endpoint}#dscp={URGENT_TOS:#x}"),
+        Lane::Bulk => endpoint,
+    }
 }
 
 /// The multicast group of a lane of a domain. The port tells them apart as well: a socket hears what comes for

@@ -191,6 +191,18 @@ impl Host {
         self.set_port("up");
     }
 
+    /// Sends what is from or to this port only if it is marked as urgent, and what is of the port above only if not.
+    pub fn keep_to_marks(&self, port: u16) {
+        let rule =
+            |end: &str, port: u16, mark: &str| format!("tcp {end} {port} ip dscp {mark} drop; ");
+        let rules: String = ["sport", "dport"]
+            .map(|end| rule(end, port, "!= ef") + &rule(end, port + 1, "ef"))
+            .concat();
+        self.nft(&format!(
+            "table inet marks {{ chain output {{ type filter hook output priority 0; {rules} }}\n}}\n"
+        ));
+    }
+
     /// Takes another address, 10.77.0.`last`, in place of the one it has.
     pub fn set_address(&mut self, last: u8) {
         // First: with it, the kernel removes those of the same network that came later.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::net::{Net, Way};
-use crate::peer::Peer;
+use crate::peer::{PORT, Peer};
 
 /// Sends a series each way, and waits until all of it has come in order.
 fn exchange(a: (&mut Peer, u64), b: (&mut Peer, u64), nth: usize) {
@@ -39,6 +39,23 @@ fn a_cut_is_told_to_both_and_ends_when_it_is_healed() {
         println!("cut {way:?}: told after {gone:?}, back after {back:?}");
         exchange((&mut a, 1), (&mut b, 2), turn + 2);
     }
+}
+
+/// Neither the side that connects nor the one that listens sends an urgent packet without the mark.
+#[test]
+fn the_urgent_lane_is_marked_and_the_bulk_lane_is_not() {
+    let Some(mut net) = Net::new("zenoh::the_urgent_lane_is_marked_and_the_bulk_lane_is_not")
+    else {
+        return;
+    };
+    let (one, two) = (net.host(), net.host());
+    one.keep_to_marks(PORT);
+    two.keep_to_marks(PORT);
+    let mut a = Peer::network(&one, 1, &[]);
+    let mut b = Peer::network(&two, 2, &[one.address()]);
+    a.wait("up 2", 1);
+    b.wait("up 1", 1);
+    exchange((&mut a, 1), (&mut b, 2), 1);
 }
 
 #[test]
