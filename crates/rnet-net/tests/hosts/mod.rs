@@ -1,17 +1,23 @@
-//! Hosts of one process: a domain and a link each, and a network in memory that joins them.
+//! Hosts of one process: a domain and a link each, and a network in memory, or Zenoh, that joins them.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(feature = "zenoh")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "zenoh")]
+use rnet::DomainId;
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::state::{Home, serve};
 use rnet::{Node, SubscriberOptions};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
+#[cfg(feature = "zenoh")]
+use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
 use crate::common::{Child, LONG, Net, eventually};
@@ -19,6 +25,9 @@ use crate::common::{Child, LONG, Net, eventually};
 pub struct Hosts {
     links: Vec<Option<Link>>,
     net: Arc<MemoryNet>,
+    /// Where they listen if Zenoh joins them, and that no others do meanwhile: its sessions have many threads.
+    #[cfg(feature = "zenoh")]
+    zenoh: Option<(Vec<std::net::Ipv4Addr>, MutexGuard<'static, ()>)>,
     terms: Vec<u64>,
     // Last: its directories are removed when nobody is in them any more.
     domains: Vec<Net>,
@@ -41,14 +50,45 @@ impl Hosts {
         Hosts::in_domains(configs.iter().map(|_| Net::new(test)).collect(), configs)
     }
 
-    fn in_domains(domains: Vec<Net>, configs: &[&str]) -> Hosts {
-        let net = MemoryNet::new();
-        let links = (0..configs.len()).map(|_| None).collect();
-        let mut hosts = Hosts { links, net, terms: vec![0; configs.len()], domains };
-        for (host, config) in configs.iter().enumerate() {
-            hosts.start(host, config);
-        }
+    /// The same, joined by Zenoh: each host connects to those before it.
+    #[cfg(feature = "zenoh")]
+    pub fn over_zenoh(test: &str, configs: &[&str]) -> Hosts {
+        use std::sync::atomic::{AtomicU8, Ordering};
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = Hosts::unlinked(configs.iter().map(|_| Net::new(test)).collect());
+        // All of 127.0.0.0/8 is this machine: no other test listens on these.
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let address = |_: &&str| {
+            std::net::Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low)
+        };
+        hosts.zenoh = Some((configs.iter().map(address).collect(), alone));
+        hosts.start_all(configs);
         hosts
+    }
+
+    fn in_domains(domains: Vec<Net>, configs: &[&str]) -> Hosts {
+        let mut hosts = Hosts::unlinked(domains);
+        hosts.start_all(configs);
+        hosts
+    }
+
+    fn unlinked(domains: Vec<Net>) -> Hosts {
+        Hosts {
+            links: domains.iter().map(|_| None).collect(),
+            net: MemoryNet::new(),
+            #[cfg(feature = "zenoh")]
+            zenoh: None,
+            terms: vec![0; domains.len()],
+            domains,
+        }
+    }
+
+    fn start_all(&mut self, configs: &[&str]) {
+        for (host, config) in configs.iter().enumerate() {
+            self.start(host, config);
+        }
     }
 
     /// Starts the link of a host, in the next term.
@@ -65,6 +105,22 @@ impl Hosts {
             holds: Arc::new(|| true),
         };
         let net = self.net.clone();
+        #[cfg(feature = "zenoh")]
+        if let Some((addresses, _)) = &self.zenoh {
+            let endpoint = |at: &std::net::Ipv4Addr| format!("tcp/{at}:7450").parse().unwrap();
+            let network = ZenohOptions {
+                listen: vec![endpoint(&addresses[host])],
+                connect: addresses[..host].iter().map(endpoint).collect(),
+                lost_after: options.config.lost_after,
+                lan: None,
+            };
+            let open = |presence, sink| {
+                let domain = DomainId::default();
+                ZenohNet::open(&network, presence, &domain, sink).map_err(std::io::Error::other)
+            };
+            self.links[host] = Some(Link::open(options, open).unwrap());
+            return;
+        }
         let link = Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap();
         self.links[host] = Some(link);
     }
