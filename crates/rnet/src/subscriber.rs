@@ -304,6 +304,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
     }
 
+    /// As [`Subscriber::lost_now`], with the messages that were passed over for newer ones.
+    pub(crate) fn passed_over_now(&self) -> u64 {
+        let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
+        self.lost_now() + skipped.sum::<u64>()
+    }
+
     /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.receiver.interruptible = yes;

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use futures_core::Stream;
@@ -461,8 +461,10 @@ fn a_server_that_dies_or_stands_still() {
     child.expect("called");
     assert_eq!(*goal.feedback().unwrap().unwrap(), n(1));
     let waits = std::thread::spawn(move || (goal.feedback().unwrap().is_none(), goal.result(LONG)));
+    let killed = Instant::now();
     child.kill();
     let (ended, result) = waits.join().unwrap();
+    println!("{:?} from SIGKILL to the error of the goal", killed.elapsed());
     let error = result.unwrap_err();
     assert!(ended);
     assert!(matches!(&error, Error::ServerLost { node, .. } if node == "/victim"), "{error}");

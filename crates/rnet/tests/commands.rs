@@ -171,6 +171,40 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     assert_eq!(command.status().state(), State::Fallback);
 }
 
+/// Only the newest command counts: those that came while another was applied are passed over, and counted.
+#[test]
+fn commands_that_are_passed_over_are_counted() {
+    let net = Net::new("commands-passed-over");
+    let (base, hand) = (net.node("base"), net.node("hand"));
+    let (say, applied) = mpsc::channel();
+    let (go, gate) = mpsc::channel::<()>();
+    let apply = move |speed: &Speed| {
+        say.send(speed.value).unwrap();
+        gate.recv().unwrap();
+    };
+    let command = base.command::<Speed>(TOPIC).deadline(NEVER).fallback(&speed(-1));
+    let command = command.apply(apply).unwrap();
+    let expect = |value| {
+        assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), value);
+        go.send(()).unwrap();
+    };
+    expect(-1);
+    let mut driver = driver(&hand, 1);
+    driver.send(&speed(1)).unwrap();
+    expect(1);
+    eventually("it was applied", || command.stats().applied == 1);
+    driver.send(&speed(2)).unwrap();
+    assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 2);
+    (3..=10).for_each(|value| driver.send(&speed(value)).unwrap());
+    go.send(()).unwrap();
+    // So that none blocks.
+    (0..8).for_each(|_| go.send(()).unwrap());
+    assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 10);
+    eventually("the others are counted", || command.stats().passed_over == 7);
+    assert_eq!(command.stats().repeated, 0);
+    drop(command);
+}
+
 #[test]
 fn a_lease_ends_by_itself() {
     let net = Net::new("commands-lease");

@@ -203,6 +203,8 @@ class CommandStats(NamedTuple):
     unauthorised: int
     #: Commands that are no message of the type.
     malformed: int
+    #: Commands that were passed over because a newer one of the driver was there, or were lost on their way.
+    passed_over: int
     #: How often it has fallen back, the opening and the closing not counted.
     fallbacks: int
     #: Exceptions of the functions that apply commands or fallbacks.

@@ -92,6 +92,8 @@ pub struct CommandStats {
     pub unauthorised: u64,
     /// Commands that are no message of the type.
     pub malformed: u64,
+    /// Commands that were passed over because a newer one of the driver was there, or were lost on their way.
+    pub passed_over: u64,
     /// How often it has fallen back, the opening and the closing not counted.
     pub fallbacks: u64,
     /// Panics of the code that applies commands or fallbacks.
@@ -215,6 +217,8 @@ pub struct Receiver {
     refused_told: Vec<String>,
     /// When it is looked next whether a driver is there that has sent nothing yet, in ns of CLOCK_MONOTONIC.
     look_ns: u64,
+    /// What the publishers that are there had passed over at the last look.
+    passed_over: u64,
     /// The command that came last, kept apart from its publisher's memory.
     bytes: Bytes,
     node: String,
@@ -255,6 +259,7 @@ impl Receiver {
             intruder_told: false,
             refused_told: Vec::with_capacity(MAX_REFUSED_TOLD),
             look_ns: 0,
+            passed_over: 0,
             bytes: Bytes::default(),
             node: String::new(),
         }
@@ -406,6 +411,7 @@ impl Receiver {
 
     /// Takes one command, or what has happened to a driver, if there is one.
     fn take_one(&mut self) -> bool {
+        self.count_passed_over();
         let sample = match self.commands.try_recv() {
             Ok(None) => return false,
             Ok(Some(sample)) => sample,
@@ -458,6 +464,17 @@ impl Receiver {
         }
         self.show();
         true
+    }
+
+    /// Without an allocation, which the statistics of the subscriber take.
+    fn count_passed_over(&mut self) {
+        let now = self.commands.passed_over_now();
+        if now != self.passed_over {
+            // It is less when a driver has gone.
+            self.stats.passed_over += now.saturating_sub(self.passed_over);
+            self.passed_over = now;
+            self.show();
+        }
     }
 
     fn hear(&mut self, error: &Error) {
