@@ -168,6 +168,17 @@ impl Net {
         holder.unwrap()
     }
 
+    /// Waits until each candidate has the file mapped: they say that they wait before they do.
+    fn until_all_have_open(&self, path: &Path) {
+        let path = path.to_str().unwrap();
+        for child in &self.candidates {
+            let maps = format!("/proc/{}/maps", child.id());
+            while !std::fs::read_to_string(&maps).unwrap().contains(path) {
+                std::thread::sleep(PAUSE); // sleep: between two looks at /proc
+            }
+        }
+    }
+
     fn hear(&self) -> (usize, Said) {
         let said = self.hear_any();
         assert!(!matches!(said.1, Said::Two { .. }), "{said:?}");
@@ -296,6 +307,8 @@ fn a_file_that_is_removed_or_spoilt_changes_hands() {
     let mut net = Net::new();
     let (mut who, mut term) = net.start_all(4);
     let path = net.path();
+    // One who comes to a removed file that it never had open cannot cut its holder off (docs/design/role.md).
+    net.until_all_have_open(&path);
     for (what, anew, spoil) in ways {
         spoil(&path);
         // In any order, and the old holder may be the next one.
