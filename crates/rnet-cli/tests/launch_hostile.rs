@@ -199,6 +199,34 @@ fn bytes_in_place_of_a_record_are_as_none() {
 }
 
 #[test]
+fn a_running_node_with_a_spoilt_record_is_told_of_once_and_adopted_when_it_can_be() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut first = robot.launch(&[]);
+    let a = robot.pids("a.pid", 1).remove(0);
+    first.until_stdout("/a  started");
+    first.signal("KILL");
+    first.until_end();
+    let path = robot.kept("a.json");
+    let record = std::fs::read(&path).unwrap();
+    std::fs::write(&path, "spoilt").unwrap();
+    // One that is stopped says who runs on, and does not wait for ever.
+    let mut stopped = robot.launch(&[]);
+    stopped.until_stdout("/a  not-adopted  it runs, and its record ");
+    stopped.signal("INT");
+    let said = stopped.wait().fails(1);
+    assert!(said.contains("/a: it runs on: its record ") && said.contains("a.json"), "{said}");
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/a  not-adopted  it runs, and its record ");
+    std::fs::write(&path, record).unwrap();
+    next.until_stdout(&format!("/a  adopted  pid {a}"));
+    assert_eq!(robot.pids("a.pid", 1).len(), 1);
+    next.signal("INT");
+    let ran = next.wait();
+    assert_eq!(ran.code, Some(130));
+    until_gone(&a);
+}
+
+#[test]
 fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
     let robot = Robot::new(
         "[node.long]\ncommand = [\"sh\", \"-c\", \"head -c 50000000 /dev/zero; echo; echo end; exec >&- 2>&-; \

@@ -111,8 +111,9 @@ impl Loading {
         if is_first && self.host.is_empty() {
             self.host = own_host(&table)?;
         }
+        self.vars.say_host(&self.host);
         if let Some(vars) = table.get("var") {
-            self.vars.declare(&vars.table("a table [var]")?, &self.host)?;
+            self.vars.declare(&vars.table("a table [var]")?)?;
         }
         let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
         self.includes(&table, &dir)?;

@@ -31,6 +31,12 @@ use crate::{LaunchError, Result};
 /// How often the launcher looks for what does not wake it: readiness, wishes, a changed file.
 const ROUND: Duration = Duration::from_millis(100);
 
+/// Looks for the record of a keeper that has its node already, before it is told that there is none. The wait between
+/// two doubles up to then, from a round on: 1.5 s in all.
+const MAX_LOOKS: u32 = 5;
+/// The same for a launch that is being stopped, which looks once a round: 5 s.
+const MAX_LAST_LOOKS: u32 = 50;
+
 /// What a launcher needs of the program that it is in.
 pub trait Surroundings: Signals {
     /// The command of a keeper, which reads its order from its standard input.
@@ -321,10 +327,9 @@ impl<'s> Launcher<'s> {
             order.send(self.around.keeper(&name))
         });
         match started {
-            // Its keeper is only about to write its record.
             Ok((Answer::Busy, mut child)) => {
                 let _ = child.wait();
-                self.slots[at].enter(State::Backoff(Instant::now() + ROUND));
+                self.look_again(at);
             }
             Ok((Answer::Keeps, mut child)) => {
                 let record = Record::read(&self.folder, &name);
@@ -343,6 +348,21 @@ impl<'s> Launcher<'s> {
                 }
             }
             Err(why) => self.ended(at, End::NotStarted(why)),
+        }
+    }
+
+    /// Waits for the record of a keeper that has the node, which is only about to write it. One that stays away is told of
+    /// once, and looked for less and less often.
+    fn look_again(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        slot.looks += 1;
+        let wait = ROUND * (1 << slot.looks.min(MAX_LOOKS)) / 2;
+        slot.enter(State::Backoff(Instant::now() + wait));
+        if slot.looks == MAX_LOOKS {
+            let (record, name) = (self.folder.record(&slot.node.name), slot.node.name.clone());
+            slot.why = format!("it runs, and its record {} cannot be read", record.display());
+            let detail = format!("{}; it is looked for again", slot.why);
+            self.around.event(&name, "not-adopted", &detail);
         }
     }
 
@@ -421,8 +441,13 @@ impl<'s> Launcher<'s> {
                     slot.runs(&record, keeper, None);
                 }
             }
-            // Its keeper is only about to write its record.
-            None if is_kept => {}
+            // Its keeper is only about to write its record; if it does not, there is nobody to be told.
+            None if is_kept && slot.looks < MAX_LAST_LOOKS => slot.looks += 1,
+            None if is_kept => {
+                let record = self.folder.record(&slot.node.name);
+                slot.why = format!("it runs on: its record {} cannot be read", record.display());
+                slot.enter(State::GivenUp);
+            }
             None => slot.enter(State::Ended),
         }
     }

@@ -49,6 +49,8 @@ pub struct Slot {
     pub fate: Fate,
     pub history: History,
     pub restarts: u32,
+    /// How often its record was looked for in vain while a keeper had it.
+    pub looks: u32,
     pub is_ready: bool,
     pub has_params: bool,
     /// Whether it has been said that it is not ready.
@@ -90,6 +92,7 @@ impl Slot {
             fate: Fate::Policy,
             history: History::default(),
             restarts: 0,
+            looks: 0,
             is_ready: false,
             has_params: false,
             is_told: false,
@@ -117,7 +120,7 @@ impl Slot {
         self.child = child;
         self.pid = record.main.as_ref().map(|main| main.pid);
         self.is_ready = self.node.ready == Ready::Started;
-        (self.is_told, self.is_stopping) = (false, false);
+        (self.is_told, self.is_stopping, self.looks) = (false, false, 0);
         self.why.clear();
         self.enter(State::Running);
         self.since = Instant::now()

@@ -21,9 +21,13 @@ impl Vars {
         Vars { values: BTreeMap::new(), chosen: set.to_vec() }
     }
 
-    /// Adds those of a file. One that an including file has keeps its value.
-    pub fn declare(&mut self, table: &Table<'_>, host: &str) -> Result<()> {
+    /// The name of the host, which is there without `[var]` too.
+    pub fn say_host(&mut self, host: &str) {
         self.values.insert(HOST.into(), host.into());
+    }
+
+    /// Adds those of a file. One that an including file has keeps its value.
+    pub fn declare(&mut self, table: &Table<'_>) -> Result<()> {
         for (name, entry) in table.entries() {
             let is_word =
                 !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
