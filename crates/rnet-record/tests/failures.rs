@@ -60,6 +60,8 @@ fn a_publisher_that_is_killed_is_recorded_to_its_last_message() {
     let net = Net::new("killed publisher");
     let (file, recorder) = record(&net, options(&net));
     let mut child = Child::spawn(&net, "publisher");
+    eventually("it is followed", || recorder.progress().messages == 1);
+    child.say("send");
     child.expect("sent");
     child.kill();
     let report = recorder.stop().unwrap();
@@ -209,7 +211,7 @@ fn images_that_are_none_are_counted_and_hold_nobody_up() {
 #[ignore = "played by the children of the other tests"]
 fn child_entry() {
     let Some(role) = role() else { return };
-    let _orders = orders();
+    let orders = orders();
     let net = Net::of_parent();
     match &*role {
         "recorder" => {
@@ -221,11 +223,12 @@ fn child_entry() {
         "publisher" => {
             let node = net.node("/dying");
             let mut publisher = node.publisher::<[u8]>("/dying").unwrap();
-            for n in 0..2000u32 {
+            publisher.send(&0u32.to_le_bytes()).unwrap();
+            // Whoever dies before the recorder has looked at it is not found any more.
+            orders.recv().unwrap();
+            for n in 1..2000u32 {
                 publisher.send(&n.to_le_bytes()).unwrap();
             }
-            // Whoever dies before the recorder has looked at it is not found any more.
-            std::thread::sleep(Duration::from_secs(2)); // sleep: nothing tells a publisher of observers
             tell("sent");
             std::thread::sleep(Duration::from_secs(50)); // sleep: until it is killed
         }

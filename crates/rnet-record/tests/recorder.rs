@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Barrier;
 use std::time::Duration;
 
 use common::{Net, eventually, folder, lost, metadata, of, options, record, stored};
@@ -183,9 +184,11 @@ fn those_that_come_later_are_there_from_their_first_message_and_those_that_die_t
 fn sixty_four_publishers_lose_nothing_that_is_not_counted() {
     let net = Net::new("sixty-four");
     let (file, recorder) = record(&net, options(&net));
+    // A publisher that ends before the recorder has looked at it is not found any more.
+    let all_seen = Barrier::new(65);
     std::thread::scope(|scope| {
         for n in 0..64 {
-            let net = &net;
+            let (net, all_seen) = (&net, &all_seen);
             scope.spawn(move || {
                 let node = net.node(&format!("/node_{n}"));
                 let mut publisher = node.publisher::<[u8]>(&format!("/topic_{n}")).unwrap();
@@ -195,10 +198,14 @@ fn sixty_four_publishers_lose_nothing_that_is_not_counted() {
                         std::thread::sleep(Duration::from_millis(5)); // sleep: a rate, as nodes have
                     }
                 }
-                // Until the recorder has seen this one, so that its end is not before that.
-                std::thread::sleep(Duration::from_secs(2)); // sleep: nothing tells a publisher of observers
+                all_seen.wait();
             });
         }
+        eventually("all is recorded or missing", || {
+            let progress = recorder.progress();
+            progress.messages + progress.losses.total() == 64 * 500
+        });
+        all_seen.wait();
     });
     let report = recorder.stop().unwrap();
     let all = stored(&file);

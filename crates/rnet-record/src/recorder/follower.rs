@@ -173,8 +173,11 @@ impl Follower {
                 }
                 let id = heard.stamp.publisher;
                 let host = &self.own_host;
-                let publisher =
-                    self.publishers.entry(id).or_insert_with(|| publisher_of(&heard, host));
+                let publisher = self.publishers.entry(id).or_insert_with(|| {
+                    // Its node may be new, and may not live for a second.
+                    self.last_look = None;
+                    publisher_of(&heard, host)
+                });
                 Item::Message(Taken {
                     publisher: publisher.clone(),
                     seq: heard.stamp.seq,
