@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyString};
 use rnet::schema::{DecodeLimits, Dynamic, Schema, walk};
 use rnet::{Error, Faults, MessageType, TypeDesc};
 
+use crate::buffer::Bytes;
 use crate::errors::{self, OrRaise};
 use crate::receive::RawSample;
 use crate::{sample, schema};
@@ -147,6 +148,19 @@ impl Codec {
             Some(encode) => encode.bind(py).call1((object,)).map_err(|error| at(py, error, place)),
             None => Ok(object.clone()),
         }
+    }
+
+    /// The bytes of a message, copied where it is built by being sent.
+    pub(crate) fn bytes<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        place: &str,
+    ) -> PyResult<Bytes<'py>> {
+        let mut object = self.encode(message, place)?;
+        if self.send.is_some() {
+            object = object.call_method0("__bytes__")?;
+        }
+        Bytes::of(&object)
     }
 
     /// An object of bytes that are Python's already; or why they are no message of the type.

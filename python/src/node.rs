@@ -147,10 +147,13 @@ impl Node {
     /// `deadline=s` promises a message at least every s seconds, `lifespan=s` has no subscriber get a message
     /// that is older, and `manual_by_topic=s` is alive only for as long as it sends, or calls `assert_alive`,
     /// every s seconds.
+    ///
+    /// `last_will=message` is what each subscriber receives, after all other messages and with `last_will` true,
+    /// when this process dies without having closed the publisher. At most 4096 bytes.
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
         transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
         pool_limit_bytes = None, large_depth = None, deadline = None, lifespan = None,
-        manual_by_topic = None))]
+        manual_by_topic = None, last_will = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn publisher(
         &self,
@@ -168,6 +171,7 @@ impl Node {
         deadline: Option<f64>,
         lifespan: Option<f64>,
         manual_by_topic: Option<f64>,
+        last_will: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Publisher> {
         let codec = Codec::new(py, r#type)?;
         let on_full = on_full.filter(|given| !given.is_none());
@@ -186,7 +190,10 @@ impl Node {
             .given(large_depth, PublisherOptions::large_depth)
             .given(time("deadline", deadline)?, PublisherOptions::deadline)
             .given(time("lifespan", lifespan)?, PublisherOptions::lifespan)
-            .given(time("manual_by_topic", manual_by_topic)?, PublisherOptions::manual_by_topic);
+            .given(time("manual_by_topic", manual_by_topic)?, PublisherOptions::manual_by_topic)
+            .given(last_will.map(|will| codec.bytes(will, topic)).transpose()?, |options, will| {
+                options.last_will(will.as_slice())
+            });
         let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
         let mut inner = py.detach(open).or_raise(py)?;
         inner.set_interruptible(true);

@@ -274,11 +274,7 @@ impl Publisher {
         let plain = origin.is_none() && source_ns.is_none() && correlation.is_none();
         if !plain || gap.is_some() {
             let meta = meta::meta(py, origin, source_ns, correlation, gap)?;
-            let mut object = this.codec.encode(message, this.core.topic())?;
-            if this.codec.send.is_some() {
-                object = object.call_method0("__bytes__")?;
-            }
-            let memory = Bytes::of(&object)?;
+            let memory = this.codec.bytes(message, this.core.topic())?;
             let bytes = memory.as_slice();
             return this.core.with_detached(py, |inner| inner.send_with(bytes, meta));
         }
@@ -292,6 +288,21 @@ impl Publisher {
             return send.bind(py).call1((slf, object)).map(drop);
         }
         this.send_bytes(py, Bytes::of(&object)?.as_slice())
+    }
+
+    /// Makes a message the last will in place of the one that `last_will` has given when the publisher was opened;
+    /// None takes it back.
+    ///
+    /// Raises BadValue if the publisher was opened without a last will, MessageTooLarge beyond 4096 bytes; the will
+    /// is then as before.
+    #[pyo3(signature = (message, /))]
+    fn set_last_will(&self, py: Python<'_>, message: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let Some(message) = message else {
+            return self.core.with_detached(py, |inner| inner.clear_last_will());
+        };
+        let memory = self.codec.bytes(message, self.core.topic())?;
+        let bytes = memory.as_slice();
+        self.core.with_detached(py, |inner| inner.set_last_will(bytes))
     }
 
     /// Has each subscriber count `size` messages as lost for this cause ("overrun", "link", "restart",

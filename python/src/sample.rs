@@ -90,6 +90,9 @@ Raises Malformed for bytes that are no message of a protobuf type.", |object, bo
             getter(c"source_ns", c"The time of its source, in ns since 1970 UTC; None if it does not say so.", |object, body| optional(object, body.sample.source_ns())),
             getter(c"correlation", c"What ties it to another message, a number; None if it does not say so.", |object, body| optional(object, body.sample.correlation())),
             getter(c"gap", c"What its publisher knows to be missing right before it, a KnownGap; None for nothing.", |object, body| meta::gap(object.py(), body.sample.meta().gap)),
+            getter(c"last_will", c"Whether it is its publisher's last will: the process of the publisher has died.", |object, body| {
+                    optional(object, Some(body.sample.is_last_will()))
+                }),
             getter(c"publisher", c"Id of the publisher, the same for all its messages.", |object, body| number(object, body.sample.publisher())),
         ]
     }

@@ -63,7 +63,11 @@ fn proxies_are_shown_as_those_for_which_they_stand() {
 fn info_counts_and_describes() {
     let place = Place::new();
     let (a, b) = (place.node("a"), place.node("b"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(3).urgent();
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Refuse)
+        .transient_local(3)
+        .urgent()
+        .last_will(&POSE);
     let mut publisher = a.publisher_with::<Pose>("/pose", options).unwrap();
     let options = SubscriberOptions::new().keep_last(5).lane(Lane::Urgent);
     let mut subscriber = b.subscriber_with::<Pose>("/pose", options).unwrap();
@@ -82,6 +86,7 @@ fn info_counts_and_describes() {
         "Type layout: 40 bytes, aligned to 8",
         "  24  legs: struct Leg (8 bytes)[2]",
         "    24  force: f32",
+        "Last will: 40 bytes\n",
         "Sent: 1 messages, 40 B; served subscribers: 1",
         "Node name: /b",
         "Endpoint type: SUBSCRIPTION",
@@ -92,6 +97,7 @@ fn info_counts_and_describes() {
     }
     let json = rnet!(place, "--json", "topic", "info", "/pose").json();
     assert_eq!(json["publishers"][0]["sent"], 1);
+    assert_eq!(json["publishers"][0]["last_will_len"], 40);
     assert_eq!(json["publishers"][0]["type"]["name"], "Pose");
     assert_eq!(json["subscribers"][0]["channels"][0]["received"], 1);
     assert_eq!(json["subscribers"][0]["qos"]["history"]["keep_last"], 5);

@@ -25,6 +25,8 @@ pub struct Meta {
     pub correlation: Option<u64>,
     /// What is known to be missing right before it.
     pub gap: Option<KnownGap>,
+    /// Whether it is its publisher's last will: a message that is read when the publisher's process has died.
+    pub last_will: bool,
 }
 
 /// The message that another one forwards.
@@ -61,6 +63,11 @@ impl Meta {
     /// With what ties it to another message.
     pub fn with_correlation(self, correlation: u64) -> Self {
         Self { correlation: Some(correlation), ..self }
+    }
+
+    /// As its publisher's last will.
+    pub fn as_last_will(self) -> Self {
+        Self { last_will: true, ..self }
     }
 
     /// With `size` messages that are missing right before it.

@@ -9,7 +9,7 @@ use rnet_core::{
 use rnet_schema::Schema;
 use rnet_shm::subscription::LinkPart;
 
-use crate::MessageType;
+use crate::{Message, MessageType};
 
 /// Options of a publisher; the default is best_effort on the bulk lane.
 ///
@@ -28,6 +28,34 @@ pub struct PublisherOptions {
     pub proxy: Option<Proxy>,
     #[doc(hidden)]
     pub deferred: bool,
+    #[doc(hidden)]
+    pub last_will: Option<LastWill>,
+}
+
+/// A message for which a publisher's type is not known yet.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct LastWill {
+    bytes: Vec<u8>,
+    message_type: Result<MessageType>,
+}
+
+impl LastWill {
+    /// The bytes, if they are a message of this type: those that say nothing of their type may be.
+    ///
+    /// # Errors
+    /// `BadValue` if they are of another.
+    pub fn bytes_of(self, topic: &str, of: &MessageType) -> Result<Vec<u8>> {
+        let of_it = |own: &MessageType| matches!(own, MessageType::Raw) || own.desc() == of.desc();
+        let fits =
+            of_it(&self.message_type?) && of.fixed_len().is_none_or(|len| len == self.bytes.len());
+        if fits {
+            return Ok(self.bytes);
+        }
+        let (what, why) =
+            (format!("last will on {topic}"), "it is not of the publisher's type".to_owned());
+        Err(Error::BadValue { what, why })
+    }
 }
 
 impl PublisherOptions {
@@ -95,6 +123,23 @@ impl PublisherOptions {
     /// Alive only for as long as it sends, or calls `Publisher::assert_alive`, at least once per `lease`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
+        self
+    }
+    /// What each subscriber receives after all other messages when the process dies without having closed the
+    /// publisher: once, with `Sample::is_last_will`, and before it is told `PeerLost`. At most 4096 bytes encoded.
+    ///
+    /// A publisher that is closed or dropped has none any more, in a thread that panics as well. The will can be
+    /// changed later, with `Publisher::set_last_will`. It takes 12 KiB of shared memory.
+    ///
+    /// Opening the publisher fails with `MessageTooLarge` if the message is longer, with `BadValue` if it is not of
+    /// the publisher's type, and with `OutOfMemory` if there is no memory for it.
+    pub fn last_will<M: Message + ?Sized>(mut self, message: &M) -> Self {
+        let mut encoded = Vec::new();
+        let bytes = message.as_bytes().map(<[u8]>::to_vec).unwrap_or_else(|| {
+            message.encode(&mut encoded);
+            encoded
+        });
+        self.last_will = Some(LastWill { bytes, message_type: message.type_of() });
         self
     }
     /// All of it at once.

@@ -108,6 +108,11 @@ impl LogReader {
         if self.is_extended(record) { self.extended.1 } else { 0 }
     }
 
+    /// A record that is not of the log is handed out next, with so many bytes of extension words.
+    pub fn note_extended(&mut self, seq: u64, len: usize) {
+        self.extended = (seq, len);
+    }
+
     /// Length of the last batch.
     pub fn batch_len_bytes(&self) -> usize {
         self.batch_len

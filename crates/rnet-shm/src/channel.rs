@@ -31,6 +31,7 @@ mod message;
 mod pin;
 mod repeated;
 mod take;
+mod will;
 
 use cursor::ShownCursor;
 use history::Wanted;
@@ -83,6 +84,8 @@ pub struct Reader {
     taken_ns: u64,
     /// Whether the publisher left by dying.
     died: bool,
+    /// Whether its last will was read, or cannot be.
+    will_read: bool,
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_truncated: u64,
     /// What of the messages that the publisher knows to be missing was counted, by cause.
@@ -179,6 +182,7 @@ impl Reader {
             shown: ShownCursor::default(),
             taken_ns: 0,
             died: false,
+            will_read: false,
             seen_truncated,
             seen_lost,
             heard: None,
@@ -433,6 +437,7 @@ impl Reader {
         self.next.is_log()
             && self.follower.is_over(self.admissions())
             && !self.log.has_more(self.map.log())
+            && !self.has_will()
     }
 
     #[inline]

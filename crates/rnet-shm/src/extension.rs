@@ -16,9 +16,11 @@ pub const TAG_SOURCE: u32 = 2;
 pub const TAG_CORRELATION: u32 = 3;
 /// Cause, size, and the sum of the sizes of this cause with this one.
 pub const TAG_GAP: u32 = 4;
+/// Nothing: the message is a last will.
+pub const TAG_LAST_WILL: u32 = 5;
 
 /// Longest of what is written here.
-const MAX_LEN_BYTES: usize = 8 + (8 + 24) + (8 + 8) + (8 + 8) + (8 + 24);
+const MAX_LEN_BYTES: usize = 8 + (8 + 24) + (8 + 8) + (8 + 8) + (8 + 24) + 8;
 const _: () = assert!(MAX_LEN_BYTES <= MAX_EXTENSION_LEN_BYTES);
 
 /// What the extension words of a record say.
@@ -39,7 +41,7 @@ impl Extension {
             words[used + 1..][..value.len()].copy_from_slice(value);
             used += 1 + value.len();
         };
-        let Meta { origin, source_ns, correlation, gap, .. } = self.meta;
+        let Meta { origin, source_ns, correlation, gap, last_will, .. } = self.meta;
         if let Some(Origin { host, publisher, seq }) = origin {
             put(TAG_ORIGIN, &[host, publisher, seq]);
         }
@@ -51,6 +53,9 @@ impl Extension {
         }
         if let Some(KnownGap { cause, size }) = gap {
             put(TAG_GAP, &[cause as u64, size, self.known_lost]);
+        }
+        if last_will {
+            put(TAG_LAST_WILL, &[]);
         }
         words[0] = 8 * used as u64;
         (words, used)
@@ -97,6 +102,7 @@ impl Extension {
                 meta.gap = Some(KnownGap { cause, size });
                 self.known_lost = known_lost;
             }
+            TAG_LAST_WILL => meta.last_will = true,
             _ => {}
         }
     }
@@ -126,7 +132,8 @@ mod tests {
             .with_origin(Origin { host: 1, publisher: u64::MAX, seq: 3 })
             .with_source_ns(-4)
             .with_correlation(5)
-            .with_gap(LossCause::Link, 6);
+            .with_gap(LossCause::Link, 6)
+            .as_last_will();
         Extension { meta, known_lost: 7 }
     }
 

@@ -45,12 +45,13 @@ mod stop;
 mod tests;
 mod truncated;
 mod unshown;
+mod will;
 
 use gate::LogGate;
 pub use loan::Loaned;
 use loan::Place;
-use map::file_len;
 pub use map::{CONTROL_AT, PublisherMap};
+use map::{file_len, will_len};
 use room::{Held, PLENTY};
 pub use signs::Newest;
 pub(crate) use stand::Stand;
@@ -78,6 +79,9 @@ pub struct PublisherMeta {
     /// Whom it stands for, if it is a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
+    /// Whether there is room for a last will before its log.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub will: bool,
 }
 
 /// A publisher's file as its readers and tools open it.
@@ -99,7 +103,7 @@ impl PeerPublisher {
         let (log_at, log_len) = (word_at(&header, 5), word_at(&header, 6));
         let sound = word_at(&header, 2) == id
             && log_at % PAGE == 0
-            && (2 * PAGE..1 << 20).contains(&log_at)
+            && (2 * PAGE + will_len(meta.will)..1 << 20).contains(&log_at)
             && log_len.is_power_of_two()
             && (rnet_core::MIN_LOG_LEN_BYTES..=rnet_core::MAX_LOG_LEN_BYTES).contains(&log_len);
         if !sound {
@@ -110,7 +114,8 @@ impl PeerPublisher {
 
     /// Maps the log, read-only.
     pub fn map(&self) -> Result<PublisherMap, Error> {
-        PublisherMap::new(&self.file, self.id, self.log_at, self.log_len, Access::Read)
+        let log = (self.log_at, self.log_len);
+        PublisherMap::new(&self.file, self.id, log, self.meta.will, Access::Read)
             .map_err(|e| io_error("cannot map the log of", Path::new(&self.meta.topic), e))
     }
 
@@ -157,7 +162,7 @@ pub struct Writer {
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_truncated: u64,
     interruptible: bool,
-    /// Whether it waits at its end until its large messages were taken.
+    /// Whether it is closed at its end: it waits until its large messages were taken, and has no last will then.
     lingers: bool,
     /// The wait that a reader would have caused, of a writer that never waits.
     held: Held,
@@ -181,7 +186,7 @@ impl Writer {
     ) -> Result<Writer, Error> {
         check_history(&meta.qos, &meta.type_desc).map_err(|e| e.with_topic(&meta.topic))?;
         let json = meta_json(meta)?;
-        let log_at = PAGE + (json.len() as u64).next_multiple_of(PAGE);
+        let log_at = PAGE + (json.len() as u64).next_multiple_of(PAGE) + will_len(meta.will);
         let log_len = meta.qos.log_len_for_history().map_err(|e| e.with_topic(&meta.topic))?;
         let failed = |e| no_room(&meta.topic, &path, log_at + log_len, e);
         let mode = node.domain().file_mode();
@@ -197,7 +202,9 @@ impl Writer {
                 fail_point!("publisher.meta");
                 files::write_all_at(&file, &bytes, 0)
             })
-            .and_then(|()| PublisherMap::new(&file, id, log_at, log_len, Access::Write))
+            .and_then(|()| {
+                PublisherMap::new(&file, id, (log_at, log_len), meta.will, Access::Write)
+            })
             .inspect_err(|_| crate::folders::remove(&path))
             .map_err(failed)?;
         let map = Arc::new(map);
@@ -280,8 +287,8 @@ impl Writer {
         self.interruptible = yes;
     }
 
-    /// At its end its large messages go at once.
-    pub fn do_not_linger(&mut self) {
+    /// It ends as if its process had died: its large messages go at once, and its last will stays.
+    pub fn end_as_lost(&mut self) {
         self.lingers = false;
     }
 

@@ -406,6 +406,7 @@ mod tests {
             type_desc: TypeDesc::Raw,
             qos: PublisherQos::default(),
             proxy: None,
+            will: false,
         };
         let writer = Writer::create(&node, node.folder().join("p"), id, &meta).unwrap();
         let reader_table = writer.reader_table();

@@ -459,7 +459,7 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     let path = node.folder().join("p0");
     let qos = PublisherQos { log_len_bytes: LOG_LEN, ..PublisherQos::default() };
     let (topic, proxy) = ("/t".to_owned(), None);
-    let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy };
+    let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy, will: false };
     let mut writer = Writer::create(&node, path.clone(), id, &meta).unwrap();
     let drawn = Drawn::open(&path, &tables, "File p<n>");
     drawn.check_header(b"RNETPUB\x01");

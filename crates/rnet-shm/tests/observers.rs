@@ -34,7 +34,7 @@ impl Stage {
         let id = node.next_endpoint().unwrap();
         let path = node.folder().join("p0");
         let (topic, proxy) = ("/t".to_owned(), None);
-        let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy };
+        let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy, will: false };
         let writer = Writer::create(&node, path.clone(), id, &meta).unwrap();
         (Stage { dir, node, path, id }, writer)
     }

@@ -23,7 +23,7 @@ use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
 pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};
-use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
+use rnet_shm::publisher::{CONTROL_AT, PeerPublisher, PublisherMap};
 use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{LinkPart, PeerSubscription};
@@ -164,6 +164,8 @@ pub struct PublisherInfo {
     /// Of a publisher that shows by topic that it is alive: how long ago it last did, in ns. More than its lease, and it is
     /// not alive.
     pub silent_ns: Option<u64>,
+    /// Length of its last will in bytes, if it has one now.
+    pub last_will_len: Option<u64>,
     /// Bytes of shared memory: the log and the pool of large messages.
     pub memory_bytes: u64,
     /// Its file, for [`Observer::open`].
@@ -504,13 +506,10 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         })
     });
     let admitted: Vec<Admitted> = admitted.collect();
-    let silent_ns = match peer.meta.qos.liveliness.lease() {
-        None => None,
-        Some(_) => {
-            let (map, now_ns) = (peer.map()?, crate::now_ns());
-            Some(now_ns - map.last_sign_ns(now_ns))
-        }
-    };
+    let leased = peer.meta.qos.liveliness.lease().is_some();
+    let now_ns = crate::now_ns();
+    let last_sign_ns = |map: PublisherMap| map.last_sign_ns(now_ns);
+    let last_sign_ns = leased.then(|| peer.map().map(last_sign_ns)).transpose()?;
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
     let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
     Ok(PublisherInfo {
@@ -531,7 +530,8 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         detached: flow(offset_of!(FlowLine, detached)),
         known_lost: std::array::from_fn(|at| known_lost(at * 8)).into(),
         deadline_missed: flow(offset_of!(FlowLine, deadline_missed)),
-        silent_ns,
+        silent_ns: last_sign_ns.map(|last_ns| now_ns - last_ns),
+        last_will_len: peer.meta.will.then(|| peer.map()).transpose()?.and_then(|m| m.will_len()),
         memory_bytes: flow(offset_of!(FlowLine, log_bytes)).saturating_add(pool),
         path: path.to_owned(),
     })

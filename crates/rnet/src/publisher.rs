@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod forward;
+mod will;
 
 /// Memory for encoding that a publisher keeps for the next message.
 const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
@@ -78,14 +79,18 @@ impl<T: Message + ?Sized> Publisher<T> {
         let fixed_len = ty.fixed_len();
         let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
         let deferred = options.deferred;
-        let meta = PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy };
+        let will = options.last_will.map(|will| will.bytes_of(topic.as_str(), &ty)).transpose()?;
+        let (name, will_room) = (topic.to_string(), will.is_some());
+        let meta = PublisherMeta { topic: name, type_desc, qos, proxy, will: will_room };
         let state = &core.state;
         state.refresh();
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
         let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
         ty.keep_at(&state.own, topic.as_str())?;
-        let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
+        let mut writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
+        // Before anybody is told that there is a publisher.
+        will.map_or(Ok(()), |will| writer.set_will(Some(&will)))?;
         let reader_table = writer.reader_table().clone();
         let matches =
             state.matching().add_publisher(id, topic.hash(), meta, reader_table, deferred)?;
@@ -482,6 +487,7 @@ impl<T: Message + ?Sized> Drop for Publisher<T> {
         if self.writer.fork_guard().is_parents() {
             return;
         }
+        self.writer.drop_will();
         self.core.state.matching().remove(self.id);
         self.core.state.refresh();
     }

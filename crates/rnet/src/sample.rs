@@ -214,6 +214,10 @@ macro_rules! stamp_accessors {
             pub fn source_ns(&$self) -> Option<i64> {
                 $self.meta().source_ns
             }
+            /// Whether it is its publisher's last will: the process of the publisher has died.
+            pub fn is_last_will(&$self) -> bool {
+                $self.meta().last_will
+            }
             /// What ties it to another message, if it says so: the number of a request, in its reply.
             pub fn correlation(&$self) -> Option<u64> {
                 $self.meta().correlation

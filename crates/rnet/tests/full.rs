@@ -25,6 +25,7 @@ fn child_entry() {
     let net = Net::of_parent();
     match role.as_str() {
         "tmpfs" => tmpfs::full(&net),
+        "will" => tmpfs::a_will_without_room(&net),
         "start" => tmpfs::full_at_the_start(&net),
         "inodes" => tmpfs::no_inodes(&net),
         "promise" => tmpfs::large_messages_for_late_joiners(&net),

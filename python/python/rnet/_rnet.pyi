@@ -80,6 +80,7 @@ class Node:
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
         deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
+        last_will: Buffer | None = None,
     ) -> Publisher[Buffer]: ...
     @overload
     def publisher(
@@ -88,6 +89,7 @@ class Node:
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
         deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
+        last_will: Any | None = None,
     ) -> Publisher[Any]: ...
     @overload
     def publisher(
@@ -96,6 +98,7 @@ class Node:
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
         deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
+        last_will: _Message | None = None,
     ) -> Publisher[_Message]: ...
     @overload
     def subscribe(
@@ -422,6 +425,7 @@ class Publisher(Generic[_T_contra]):
         origin: tuple[int, int, int] | None = None, source_ns: int | None = None,
         correlation: int | None = None, gap: tuple[str, int] | None = None,
     ) -> None: ...
+    def set_last_will(self, message: _T_contra | None, /) -> None: ...
     def publish_gap(self, cause: _Cause, size: int) -> None: ...
     def send_many(self, messages: Buffer | _Array, /) -> int: ...
     def loan(self, len: int | None = None) -> Loan: ...
@@ -571,6 +575,7 @@ class Sample(Buffer):
     origin: Final[Origin | None]
     source_ns: Final[int | None]
     correlation: Final[int | None]
+    last_will: Final[bool]
     gap: Final[KnownGap | None]
     publisher: Final[int]
     def __len__(self) -> int: ...

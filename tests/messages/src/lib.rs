@@ -18,6 +18,7 @@ mod guide {
         Messages: "messages.md"
         Metadata: "metadata.md"
         Parameters: "parameters.md"
+        LastWill: "last-will.md"
         Logs: "logs.md"
         RealTime: "real-time.md"
         Services: "services.md"

@@ -435,6 +435,7 @@ mod tests {
             known_lost: LossCounts::default(),
             deadline_missed: 0,
             silent_ns: None,
+            last_will_len: None,
             memory_bytes: 0,
             path: "".into(),
         };

@@ -125,6 +125,9 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo, own: Option<&str>) 
     if p.known_lost.total() > 0 {
         context.line(format_args!("Known to be missing: {}", p.known_lost))?;
     }
+    if let Some(len) = p.last_will_len {
+        context.line(format_args!("Last will: {len} bytes"))?;
+    }
     if p.deadline_missed > 0 {
         context.line(format_args!("Deadline missed: {} times", p.deadline_missed))?;
     }

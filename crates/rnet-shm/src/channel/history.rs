@@ -162,10 +162,17 @@ impl Reader {
             self.pass_over();
             self.log.seek_newest(self.map.log());
         }
-        let Some(record) = self.next_record()? else {
+        let Some(mut record) = self.next_record()? else {
             self.found_nothing()?;
             return Ok(None);
         };
+        if self.has_will() {
+            // That is newer.
+            self.next = Next::Withheld(record);
+            self.pass_over();
+            let Some(will) = self.next_record()? else { return Ok(None) };
+            record = will;
+        }
         let lost = self.log.take_lost();
         if lost != 0 {
             bump(self.unwanted(record.time_ns), self.lost_new(lost, &record));
@@ -228,6 +235,9 @@ impl Reader {
             }
         }
         self.count_known_lost();
+        if self.has_will() {
+            bump(&self.slot.page().count.lost_restart, 1);
+        }
     }
 
     /// How far it is behind its publisher.

@@ -179,7 +179,7 @@ impl Reader {
                     if self.has_unseen_lost() {
                         self.count_known_lost();
                     }
-                    return Ok(None);
+                    return Ok(if self.died { self.take_will() } else { None });
                 }
                 Pull::Lapped if self.was_let_go() => {
                     self.check_truncated()?;

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rnet_core::MAX_INLINE_LEN_BYTES;
 use rnet_ring::Log;
 use rnet_ring::admission::Table;
 use rnet_ring::layout::{
@@ -16,6 +17,16 @@ use crate::mapping::{Access, Mapping};
 /// Where the log's control lines stand in the first page.
 pub const CONTROL_AT: usize = 256;
 const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
+
+/// Where the first of the two slots of a last will begins, behind the word that says which of them holds.
+pub(super) const SLOTS_AT: usize = 64;
+const WILL_LEN_BYTES: usize =
+    (SLOTS_AT + 2 * MAX_INLINE_LEN_BYTES).next_multiple_of(PAGE_LEN_BYTES);
+
+/// Length of the pages before the log that hold the last will.
+pub(super) fn will_len(has_will: bool) -> u64 {
+    if has_will { WILL_LEN_BYTES as u64 } else { 0 }
+}
 
 /// Length of a publisher's file: behind the log stand the entries of readers that the first page has no room
 /// for.
@@ -31,14 +42,16 @@ pub struct PublisherMap {
     pub(super) log_at: usize,
     log_words: usize,
     block_bits: u32,
+    /// Where the last will stands, if there is room for one.
+    pub(super) will_at: Option<usize>,
 }
 
 impl PublisherMap {
     pub(super) fn new(
         file: &OwnedFd,
         id: u64,
-        log_at: u64,
-        log_len: u64,
+        (log_at, log_len): (u64, u64),
+        has_will: bool,
         access: Access,
     ) -> Result<Self, rustix::io::Errno> {
         let len =
@@ -50,7 +63,8 @@ impl PublisherMap {
         let words = (log_len / 8) as usize;
         let log = Log::new(map.get(CONTROL_AT), map.slice(at, words));
         let block_bits = log.ok_or(rustix::io::Errno::INVAL)?.block_bits;
-        Ok(PublisherMap { id, map, log_at: at, log_words: words, block_bits })
+        let will_at = has_will.then(|| at - WILL_LEN_BYTES);
+        Ok(PublisherMap { id, map, log_at: at, log_words: words, block_bits, will_at })
     }
 
     /// The publisher.

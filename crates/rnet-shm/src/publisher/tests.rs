@@ -40,7 +40,7 @@ impl World {
 
     fn writer(&self, qos: PublisherQos) -> Writer {
         let (topic, proxy) = ("/t".to_owned(), None);
-        let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy };
+        let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy, will: false };
         Writer::create(&self.node, self.node.folder().join("p"), self.id, &meta).unwrap()
     }
 

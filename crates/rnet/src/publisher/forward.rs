@@ -16,7 +16,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         if self.writer.fork_guard().is_parents() {
             return;
         }
-        self.writer.do_not_linger();
+        self.writer.end_as_lost();
         self.core.state.matching().lose(self.id);
     }
 

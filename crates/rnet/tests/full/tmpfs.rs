@@ -166,6 +166,29 @@ pub(crate) fn full(net: &Net) {
     tell("done");
 }
 
+pub(crate) fn a_will_without_room(net: &Net) {
+    if !mount(net, "size=256k") {
+        return;
+    }
+    let node = net.node("a");
+    // Has the page for the list.
+    drop(node.publisher_with::<[u8]>("/t", small_log()).unwrap());
+    let mut filler = Filler::fill(net.base());
+    filler.give(PUBLISHER_LEN);
+    let will = small_log().last_will(&b"gone"[..]);
+    let before = files_below(net.base());
+    let error = refused(node.publisher_with::<[u8]>("/t", will.clone()));
+    is_out_of_memory(&error, "/t", &["its file system is full"]);
+    assert_eq!(files_below(net.base()), before);
+    filler.give(3 * 4096);
+    let mut publisher = node.publisher_with::<[u8]>("/t", will).unwrap();
+    // All of its memory is there, though the file system is full.
+    publisher.set_last_will(&[7; 4096]).unwrap();
+    publisher.set_last_will(&[8; 4096]).unwrap();
+    drop((publisher, filler));
+    tell("done");
+}
+
 pub(crate) fn full_at_the_start(net: &Net) {
     if !mount(net, "size=256k") {
         return;
@@ -230,6 +253,11 @@ fn in_a_child(role: &str) {
 #[test]
 fn a_full_file_system() {
     in_a_child("tmpfs");
+}
+
+#[test]
+fn a_last_will_that_has_no_room_is_refused_at_the_open() {
+    in_a_child("will");
 }
 
 #[test]

@@ -1,0 +1,125 @@
+//! The last will of a publisher: a message that its subscribers read when its process has died.
+//!
+//! It stands in the publisher's own file, in pages of its own before the log, so whoever is matched has it mapped
+//! when the publisher dies, whatever becomes of the file's name. docs/design/shm-layout.md draws it.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use rnet_core::{Error, MAX_INLINE_LEN_BYTES};
+use rnet_ring::fail_point;
+
+use super::Writer;
+use super::map::{PublisherMap, SLOTS_AT};
+
+const SLOT_WORDS: usize = MAX_INLINE_LEN_BYTES / 8;
+/// In the word: the length plus 1; 0 says that there is none.
+const LEN: u64 = (1 << 16) - 1;
+/// In the word: which slot holds it.
+const SLOT: u64 = 1 << 16;
+/// In the word: counts changes, in the bits above.
+const CHANGE: u64 = 1 << 17;
+
+/// How often a look is repeated at a will that is being changed.
+const TRIES: usize = 8;
+
+impl PublisherMap {
+    fn will_word(&self) -> Option<&AtomicU64> {
+        Some(self.map.get(self.will_at?))
+    }
+
+    fn will_slot(&self, word: u64) -> &[AtomicU64] {
+        let at = self.will_at.unwrap_or_default() + SLOTS_AT;
+        self.map.slice(at + usize::from(word & SLOT != 0) * MAX_INLINE_LEN_BYTES, SLOT_WORDS)
+    }
+
+    /// Length of the last will in bytes; `None` if there is none at present.
+    pub fn will_len(&self) -> Option<u64> {
+        len_of(self.will_word()?.load(Ordering::Acquire)).map(|len| len as u64)
+    }
+
+    /// The last will; `None` if there is none at present, and if it is being changed all the time.
+    pub fn will(&self) -> Option<Vec<u8>> {
+        for _ in 0..TRIES {
+            // SYNC-WILL: pairs with the release store in `PublisherMap::put_will`.
+            let word = self.will_word()?.load(Ordering::Acquire);
+            let message = len_of(word).map(|len| {
+                let words = self.will_slot(word).iter().take(len.div_ceil(8));
+                let mut bytes: Vec<u8> =
+                    words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+                bytes.truncate(len);
+                bytes
+            });
+            // SYNC-WILL: the copy above is over before the word is looked at again.
+            fence(Ordering::Acquire);
+            if self.will_word()?.load(Ordering::Relaxed) == word {
+                return message;
+            }
+        }
+        None
+    }
+}
+
+/// The length that the word says, if it says one that a will can have.
+fn len_of(word: u64) -> Option<usize> {
+    let len = usize::try_from(word & LEN).ok()?.checked_sub(1)?;
+    (len <= MAX_INLINE_LEN_BYTES).then_some(len)
+}
+
+impl Writer {
+    /// Makes a message the last will, or takes it back. Whenever the process dies, the will is the one of before or
+    /// this one.
+    pub fn set_will(&mut self, message: Option<&[u8]>) -> Result<(), Error> {
+        self.check_fork()?;
+        self.check_truncated()?;
+        if self.map.will_at.is_none() {
+            return Err(Error::BadValue {
+                what: format!("last will on {}", self.topic),
+                why:
+                    "the publisher was opened without one: give it a last will when it is opened, \
+                      which takes the memory for it"
+                        .to_owned(),
+            });
+        }
+        check_will(&self.topic, message.unwrap_or_default())?;
+        self.map.put_will(message);
+        Ok(())
+    }
+
+    /// Takes the last will back, of a publisher that is closed and not lost. Before anything else of its end: a process that is
+    /// killed meanwhile has closed it.
+    pub fn drop_will(&self) {
+        if self.lingers && self.map.will_len().is_some() {
+            self.map.put_will(None);
+        }
+    }
+}
+
+impl PublisherMap {
+    /// By the publisher alone, of a message that is no longer than a slot.
+    pub(super) fn put_will(&self, message: Option<&[u8]>) {
+        let Some(word) = self.will_word() else { return };
+        let next = word.load(Ordering::Relaxed) & !LEN;
+        let next = (next ^ SLOT).wrapping_add(CHANGE);
+        // SYNC-WILL: who copies any of what is written over sees the word that names the other slot.
+        fence(Ordering::Release);
+        if let Some(message) = message {
+            for (to, from) in self.will_slot(next).iter().zip(message.chunks(8)) {
+                let mut bytes = [0; 8];
+                bytes[..from.len()].copy_from_slice(from);
+                to.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+            }
+        }
+        fail_point!("will.written");
+        // SYNC-WILL: whoever loads it finds all of what it names.
+        word.store(next | message.map_or(0, |message| message.len() as u64 + 1), Ordering::Release);
+    }
+}
+
+/// Refuses a will for which a slot has no room.
+pub(super) fn check_will(topic: &str, message: &[u8]) -> Result<(), Error> {
+    if message.len() <= MAX_INLINE_LEN_BYTES {
+        return Ok(());
+    }
+    let (topic, len) = (topic.to_owned(), message.len());
+    Err(Error::MessageTooLarge { topic, len, limit: MAX_INLINE_LEN_BYTES })
+}

@@ -1,0 +1,34 @@
+//! The last will of a publisher, which is changed while it is open.
+
+use rnet_core::Result;
+
+use super::Publisher;
+use crate::Message;
+
+impl<T: Message + ?Sized> Publisher<T> {
+    /// Makes a message the last will in place of the one that [`crate::PublisherOptions::last_will`] has given. A
+    /// process that is killed meanwhile leaves one or the other.
+    ///
+    /// # Errors
+    /// `BadValue` if the publisher was opened without a last will, or the message is not of its type;
+    /// `MessageTooLarge` if it has more than 4096 bytes; `Closed` in a forked child. The will is then as before.
+    pub fn set_last_will(&mut self, message: &T) -> Result<()> {
+        if let Some(bytes) = message.as_bytes() {
+            self.check_len(bytes.len())?;
+            return self.writer.set_will(Some(bytes));
+        }
+        self.check(message)?;
+        message.encode(&mut self.encoded);
+        let set = self.writer.set_will(Some(&self.encoded));
+        self.clear_encoded();
+        set
+    }
+
+    /// Takes the last will back; [`Publisher::set_last_will`] may give another.
+    ///
+    /// # Errors
+    /// `BadValue` if the publisher was opened without a last will; `Closed` in a forked child.
+    pub fn clear_last_will(&mut self) -> Result<()> {
+        self.writer.set_will(None)
+    }
+}

@@ -1,0 +1,81 @@
+"""The last will of a publisher: what its subscribers receive when its process has died."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+import rnet
+from conftest import LIMIT_S
+from rnet.msgs import Imu
+
+VICTIM = """
+import os, signal, sys, rnet
+from rnet.msgs import Imu
+node = rnet.Node("victim")
+raw = node.publisher("/t", last_will=b"first")
+typed = node.publisher("/imu", Imu, last_will=Imu(frame_id="gone"))
+for one in (raw, typed):
+    one.wait_for_subscribers(1)
+raw.send(b"message")
+raw.set_last_will(b"second")
+{end}
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_its_wills(node, program):
+    home = node()
+    raw, typed = home.subscribe("/t"), home.subscribe("/imu", Imu)
+    told: queue.Queue = queue.Queue()
+    home.subscribe("/t", on=lambda sample: told.put((bytes(sample), sample.last_will)))
+    program(VICTIM.format(end=""))
+    message = raw.recv(LIMIT_S)
+    will = raw.recv(LIMIT_S)
+    assert (bytes(message), message.last_will) == (b"message", False)
+    assert (bytes(will), will.last_will, will.seq) == (b"second", True, 1)
+    with pytest.raises(rnet.PeerLost):
+        raw.recv(LIMIT_S)
+    sample = typed.recv_sample(LIMIT_S)
+    assert (sample.value, sample.last_will) == (Imu(frame_id="gone"), True)
+    heard = told.get(timeout=LIMIT_S)
+    while not heard[1]:
+        heard = told.get(timeout=LIMIT_S)
+    assert heard == (b"second", True)
+
+
+@pytest.mark.parametrize("end", ["raw.close(), typed.close()", "node.close()", "raw.set_last_will(None); typed.set_last_will(None)"])
+def test_what_was_closed_or_taken_back_is_no_will(node, program, end):
+    home = node()
+    raw, typed = home.subscribe("/t"), home.subscribe("/imu", Imu)
+    program(VICTIM.format(end=end)).wait(LIMIT_S)
+    assert bytes(raw.recv(LIMIT_S)) == b"message"
+    for subscriber in (raw, typed):
+        with pytest.raises((rnet.PeerLost, rnet.Timeout)):
+            subscriber.recv(0.2)
+
+
+def test_an_exception_closes_the_node(node, program):
+    raw, _typed = node().subscribe("/t"), node("other").subscribe("/imu")
+    program(VICTIM.format(end="raise SystemExit(3)")).wait(LIMIT_S)
+    assert bytes(raw.recv(LIMIT_S)) == b"message"
+    with pytest.raises(rnet.Timeout):
+        raw.recv(0.2)
+
+
+def test_what_is_no_will_is_refused(node):
+    home = node()
+    with pytest.raises(rnet.MessageTooLarge, match="/t"):
+        home.publisher("/t", last_will=bytes(4097))
+    with pytest.raises(TypeError, match="Imu"):
+        home.publisher("/imu", Imu, last_will=b"bytes")
+    without = home.publisher("/t")
+    with pytest.raises(rnet.BadValue, match="opened without one"):
+        without.set_last_will(b"late")
+    publisher = home.publisher("/u", last_will=b"")
+    publisher.set_last_will(bytes(4096))
+    with pytest.raises(rnet.MessageTooLarge):
+        publisher.set_last_will(bytes(4097))
+    publisher.close()
+    with pytest.raises(rnet.Closed):
+        publisher.set_last_will(None)
