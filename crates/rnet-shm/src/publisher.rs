@@ -287,11 +287,6 @@ impl Writer {
         self.interruptible = yes;
     }
 
-    /// It ends as if its process had died: its large messages go at once, and its last will stays.
-    pub fn end_as_lost(&mut self) {
-        self.lingers = false;
-    }
-
     /// Sends one message. On `Err` nothing was sent.
     #[inline]
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {

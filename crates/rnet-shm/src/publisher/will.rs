@@ -85,6 +85,11 @@ impl Writer {
         Ok(())
     }
 
+    /// It ends as if its process had died: its large messages go at once, and its last will stays.
+    pub fn end_as_lost(&mut self) {
+        self.lingers = false;
+    }
+
     /// Takes the last will back, of a publisher that is closed and not lost. Before anything else of its end: a process that is
     /// killed meanwhile has closed it.
     pub fn drop_will(&self) {
