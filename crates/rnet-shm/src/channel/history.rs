@@ -162,15 +162,18 @@ impl Reader {
             self.pass_over();
             self.log.seek_newest(self.map.log());
         }
-        let Some(mut record) = self.next_record()? else {
-            self.found_nothing()?;
-            return Ok(None);
+        let mut record = match self.next_record()? {
+            Some(record) => record,
+            None => match self.found_nothing()? {
+                Some(will) => will,
+                None => return Ok(None),
+            },
         };
         if self.has_will() {
             // That is newer.
             self.next = Next::Withheld(record);
             self.pass_over();
-            let Some(will) = self.next_record()? else { return Ok(None) };
+            let Some(will) = self.found_nothing()? else { return Ok(None) };
             record = will;
         }
         let lost = self.log.take_lost();

@@ -84,8 +84,12 @@ impl Reader {
             return Ok(false);
         }
         for _ in 0..MAX_FRUITLESS {
-            let Some(record) = self.next_record()? else {
-                return self.found_nothing().map(|()| false);
+            let record = match self.next_record()? {
+                Some(record) => record,
+                None => match self.found_nothing()? {
+                    Some(will) => will,
+                    None => return Ok(false),
+                },
             };
             let words = self.count_gap(&record);
             if words == Words::Repeated {
@@ -135,12 +139,12 @@ impl Reader {
         Ok(!self.must_pause())
     }
 
-    /// What a look ends with that found nothing: were we let go?
-    pub(super) fn found_nothing(&mut self) -> Result<(), ChannelError> {
+    /// What a look ends with that found nothing in the log: were we let go, or is it the turn of the last will?
+    pub(super) fn found_nothing(&mut self) -> Result<Option<Record>, ChannelError> {
         let let_go = self.was_let_go();
         // A truncated page says that we were let go, or that there is nothing.
         self.check_truncated()?;
-        if let_go { Err(self.be_let_go()) } else { Ok(()) }
+        if let_go { Err(self.be_let_go()) } else { Ok(self.take_will()) }
     }
 
     /// The record that was withheld, or the log's next.
@@ -179,7 +183,7 @@ impl Reader {
                     if self.has_unseen_lost() {
                         self.count_known_lost();
                     }
-                    return Ok(if self.died { self.take_will() } else { None });
+                    return Ok(None);
                 }
                 Pull::Lapped if self.was_let_go() => {
                     self.check_truncated()?;

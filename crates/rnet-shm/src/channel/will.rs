@@ -20,11 +20,13 @@ impl Reader {
 
     /// Makes the last will the record that is read next, if it is its turn. The batch must be used up: it takes the
     /// place of what was copied from the log.
-    #[cold]
+    #[inline]
     pub(super) fn take_will(&mut self) -> Option<Record> {
-        if !self.has_will() {
-            return None;
-        }
+        if self.has_will() { self.read_will() } else { None }
+    }
+
+    #[cold]
+    fn read_will(&mut self) -> Option<Record> {
         self.will_read = true;
         let message = self.map.will()?;
         let batch = Arc::get_mut(&mut self.batch)?;
