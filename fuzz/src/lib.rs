@@ -89,7 +89,13 @@ pub fn node(dir: &DomainDir, name: &str) -> Arc<OwnNode> {
 }
 
 pub fn publisher_meta(qos: PublisherQos) -> PublisherMeta {
-    PublisherMeta { topic: TOPIC.to_owned(), type_desc: TypeDesc::Raw, qos, proxy: None, will: false }
+    PublisherMeta {
+        topic: TOPIC.to_owned(),
+        type_desc: TypeDesc::Raw,
+        qos,
+        proxy: None,
+        will: false,
+    }
 }
 
 pub fn subscription_meta() -> SubscriptionMeta {

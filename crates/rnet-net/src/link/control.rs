@@ -27,6 +27,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const OUR_OWN: &str = "/_rnet/";
 /// Hosts that a link talks to.
 const MAX_HOSTS: usize = 64;
+/// How long a link that is there may take to tell what its host has before this one begins anew with it. A greeting that was
+/// said while the other side began a session, or was lost by the network, is said again that way. It doubles each time: over
+/// a slow cable a large directory takes its time.
+const UNTOLD: Duration = Duration::from_secs(2);
+const MAX_UNTOLD: Duration = Duration::from_secs(300);
 /// For so long a host is not heard that did not keep to the protocol, or found no room.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -44,6 +49,8 @@ pub struct Control {
     present: BTreeMap<HostId, u64>,
     /// Those of them that are not heard for a while.
     paused: BTreeMap<HostId, Paused>,
+    /// How long those may take next time that have not told in time what they have.
+    patience: BTreeMap<HostId, Duration>,
     events: mpsc::Receiver<Event>,
     status: Status,
     asked: Instant,
@@ -63,8 +70,16 @@ impl Control {
             orphans: Orphans::default(),
             faults: Vec::new(),
         };
-        let (hosts, present, paused) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Control { known, hosts, present, paused, events, status, asked: Instant::now() })
+        Ok(Control {
+            known,
+            hosts: BTreeMap::new(),
+            present: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            patience: BTreeMap::new(),
+            events,
+            status,
+            asked: Instant::now(),
+        })
     }
 
     /// Runs until the link ends.
@@ -354,21 +369,43 @@ impl Control {
         }
     }
 
+    /// Forgets what a host has, and begins with it again if its link is there: the network may still have its connection,
+    /// which is all that tells when it is heard again.
+    fn begin_anew(&mut self, id: HostId) {
+        if let Some(host) = self.hosts.remove(&id) {
+            self.status.lose(&self.known, id, &host);
+            host.lose(&mut self.known);
+        }
+        if let Some(term) = self.present.get(&id).copied() {
+            self.up(Presence { host: id, term });
+        }
+    }
+
+    fn look_after_untold(&mut self) {
+        let Control { hosts, present, patience, .. } = self;
+        patience.retain(|id, _| {
+            present.contains_key(id) && !hosts.get(id).is_some_and(Host::has_announced)
+        });
+        let limit = |id: &HostId| patience.get(id).copied().unwrap_or(UNTOLD);
+        let late: Vec<(HostId, Duration)> = (hosts.iter())
+            .filter(|(id, host)| host.untold() >= limit(id))
+            .map(|(id, _)| (*id, (2 * limit(id)).min(MAX_UNTOLD)))
+            .collect();
+        for (id, next) in late {
+            self.patience.insert(id, next);
+            self.begin_anew(id);
+        }
+    }
+
     fn look(&mut self, passed: Duration) {
         self.hosts.values_mut().for_each(|host| host.listen(passed));
         let lost: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_lost()).map(|(id, _)| *id).collect();
         for id in lost {
-            if let Some(host) = self.hosts.remove(&id) {
-                self.status.lose(&self.known, id, &host);
-                host.lose(&mut self.known);
-            }
-            // The network may still have its connection, which is all that tells when it is heard again.
-            if let Some(term) = self.present.get(&id).copied() {
-                self.up(Presence { host: id, term });
-                self.with(id, |host, _| host.miss());
-            }
+            self.begin_anew(id);
+            self.with(id, |host, _| host.miss());
         }
+        self.look_after_untold();
         let overfull: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_overfull()).map(|(id, _)| *id).collect();
         for id in overfull {

@@ -298,6 +298,22 @@ fn nodes_that_cannot_be_are_refused_by_name() {
 }
 
 #[test]
+fn a_link_that_does_not_tell_what_it_has_is_begun_anew_with() {
+    let hosts = Hosts::new("a link that tells nothing", 1);
+    let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
+    // As after a greeting that was lost: each hears the other, and neither says more.
+    wait(&peer, "a session", || peer.sessions() == 1);
+    wait(&peer, "another one", || peer.sessions() == 2);
+    assert!(peer.greet("evil"));
+    assert!(peer.document(Document::Endpoints, br#"{"all":true}"#));
+    wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
+    let told = peer.sessions();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    wait(&peer, "5 s", || std::time::Instant::now() >= until);
+    assert_eq!(peer.sessions(), told, "one that has told is let be");
+}
+
+#[test]
 fn a_session_that_is_over_ends_no_newer_one() {
     let hosts = Hosts::new("a session that is over", 1);
     let (own, old) = (Presence { host: EVIL, term: 1 }, 1 << 32);

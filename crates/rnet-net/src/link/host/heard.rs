@@ -30,6 +30,8 @@ pub struct Heard {
     answers: [bool; 2],
     /// Whether it was lost, and not heard since.
     is_missed: bool,
+    /// For how long its link has been there without telling what its host has.
+    untold: Duration,
 }
 
 impl Heard {
@@ -45,6 +47,13 @@ impl Heard {
 
     fn fresh(&mut self) {
         self.silent = Duration::ZERO;
+    }
+
+    fn wait(&mut self, announced: bool, passed: Duration) {
+        match announced || !self.is_up() {
+            true => self.untold = Duration::ZERO,
+            false => self.untold += passed.min(LOOK),
+        }
     }
 
     /// Whether it is silent for longer than it may be.
@@ -70,7 +79,8 @@ impl Host {
     pub fn up(&mut self, term: u64) {
         if term >= self.presence.term {
             self.presence.term = term;
-            self.heard = Heard { echoed_ns: self.heard.echoed_ns, ..Heard::default() };
+            let Heard { echoed_ns, untold, .. } = self.heard;
+            self.heard = Heard { echoed_ns, untold, ..Heard::default() };
         }
     }
 
@@ -98,6 +108,7 @@ impl Host {
 
     /// Looks whether something has come back, `passed` after the last look.
     pub fn listen(&mut self, passed: Duration) {
+        self.heard.wait(self.announced, passed);
         if !self.pulses() {
             // Of an earlier release, which sends nothing while it has nothing to say.
             return self.heard.fresh();
@@ -106,6 +117,16 @@ impl Host {
         self.heard.listen(echoed.unwrap_or_default(), passed);
         let is_late = self.heard.silent + LOOK >= self.lost_after;
         self.heard.answers = [self.heard.answers[1], is_late && self.is_answered()];
+    }
+
+    /// Whether it has told of its endpoints in this session.
+    pub fn has_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// For how long its link has been there without telling what its host has.
+    pub fn untold(&self) -> Duration {
+        self.heard.untold
     }
 
     /// Whether it counts as lost.
@@ -137,6 +158,20 @@ mod tests {
             heard.listen(2, TICK);
         }
         assert!(heard.silent >= SILENCE);
+    }
+
+    #[test]
+    fn who_tells_nothing_is_waited_for_while_it_is_there() {
+        let mut heard = Heard::default();
+        heard.wait(false, TICK);
+        heard.wait(false, Duration::from_secs(10));
+        assert_eq!(heard.untold, TICK + LOOK);
+        heard.wait(true, TICK);
+        assert_eq!(heard.untold, Duration::ZERO);
+        heard.wait(false, TICK);
+        heard.down_ns = Some(1);
+        heard.wait(false, TICK);
+        assert_eq!(heard.untold, Duration::ZERO);
     }
 
     #[test]
