@@ -132,7 +132,8 @@ impl LogReader {
     }
 
     /// Copies the next committed words into `buf`. Call when [`LogReader::next`] has none left.
-    #[inline]
+    // As `next`.
+    #[inline(always)]
     pub fn pull(&mut self, log: Log<'_>, buf: &mut [u64]) -> Pull {
         self.batch_at = 0;
         self.batch_len = 0;
@@ -196,7 +197,8 @@ impl LogReader {
     /// The next record of the batch in `buf`, which must be the buffer that was pulled into.
     ///
     /// `Ok(None)` when the batch is used up. An error means that the log contradicts itself.
-    #[inline]
+    // Its one caller on the path of a message is large, and the compiler would not inline it there by itself.
+    #[inline(always)]
     #[allow(clippy::should_implement_trait)] // borrows a buffer and can fail
     pub fn next(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
         if self.batch_at < self.batch_len {
