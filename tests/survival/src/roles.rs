@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rnet::inspect::{Domain, Follow};
 use rnet::schema::{Schema, compile_text};
 use rnet::{
-    Dynamic, Error, MatchEvent, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions, Subscription, Wait,
+    Dynamic, Error, MatchEvent, Meta, Node, OnFull, Origin, OwnedSample, Proxy, Publisher,
+    PublisherOptions, Subscriber, SubscriberOptions, Subscription, Wait,
 };
 
 use crate::dice::Dice;
@@ -179,6 +179,7 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
         if flags.stubborn {
             stubborn(&node, name)?;
         }
+        beside(&node)?;
         let tells = flags.tells && life == 0;
         if life == 0 && flags.once {
             user.once()?;
@@ -190,6 +191,26 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
             observe(dir)?;
         }
         live(&node, &mut user, &ledger, life * STREAMS, &Flags { tells, ..*flags })?;
+    }
+    Ok(())
+}
+
+/// What the streams do not do: messages of another host that become visible together, and a last will that changes.
+/// Nobody hears them; that whoever dies on the way harms nobody else is for the judge to say.
+fn beside(node: &Node) -> Outcome {
+    let proxy = PublisherOptions::new().proxy(Proxy::new("elsewhere", node.name(), 1)?);
+    let mut forwarded = node.publisher_with::<[u8]>("/v/forwarded", proxy)?;
+    let mut willing = node.publisher_with::<[u8]>(
+        "/v/willing",
+        PublisherOptions::new().last_will(b"gone".as_slice()),
+    )?;
+    for number in 0..4 {
+        let meta = Meta::default().with_origin(Origin { host: 1, publisher: 1, seq: number });
+        forwarded.forward_along(b"forwarded", meta, rnet::now_ns())?;
+        if number % 2 == 1 {
+            forwarded.show();
+        }
+        willing.set_last_will(&number.to_le_bytes()[..])?;
     }
     Ok(())
 }
