@@ -162,13 +162,16 @@ impl Link {
             node,
         });
         let control = Control::new(shared.clone(), received)?;
-        let sink: Arc<dyn Sink> = shared.clone();
-        let transport = connect(presence, sink)?;
-        *lock(&shared.transport) = Some(transport);
         let watch = shared.node.on_endpoint(move |event| {
             let _ = events.send(Event::Local(event.clone()));
         })?;
+        // Ahead of the network: what another host is told first is all that there is. What is not among it counts as
+        // lost there, and a link that takes over would have its host's publishers lost.
+        watch.run();
         watch_nodes(&shared);
+        let sink: Arc<dyn Sink> = shared.clone();
+        let transport = connect(presence, sink)?;
+        *lock(&shared.transport) = Some(transport);
         let control = std::thread::Builder::new()
             .name("rnet-link".to_owned())
             .spawn(move || control.run())?;
