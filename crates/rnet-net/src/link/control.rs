@@ -29,8 +29,8 @@ const OUR_OWN: &str = "/_rnet/";
 const MAX_HOSTS: usize = 64;
 /// How long a link that is there may take to tell what its host has before this one begins anew with it. A greeting that was
 /// said while the other side began a session, or was lost by the network, is said again that way. It doubles each time: over
-/// a slow cable a large directory takes its time.
-const UNTOLD: Duration = Duration::from_secs(2);
+/// a slow cable, and on a busy machine, a directory takes its time.
+const UNTOLD: Duration = Duration::from_secs(4);
 const MAX_UNTOLD: Duration = Duration::from_secs(300);
 /// For so long a host is not heard that did not keep to the protocol, or found no room.
 const PAUSE: Duration = Duration::from_secs(1);
