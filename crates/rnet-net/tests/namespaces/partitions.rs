@@ -315,7 +315,7 @@ fn run_in_namespaces(test: &str, count: u64) {
 
 #[test]
 fn a_few_partition_schedules() {
-    run_in_namespaces("partitions::a_few_partition_schedules", 4);
+    run_in_namespaces("partitions::a_few_partition_schedules", 2);
 }
 
 #[test]
