@@ -78,18 +78,11 @@ pub fn change(change: &Change) -> Map<String, Json> {
     said
 }
 
-fn kind(value: &Value) -> &'static str {
+/// The name of its type. That of a message stands beside it, with its schema.
+fn kind(value: &Value) -> &str {
     match value {
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int",
-        Value::Float(_) => "float",
-        Value::Str(_) => "str",
-        Value::Bytes(_) => "bytes",
-        Value::Json(_) => "json",
-        Value::List(_) => "list",
-        Value::Set(_) => "set",
         Value::Message(_) => "message",
-        _ => "unknown",
+        other => other.type_name(),
     }
 }
 
