@@ -57,7 +57,7 @@ pub struct Open {
     pub deadline: Option<Instant>,
     pub replies: VecDeque<Bytes>,
     received: u64,
-    /// How many replies there are, once that is known.
+    /// How many replies there are, once that is known. Ahead of its end, they are awaited.
     total: Option<u64>,
     pub error: Option<Error>,
     /// Whether it is a goal, which has feedback and ends once all of that has come.
@@ -119,10 +119,10 @@ impl Open {
         if let Some(reply) = self.replies.pop_front() {
             return Some(Ok(Some(reply)));
         }
-        if let Some(error) = &self.error {
-            return Some(Err(error.clone()));
+        if !self.is_decided() {
+            return None;
         }
-        self.is_decided().then_some(Ok(None))
+        Some(self.error.clone().map_or(Ok(None), Err))
     }
 
     fn has_next(&self, wanted: Wanted) -> bool {
@@ -138,9 +138,9 @@ impl Open {
         self.wakers.iter().any(Option::is_some)
     }
 
-    /// Whether it is known how it ends.
+    /// Whether it is known how it ends, and all its replies have come.
     fn is_decided(&self) -> bool {
-        self.error.is_some() || self.total == Some(self.received)
+        self.total.is_some_and(|total| self.received >= total)
     }
 
     fn has_ended(&self) -> bool {
@@ -160,22 +160,21 @@ impl Open {
             if !self.is_decided() {
                 self.error = Some(error);
             }
+            self.total = Some(self.received);
             self.said = Some(self.heard);
             self.tell(woken);
         }
     }
 
-    /// Ends it behind so much feedback.
-    fn fail_behind(&mut self, feedback: u64, error: Error, woken: &mut Vec<Waker>) {
-        self.error = Some(error);
-        self.await_feedback(feedback);
-        self.tell(woken);
-    }
-
-    fn await_feedback(&mut self, feedback: u64) {
+    /// Ends it, with the error if there is one, once so many replies and so much feedback have come: topics have no
+    /// order between each other, so the status may be here first.
+    fn end_behind(&mut self, status: &CallStatus, error: Option<Error>, woken: &mut Vec<Waker>) {
+        self.error = error;
+        self.total = Some(status.replies);
         if self.goal {
-            self.said = Some(feedback);
+            self.said = Some(status.feedback);
         }
+        self.tell(woken);
     }
 }
 
@@ -351,23 +350,16 @@ impl Book {
             self.stats.unheard = self.stats.unheard.saturating_add(status.feedback_dropped);
         }
         match status.state() {
-            State::Done => {
-                open.await_feedback(status.feedback);
-                open.total = Some(status.replies);
-                if open.received > status.replies {
-                    open.total = Some(open.received);
-                }
-                open.tell(&mut self.woken);
-            }
+            State::Done => open.end_behind(status, None, &mut self.woken),
             State::Failed => {
                 let (kind, text) = (status.code.clone(), status.text.clone());
                 let failure = Box::new(Failure { kind, text });
                 let error = Error::CallFailed { topic, node, failure };
-                open.fail_behind(status.feedback, error, &mut self.woken);
+                open.end_behind(status, Some(error), &mut self.woken);
             }
             State::Cancelled => {
                 let error = Error::Cancelled { topic, reason: reason_of_wire(status.reason()) };
-                open.fail_behind(status.feedback, error, &mut self.woken);
+                open.end_behind(status, Some(error), &mut self.woken);
             }
             State::Refused => {
                 let refused = open.server.take().map(|server| server.id);
@@ -528,4 +520,40 @@ fn hash_of(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn behind(replies: u64, error: Option<Error>) -> Open {
+        let mut open = Open::new(Vec::new(), None, None, false);
+        let status = CallStatus { replies, ..Default::default() };
+        open.end_behind(&status, error, &mut Vec::new());
+        open
+    }
+
+    fn cancelled() -> Error {
+        Error::Cancelled { topic: "/plan".to_owned(), reason: CancelReason::Caller }
+    }
+
+    #[test]
+    fn an_error_waits_for_the_replies_ahead_of_it() {
+        let mut open = behind(1, Some(cancelled()));
+        assert!(!open.has_next(Wanted::Reply));
+        assert!(open.next(Wanted::Reply).is_none());
+        open.replies.push_back(Bytes::copy_of(b"a"));
+        open.received += 1;
+        assert!(matches!(open.next(Wanted::Reply), Some(Ok(Some(_)))));
+        assert!(matches!(open.next(Wanted::Reply), Some(Err(Error::Cancelled { .. }))));
+    }
+
+    #[test]
+    fn replies_that_do_not_come_end_with_the_loss() {
+        let mut open = behind(2, None);
+        assert!(open.next(Wanted::Reply).is_none());
+        let (topic, node) = ("/plan".to_owned(), "server".to_owned());
+        open.fail(Error::CallLost { topic, node, lost: 2 }, &mut Vec::new());
+        assert!(matches!(open.next(Wanted::Reply), Some(Err(Error::CallLost { .. }))));
+    }
 }
