@@ -31,6 +31,7 @@ mod param;
 mod publisher;
 mod qos;
 mod receive;
+mod recording;
 mod release;
 mod sample;
 mod schema;
@@ -76,6 +77,8 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<handle::CallbackHandle>()?;
     module.add_class::<timer::Rate>()?;
     module.add_class::<waitset::WaitSet>()?;
+    module.add_class::<recording::RecordingReader>()?;
+    module.add_class::<recording::RecordedMessages>()?;
     state::add_classes(module)?;
     calls::add_classes(module)?;
     commands::add_classes(module)?;

@@ -26,7 +26,7 @@ const MAP: &[Row] = &[
     ("rnet-record", &["rnet", "rnet-schema"]),
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
-    ("python", &["rnet"]),
+    ("python", &["rnet", "rnet-record"]),
     // Its crates may use each other: the harness, the drivers, the program (decision 0008).
     ("bench", &["rnet", "bench"]),
     ("examples", &["rnet"]),

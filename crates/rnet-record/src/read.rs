@@ -6,6 +6,7 @@
 //!
 //! - [`Recording`] opens a file: by its index if it has one, else by reading all of it;
 //! - [`Messages`] are its messages, in the order of time;
+//! - [`Series`] are fields of a topic over time, as numbers;
 //! - [`check`] reads everything and compares everything that is said twice.
 
 mod blocks;
@@ -13,6 +14,7 @@ mod channels;
 mod check;
 mod chunk;
 mod error;
+mod field;
 mod found;
 mod index;
 mod input;
@@ -20,10 +22,13 @@ mod messages;
 mod record;
 mod recording;
 mod scan;
+mod series;
 
 pub use channels::{Channel, Schema, TypeError};
 pub use check::{Checked, check};
 pub use error::{Problem, ReadError};
+pub use field::FieldError;
 pub use found::Found;
 pub use messages::{Message, Messages, Select};
 pub use recording::Recording;
+pub use series::{Column, Series, SeriesError};

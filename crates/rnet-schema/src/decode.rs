@@ -205,15 +205,16 @@ impl Scan<'_> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Wire {
+/// How values of a kind stand on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wire {
     Varint,
     Fixed32,
     Fixed64,
     Len,
 }
 
-fn wire(kind: &Kind) -> Wire {
+pub(crate) fn wire(kind: &Kind) -> Wire {
     match kind {
         Kind::Fixed32 | Kind::Sfixed32 | Kind::Float => Wire::Fixed32,
         Kind::Fixed64 | Kind::Sfixed64 | Kind::Double => Wire::Fixed64,

@@ -4,7 +4,8 @@
 //! - [`Schema`]: one message type and what it needs, in a canonical form that travels with a channel; [`limits`] for sets that come
 //!   from elsewhere;
 //! - [`check`]: whether a reader of one type understands a writer of another, by the rules of [`Rule`]; [`diff`] for who changes a type.
-//! - [`Dynamic`]: a message without its code, by [`FieldPath`], as JSON, as text, and as a row of [`Columns`].
+//! - [`Dynamic`]: a message without its code, by [`FieldPath`], as JSON, as text, and as a row of [`Columns`];
+//! - [`NumberReader`]: one number of each of many messages.
 
 mod builtin;
 mod canonical;
@@ -19,6 +20,7 @@ mod escape;
 mod json;
 pub mod limits;
 mod name;
+mod number;
 mod path;
 mod rules;
 mod scan;
@@ -37,6 +39,7 @@ pub use dynamic::Dynamic;
 pub use error::{DecodeError, Place, SchemaError, ValueError};
 pub use json::{BytesForm, JsonOptions};
 pub use name::{find_types, is_nested};
+pub use number::NumberReader;
 pub use path::FieldPath;
 pub use prost_reflect;
 pub use rules::{Rule, Severity};

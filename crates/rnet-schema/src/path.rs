@@ -17,7 +17,7 @@ pub struct FieldPath {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+pub(crate) enum Step {
     Field(FieldDescriptor),
     Index(usize),
     Key(MapKey),
@@ -91,6 +91,10 @@ impl FieldPath {
         let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
         let steps = fields.iter().cloned().map(Step::Field).collect();
         Some(Self { text: names.join("."), steps, kind })
+    }
+
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// The type of the value, or of the elements of the list.

@@ -24,12 +24,15 @@ pub(crate) struct Reader<'a> {
 pub(crate) enum Record<'a> {
     Varint {
         number: u32,
+        value: u64,
     },
     Fixed64 {
         number: u32,
+        value: u64,
     },
     Fixed32 {
         number: u32,
+        value: u32,
     },
     /// A string, bytes, a message or packed numbers. `offset` is that of the body in the whole.
     Bytes {
@@ -48,9 +51,9 @@ pub(crate) enum Record<'a> {
 impl<'a> Record<'a> {
     pub(crate) fn number(&self) -> u32 {
         match *self {
-            Self::Varint { number }
-            | Self::Fixed64 { number }
-            | Self::Fixed32 { number }
+            Self::Varint { number, .. }
+            | Self::Fixed64 { number, .. }
+            | Self::Fixed32 { number, .. }
             | Self::Bytes { number, .. }
             | Self::Group { number, .. } => number,
         }
@@ -128,6 +131,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn fixed<const LEN: usize>(&mut self) -> Result<[u8; LEN], Fault> {
+        let mut bytes = [0; LEN];
+        bytes.copy_from_slice(self.take(LEN)?);
+        Ok(bytes)
+    }
+
     fn key(&mut self) -> Result<(u32, u8), Fault> {
         self.start = self.at;
         let key = self.varint()?;
@@ -148,14 +157,8 @@ impl<'a> Reader<'a> {
         }
         let (number, wire_type) = self.key()?;
         Ok(Some(match wire_type {
-            0 => {
-                self.varint()?;
-                Record::Varint { number }
-            }
-            1 => {
-                self.take(8)?;
-                Record::Fixed64 { number }
-            }
+            0 => Record::Varint { number, value: self.varint()? },
+            1 => Record::Fixed64 { number, value: u64::from_le_bytes(self.fixed()?) },
             2 => {
                 let len = self.varint()?;
                 let offset = self.base + self.at;
@@ -170,10 +173,7 @@ impl<'a> Reader<'a> {
                 Record::Group { number, body, offset: self.base + from }
             }
             4 => return Err(self.fault("a group ends that never began")),
-            5 => {
-                self.take(4)?;
-                Record::Fixed32 { number }
-            }
+            5 => Record::Fixed32 { number, value: u32::from_le_bytes(self.fixed()?) },
             _ => return Err(self.fault("wire types 6 and 7 do not exist")),
         }))
     }

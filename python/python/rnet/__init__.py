@@ -68,6 +68,7 @@ from .errors import (
     Closed,
     Conflict,
     Corrupt,
+    DamagedRecording,
     Detached,
     Full,
     HomeAway,
@@ -89,6 +90,7 @@ from .errors import (
     OutOfMemory,
     ParamRefused,
     PeerLost,
+    ReadFailed,
     ReceiverExists,
     RecordFailed,
     Refused,
@@ -123,6 +125,7 @@ from .launching import Launch, LaunchedNode, launch
 from .log import LogHandler
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
+from .recorded import RecordedMessage, RecordedTopic, RecordingFile, Series, open_recording
 from .recording import Recording, RecordingReport, record
 from .state import DELETE
 from .types import named
@@ -154,6 +157,7 @@ __all__ = [
     "CommandStats",
     "Conflict",
     "Corrupt",
+    "DamagedRecording",
     "DeadlineMissed",
     "Detach",
     "Detached",
@@ -201,15 +205,20 @@ __all__ = [
     "Publisher",
     "PublisherStats",
     "Rate",
+    "ReadFailed",
     "ReceiverExists",
     "RecordFailed",
+    "RecordedMessage",
+    "RecordedTopic",
     "Recording",
+    "RecordingFile",
     "RecordingReport",
     "Refused",
     "RnetError",
     "Sample",
     "Samples",
     "SchemaError",
+    "Series",
     "ServerLost",
     "Service",
     "ServiceStats",
@@ -237,6 +246,7 @@ __all__ = [
     "msgs",
     "named",
     "now_ns",
+    "open_recording",
     "record",
     "wall_offset",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from google.protobuf.message import Message
 from typing_extensions import Buffer, Self
 
+from ._recorded import RecordedMessages, RecordingReader
 from ._state import Change, Entry, Snapshot, State, StateHash, Transaction, Watch
 from .compare import PublishedType
 from .errors import RnetError
@@ -47,7 +48,7 @@ __all__ = [
     "ActionClient", "ActionContext", "Call", "CallContext", "CallbackHandle", "Change", "Client", "Command",
     "Driver", "Entry", "Goal",
     "Loan", "Logger", "Merge", "Next", "Node",
-    "Param", "Publisher", "Rate", "Sample", "Samples", "Service", "Snapshot", "State", "StateHash", "Subscriber",
+    "Param", "Publisher", "Rate", "RecordedMessages", "RecordingReader", "Sample", "Samples", "Service", "Snapshot", "State", "StateHash", "Subscriber",
     "Timer", "Transaction", "WaitSet", "Watch",
     "compare_types", "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "wall_offset",
 ]

@@ -368,6 +368,16 @@ class RecordFailed(RnetError):
     code = "record_failed"
 
 
+class ReadFailed(RnetError):
+    """A recording cannot be read, or has no such topic or field; the text says why, and what there is."""
+
+    code = "read_failed"
+
+
+class DamagedRecording(UserWarning):
+    """A part of a recording cannot be read, and is left out of what is read."""
+
+
 class NotHeard(UserWarning):
     """No publisher is received: at least one is incompatible, and no compatible one exists.
 

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use mcap::records::MessageHeader;
@@ -14,6 +14,7 @@ use mcap::records::MessageHeader;
 use super::blocks::{Block, Contents};
 use super::channels::{Channel, Channels};
 use super::error::ReadError;
+use super::found::Found;
 use super::recording::Recording;
 
 /// Blocks that are read at the same time.
@@ -44,8 +45,22 @@ impl Select {
         named && !self.without_channels.contains(&channel.id)
     }
 
-    fn takes_time(&self, ns: u64) -> bool {
+    pub(super) fn takes_time(&self, ns: u64) -> bool {
         self.start_ns.is_none_or(|start| ns >= start) && self.end_ns.is_none_or(|end| ns < end)
+    }
+
+    /// The blocks that may hold such messages, by their places in [`Found::blocks`].
+    pub(super) fn blocks(&self, found: &Found) -> impl Iterator<Item = usize> {
+        let taken = found.channels.iter().filter(|channel| self.takes(channel));
+        let taken: BTreeSet<u16> = taken.map(|channel| channel.id).collect();
+        let (start, end) = (self.start_ns, self.end_ns);
+        let may_hold = move |block: &Block| {
+            let by_time = start.is_none_or(|start| block.times.1 >= start)
+                && end.is_none_or(|end| block.times.0 < end);
+            let of_channels = |ids: &Vec<u16>| ids.iter().any(|id| taken.contains(id));
+            by_time && block.channels.as_ref().is_none_or(of_channels)
+        };
+        (0..found.blocks.len()).filter(move |at| may_hold(&found.blocks[*at]))
     }
 }
 
@@ -89,15 +104,32 @@ impl Message {
 /// The messages of a file, ordered by log time. What cannot be read is an error where it stands, and the messages
 /// behind it follow; but what opening the file has found already ([`super::Found::problems`]) is not told again.
 pub struct Messages<'a> {
-    recording: &'a Recording,
+    recording: Of<'a>,
     select: Select,
     channels: Channels,
-    /// Blocks that are to be read, the last first.
-    waiting: Vec<&'a Block>,
+    /// Blocks that are to be read, by their places in the file, the last first.
+    waiting: Vec<usize>,
     open: Vec<Option<Open>>,
     /// The next message of each open block: its time, the order of blocks, and its place in `open`.
     next: BinaryHeap<Reverse<(u64, u64, usize)>>,
     problems: Vec<ReadError>,
+}
+
+/// The file that is read.
+pub(super) enum Of<'a> {
+    Borrowed(&'a Recording),
+    Shared(Arc<Recording>),
+}
+
+impl Deref for Of<'_> {
+    type Target = Recording;
+
+    fn deref(&self) -> &Recording {
+        match self {
+            Self::Borrowed(recording) => recording,
+            Self::Shared(recording) => recording,
+        }
+    }
 }
 
 struct Open {
@@ -107,18 +139,11 @@ struct Open {
 }
 
 impl<'a> Messages<'a> {
-    pub(super) fn new(recording: &'a Recording, select: Select) -> Self {
+    pub(super) fn new(recording: Of<'a>, select: Select) -> Self {
         let found = &recording.found;
-        let taken: BTreeSet<u16> =
-            found.channels.iter().filter(|c| select.takes(c)).map(|c| c.id).collect();
-        let may_hold = |block: &&Block| {
-            let by_time = select.start_ns.is_none_or(|start| block.times.1 >= start)
-                && select.end_ns.is_none_or(|end| block.times.0 < end);
-            let of_channels = |ids: &Vec<u16>| ids.iter().any(|id| taken.contains(id));
-            by_time && block.channels.as_ref().is_none_or(of_channels)
-        };
-        let mut waiting: Vec<&Block> = found.blocks.iter().filter(may_hold).collect();
-        waiting.sort_by_key(|block| Reverse((block.times.0, block.offset)));
+        let mut waiting: Vec<usize> = select.blocks(found).collect();
+        let begin = |at: &usize| (found.blocks[*at].times.0, found.blocks[*at].offset);
+        waiting.sort_by_key(|at| Reverse(begin(at)));
         let channels = found.channels.clone();
         let (open, next) = (Vec::new(), BinaryHeap::new());
         Self { recording, select, channels, waiting, open, next, problems: Vec::new() }
@@ -126,7 +151,8 @@ impl<'a> Messages<'a> {
 
     /// Opens all blocks in which the next message may be.
     fn open_blocks(&mut self) {
-        while let Some(block) = self.waiting.last() {
+        while let Some(at) = self.waiting.last() {
+            let block = &self.recording.found.blocks[*at];
             let due = match self.next.peek() {
                 Some(Reverse((next, ..))) => block.times.0 <= *next && self.next.len() < MAX_OPEN,
                 None => true,
@@ -134,10 +160,11 @@ impl<'a> Messages<'a> {
             if !due {
                 return;
             }
-            let block = *block;
+            let offset = block.offset;
+            let read = block.read(&self.recording.input, &mut self.channels);
             self.waiting.pop();
-            match block.read(&self.recording.input, &mut self.channels) {
-                Ok(contents) => self.open(block, contents),
+            match read {
+                Ok(contents) => self.open(offset, contents),
                 Err(problem) => self.problem(problem),
             }
         }
@@ -150,7 +177,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    fn open(&mut self, block: &Block, contents: Contents) {
+    fn open(&mut self, offset: u64, contents: Contents) {
         let Contents { bytes, mut messages, problem, .. } = contents;
         problem.into_iter().for_each(|problem| self.problem(problem));
         messages.retain(|(header, _)| {
@@ -162,14 +189,13 @@ impl<'a> Messages<'a> {
         messages.sort_by_key(|(header, _)| header.log_time);
         let Some((first, _)) = messages.first() else { return };
         let time = first.log_time;
-        let open =
-            Open { bytes: Arc::new(bytes), messages: messages.into_iter(), offset: block.offset };
+        let open = Open { bytes: Arc::new(bytes), messages: messages.into_iter(), offset };
         let at = self.open.iter().position(Option::is_none).unwrap_or(self.open.len());
         if at == self.open.len() {
             self.open.push(None);
         }
         self.open[at] = Some(open);
-        self.next.push(Reverse((time, block.offset, at)));
+        self.next.push(Reverse((time, offset, at)));
     }
 }
 

@@ -12,7 +12,7 @@ use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
 use super::found::Found;
 use super::input::Input;
-use super::messages::{Messages, Select};
+use super::messages::{Messages, Of, Select};
 use super::{index, record, scan};
 use crate::names;
 
@@ -150,7 +150,12 @@ impl Recording {
 
     /// Its messages.
     pub fn messages(&self, select: Select) -> Messages<'_> {
-        Messages::new(self, select)
+        Messages::new(Of::Borrowed(self), select)
+    }
+
+    /// The same, which keep the file open.
+    pub fn shared_messages(self: &Arc<Self>, select: Select) -> Messages<'static> {
+        Messages::new(Of::Shared(self.clone()), select)
     }
 }
 

@@ -1,0 +1,220 @@
+//! A field of the messages of a channel, as a number or an array of numbers of one size.
+//!
+//! In a plain message it stands at a fixed offset, and in a protobuf message the way to it is walked; neither builds the
+//! message.
+
+use rnet::schema::prost_reflect::Kind;
+use rnet::schema::{Columns, FieldPath, NumberReader};
+use rnet::{FieldType, MessageType, PlainType, Prim};
+
+use super::channels::{Channel, TypeError};
+
+/// Why a field cannot be read as numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("field {field:?} of {topic} cannot be read: {why}")]
+pub struct FieldError {
+    /// Topic of the channel.
+    pub topic: String,
+    /// The field, as it was asked for.
+    pub field: String,
+    /// Why not, and what there is instead.
+    pub why: String,
+}
+
+/// Reads one field.
+pub struct FieldReader {
+    /// Type of the number, or of the elements of the array.
+    pub prim: Prim,
+    /// Lengths of the array, the outer dimension first; empty for a single number.
+    pub shape: Vec<usize>,
+    place: Place,
+}
+
+enum Place {
+    Plain { offset: usize, size: usize, message: Fixed },
+    Protobuf(NumberReader),
+}
+
+/// How long messages are.
+struct Fixed {
+    len: usize,
+    tail: bool,
+}
+
+impl FieldReader {
+    /// Of the messages of this channel, whose type is `ty`.
+    pub fn new(channel: &Channel, ty: &MessageType, field: &str) -> Result<Self, FieldError> {
+        let failed = |why: String| {
+            let (topic, field) = (channel.topic.clone(), field.to_owned());
+            FieldError { topic, field, why }
+        };
+        match ty {
+            MessageType::Plain(plain) => Self::plain(plain, field).map_err(failed),
+            MessageType::Protobuf(schema) => {
+                let path = FieldPath::parse(schema, field);
+                let number = path.and_then(|path| NumberReader::new(schema, &path));
+                let number = number.map_err(|error| failed(error.to_string()))?;
+                let prim = prim_of(number.kind());
+                Ok(Self { prim, shape: Vec::new(), place: Place::Protobuf(number) })
+            }
+            MessageType::Raw => Err(failed(format!(
+                "its messages are {:?}, and fields are read of protobuf and plain messages",
+                channel.message_encoding
+            ))),
+        }
+    }
+
+    fn plain(plain: &PlainType, field: &str) -> Result<Self, String> {
+        let (mut offset, mut at) = (0, FieldType::Struct(plain.clone()));
+        for step in steps(field)? {
+            (offset, at) = match (step, at) {
+                (Step::Field(name), FieldType::Struct(of)) => {
+                    let named = |field: &&rnet::Field| field.name == name && !field.is_padding();
+                    let found = of.fields.iter().find(named).ok_or_else(|| no_field(name, &of))?;
+                    (offset + found.offset, found.ty.clone())
+                }
+                (Step::Index(index), FieldType::Array { of, len }) if index < len as usize => {
+                    (offset + index * of.size(), *of)
+                }
+                (Step::Index(index), FieldType::Array { len, .. }) => {
+                    return Err(format!("there is no [{index}]: the array has {len} elements"));
+                }
+                (Step::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
+                (Step::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
+            };
+        }
+        let (size, mut shape) = (at.size(), Vec::new());
+        let prim = loop {
+            at = match at {
+                FieldType::Prim(prim) => break prim,
+                FieldType::Array { of, len } => {
+                    shape.push(len as usize);
+                    *of
+                }
+                FieldType::Struct(of) => {
+                    return Err(format!("it is no number; {}", fields_of(&of)));
+                }
+            };
+        };
+        let message = Fixed { len: plain.size, tail: plain.tail };
+        Ok(Self { prim, shape, place: Place::Plain { offset, size, message } })
+    }
+
+    /// Appends what a message has there, little endian. False, and zeros, if it has nothing there.
+    pub fn read(&self, message: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
+        match &self.place {
+            Place::Plain { offset, size, message: Fixed { len, tail } } => {
+                if message.len() < *len || (message.len() > *len && !tail) {
+                    let (there, least) = (message.len(), if *tail { "at least " } else { "" });
+                    return Err(format!("it has {there} bytes, and its type {least}{len}"));
+                }
+                let bytes = &message[*offset..offset + size];
+                match self.prim {
+                    // Anything but 0 is true, and whoever reads the column knows 0 and 1 alone.
+                    Prim::Bool => out.extend(bytes.iter().map(|byte| u8::from(*byte != 0))),
+                    _ => out.extend_from_slice(bytes),
+                }
+                Ok(true)
+            }
+            Place::Protobuf(number) => {
+                let found = number.read(message).map_err(|error| error.to_string())?;
+                out.extend_from_slice(&found.unwrap_or(0).to_le_bytes()[..self.prim.size()]);
+                Ok(found.is_some())
+            }
+        }
+    }
+}
+
+impl Channel {
+    /// The fields of its messages that can be read as numbers, each single number and each array of a fixed length. Lists
+    /// of protobuf messages are not among them: their elements are, by name (`ranges[0]`).
+    ///
+    /// # Errors
+    /// As [`Channel::message_type`], and of a type with more fields than a table has columns.
+    pub fn number_fields(&self) -> Result<Vec<String>, TypeError> {
+        let failed = |why: String| TypeError { topic: self.topic.clone(), why };
+        match self.message_type()? {
+            MessageType::Raw => Ok(Vec::new()),
+            MessageType::Plain(plain) => {
+                let mut fields = Vec::new();
+                collect(&plain, "", &mut fields);
+                Ok(fields)
+            }
+            MessageType::Protobuf(schema) => {
+                let columns = Columns::all(&schema).map_err(|error| failed(error.to_string()))?;
+                let is_number = |field: &String| {
+                    let path = FieldPath::parse(&schema, field);
+                    path.is_ok_and(|path| NumberReader::new(&schema, &path).is_ok())
+                };
+                Ok(columns.header().into_iter().filter(is_number).collect())
+            }
+        }
+    }
+}
+
+/// The numbers of a struct and the arrays of numbers in it. Structs in arrays have names that are to be asked for.
+fn collect(plain: &PlainType, within: &str, fields: &mut Vec<String>) {
+    for field in plain.fields.iter().filter(|field| !field.is_padding()) {
+        let path = format!("{within}{}", field.name);
+        let mut ty = &field.ty;
+        while let FieldType::Array { of, .. } = ty {
+            ty = of;
+        }
+        match (&field.ty, ty) {
+            (_, FieldType::Prim(_)) => fields.push(path),
+            (FieldType::Struct(inner), _) => collect(inner, &format!("{path}."), fields),
+            _ => {}
+        }
+    }
+}
+
+fn no_field(name: &str, of: &PlainType) -> String {
+    format!("there is no field {name:?}; {}", fields_of(of))
+}
+
+fn fields_of(of: &PlainType) -> String {
+    let names = of.fields.iter().filter(|field| !field.is_padding());
+    let names: Vec<&str> = names.map(|field| field.name.as_str()).collect();
+    format!("{} has {}", of.name, names.join(", "))
+}
+
+fn prim_of(kind: &Kind) -> Prim {
+    match kind {
+        Kind::Double => Prim::F64,
+        Kind::Float => Prim::F32,
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Prim::I64,
+        Kind::Uint64 | Kind::Fixed64 => Prim::U64,
+        Kind::Uint32 | Kind::Fixed32 => Prim::U32,
+        Kind::Bool => Prim::Bool,
+        // The others are refused by `NumberReader::new`.
+        _ => Prim::I32,
+    }
+}
+
+enum Step<'a> {
+    Field(&'a str),
+    Index(usize),
+}
+
+/// The steps of a path such as `legs[2].force`.
+fn steps(field: &str) -> Result<Vec<Step<'_>>, String> {
+    let mut steps = Vec::new();
+    for part in field.split('.') {
+        let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+        if name.is_empty() {
+            return Err("it has an empty part; write pose.x or legs[2].force".to_owned());
+        }
+        steps.push(Step::Field(name));
+        while let Some(inside) = rest.strip_prefix('[') {
+            let index = inside.split_once(']').and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
+            let (index, behind) =
+                index.ok_or("an index is a number from 0 in brackets, as in legs[2]")?;
+            steps.push(Step::Index(index));
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            return Err(format!("expected `.`, `[` or the end before {rest:?}"));
+        }
+    }
+    Ok(steps)
+}

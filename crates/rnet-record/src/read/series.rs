@@ -1,0 +1,313 @@
+//! Fields of a topic over time, as columns of numbers: what plots, tables and numpy take.
+//!
+//! The chunks that hold messages of the topic are read one after the other, and of each message no more than its fields
+//! and its times are kept, so memory is that of the columns.
+
+use std::collections::BTreeMap;
+
+use rnet::Prim;
+
+use super::channels::TypeError;
+use super::error::ReadError;
+use super::field::{FieldError, FieldReader};
+use super::messages::Select;
+use super::recording::Recording;
+
+/// Problems that are kept; the others are counted.
+const MAX_PROBLEMS: usize = 100;
+
+/// Fields of the messages of a topic, in the order of log time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// When each message was received, in ns since 1970 UTC.
+    pub log_ns: Vec<u64>,
+    /// When each was sent, in ns since 1970 UTC.
+    pub publish_ns: Vec<u64>,
+    /// The fields, in the order in which they were asked for.
+    pub columns: Vec<Column>,
+    /// What could not be read, the first hundred: chunks, of which all messages are missing, and messages, which have no row.
+    pub problems: Vec<String>,
+    /// Problems beyond those.
+    pub more_problems: u64,
+}
+
+/// One field of each message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The field, as it was asked for.
+    pub field: String,
+    /// Type of the numbers.
+    pub prim: Prim,
+    /// Lengths of the array that each message has, the outer dimension first; empty for a single number.
+    pub shape: Vec<usize>,
+    /// The numbers of all messages, one behind the other, little endian. Zeros where a message has none.
+    pub values: Vec<u8>,
+    /// The rows whose message has nothing there: an optional field that is not set, or an element that is not there.
+    pub absent: Vec<usize>,
+}
+
+impl Column {
+    /// The numbers as `f64`, NaN where a message has none. Integers beyond 2^53 are rounded.
+    pub fn to_f64(&self) -> Vec<f64> {
+        let size = self.prim.size();
+        let per_row: usize = self.shape.iter().product();
+        let numbers = self.values.chunks_exact(size).map(|bytes| number(self.prim, bytes));
+        let mut numbers: Vec<f64> = numbers.collect();
+        for row in &self.absent {
+            numbers[row * per_row..(row + 1) * per_row].fill(f64::NAN);
+        }
+        numbers
+    }
+}
+
+fn number(prim: Prim, bytes: &[u8]) -> f64 {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(wide);
+    match prim {
+        Prim::F64 => f64::from_bits(bits),
+        Prim::F32 => f32::from_bits(bits as u32).into(),
+        Prim::I8 => f64::from(bits as i8),
+        Prim::I16 => f64::from(bits as i16),
+        Prim::I32 => f64::from(bits as i32),
+        Prim::I64 => bits as i64 as f64,
+        Prim::Bool => f64::from(u8::from(bits != 0)),
+        Prim::U8 | Prim::U16 | Prim::U32 | Prim::U64 => bits as f64,
+    }
+}
+
+/// Why there is no series.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SeriesError {
+    /// The file has no such topic.
+    #[error("{}", no_topic(topic, known))]
+    NoTopic {
+        /// The topic.
+        topic: String,
+        /// Those that the file has.
+        known: Vec<String>,
+    },
+    /// The type of its messages cannot be read.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// There is no such field, or it is no number.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// Two channels of the topic have different types there.
+    #[error("field {field:?} of {topic} is {} in one channel and {} in another; leave one of them out", .types.0, .types.1)]
+    Differs {
+        /// The topic.
+        topic: String,
+        /// The field.
+        field: String,
+        /// The two types.
+        types: (String, String),
+    },
+}
+
+fn no_topic(topic: &str, known: &[String]) -> String {
+    const MAX_LISTED: usize = 20;
+    let mut listed: Vec<&str> = known.iter().take(MAX_LISTED).map(String::as_str).collect();
+    let more = format!("and {} more", known.len().saturating_sub(MAX_LISTED));
+    if known.len() > MAX_LISTED {
+        listed.push(&more);
+    }
+    match listed.is_empty() {
+        true => format!("the recording has no topic {topic}: it has none"),
+        false => format!("the recording has no topic {topic}; it has {}", listed.join(", ")),
+    }
+}
+
+impl Recording {
+    /// Reads fields of all messages of a topic. A field is a number, a boolean, an enum, or an array of a fixed length, by
+    /// its path: `linear_acceleration.x`, `legs[2].force`. `select` may choose times and leave channels out; its topics do
+    /// not count.
+    ///
+    /// ```no_run
+    /// use rnet_record::read::{Recording, Select};
+    ///
+    /// let recording = Recording::open("run.mcap".as_ref())?;
+    /// let series = recording.series("/imu", &["linear_acceleration.x"], Select::default())?;
+    /// for (ns, x) in series.log_ns.iter().zip(series.columns[0].to_f64()) {
+    ///     println!("{ns} {x} m/s²");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SeriesError`] says what there is instead. What cannot be read of the file stands in [`Series::problems`].
+    pub fn series(
+        &self,
+        topic: &str,
+        fields: &[&str],
+        select: Select,
+    ) -> Result<Series, SeriesError> {
+        let select = Select { topics: vec![topic.to_owned()], ..select };
+        let mut readers = BTreeMap::new();
+        let mut columns: Vec<Column> = Vec::new();
+        for channel in self.channels().filter(|channel| select.takes(channel)) {
+            let ty = channel.message_type()?;
+            let new = |field: &&str| FieldReader::new(channel, &ty, field);
+            let of: Vec<FieldReader> = fields.iter().map(new).collect::<Result<_, _>>()?;
+            match columns.is_empty() {
+                true => {
+                    columns = fields.iter().zip(&of).map(|(field, of)| of.column(field)).collect()
+                }
+                false => agree(topic, &columns, &of)?,
+            }
+            readers.insert(channel.id, of);
+        }
+        if readers.is_empty() {
+            let topics: std::collections::BTreeSet<_> = self.channels().map(|c| &c.topic).collect();
+            let known = topics.into_iter().cloned().collect();
+            return Err(SeriesError::NoTopic { topic: topic.to_owned(), known });
+        }
+        let mut series = Series { columns, ..Series::default() };
+        series.read(self, &select, &readers);
+        series.sort();
+        Ok(series)
+    }
+}
+
+/// That the fields are of the same types in another channel.
+fn agree(topic: &str, columns: &[Column], readers: &[FieldReader]) -> Result<(), SeriesError> {
+    for (column, reader) in columns.iter().zip(readers) {
+        if (column.prim, &column.shape) != (reader.prim, &reader.shape) {
+            let name = |prim: Prim, shape: &[usize]| {
+                shape.iter().fold(prim.name().to_owned(), |name, len| format!("{name}[{len}]"))
+            };
+            return Err(SeriesError::Differs {
+                topic: topic.to_owned(),
+                field: column.field.clone(),
+                types: (name(column.prim, &column.shape), name(reader.prim, &reader.shape)),
+            });
+        }
+    }
+    Ok(())
+}
+
+impl FieldReader {
+    fn column(&self, field: &str) -> Column {
+        Column {
+            field: field.to_owned(),
+            prim: self.prim,
+            shape: self.shape.clone(),
+            values: Vec::new(),
+            absent: Vec::new(),
+        }
+    }
+}
+
+impl Series {
+    fn read(
+        &mut self,
+        recording: &Recording,
+        select: &Select,
+        readers: &BTreeMap<u16, Vec<FieldReader>>,
+    ) {
+        // What opening the file has found is told here too: the rows do not say what is missing between them.
+        let found = &recording.found;
+        found.problems.iter().for_each(|problem| self.problem(problem.to_string()));
+        self.more_problems += found.more_problems;
+        let mut channels = found.channels.clone();
+        for at in select.blocks(found) {
+            let block = &found.blocks[at];
+            let contents = match block.read(&recording.input, &mut channels) {
+                Ok(contents) => contents,
+                Err(problem) => {
+                    self.unread(recording, &problem);
+                    continue;
+                }
+            };
+            for (header, data) in &contents.messages {
+                let Some(of) = readers.get(&header.channel_id) else { continue };
+                if !select.takes_time(header.log_time) {
+                    continue;
+                }
+                match self.row(of, &contents.bytes[data.clone()]) {
+                    Ok(()) => {
+                        self.log_ns.push(header.log_time);
+                        self.publish_ns.push(header.publish_time);
+                    }
+                    Err(why) => {
+                        let (channel, number) = (header.channel_id, header.sequence);
+                        let topic = &select.topics[0];
+                        self.problem(format!(
+                            "message {number} of {topic}, of channel {channel} in the chunk at byte {}: {why}",
+                            block.offset
+                        ));
+                    }
+                }
+            }
+            contents.problem.iter().for_each(|problem| self.unread(recording, problem));
+        }
+    }
+
+    /// A row of a message, or none.
+    fn row(&mut self, readers: &[FieldReader], message: &[u8]) -> Result<(), String> {
+        let row = self.log_ns.len();
+        for (n, reader) in readers.iter().enumerate() {
+            let column = &mut self.columns[n];
+            match reader.read(message, &mut column.values) {
+                Ok(true) => {}
+                Ok(false) => column.absent.push(row),
+                Err(why) => {
+                    let field = column.field.clone();
+                    self.columns.iter_mut().for_each(|column| column.truncate(row));
+                    return Err(format!("{field}: {why}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a file that was read to its end when it was opened has been told.
+    fn unread(&mut self, recording: &Recording, problem: &ReadError) {
+        if recording.found.scanned.is_none() {
+            self.problem(problem.to_string());
+        }
+    }
+
+    fn problem(&mut self, problem: String) {
+        match self.problems.len() < MAX_PROBLEMS {
+            true => self.problems.push(problem),
+            false => self.more_problems += 1,
+        }
+    }
+
+    /// By log time; rows of the same time stay in the order of the file.
+    fn sort(&mut self) {
+        if self.log_ns.is_sorted() {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.log_ns.len()).collect();
+        order.sort_by_key(|row| self.log_ns[*row]);
+        self.log_ns = order.iter().map(|row| self.log_ns[*row]).collect();
+        self.publish_ns = order.iter().map(|row| self.publish_ns[*row]).collect();
+        for column in &mut self.columns {
+            let len = column.row_len();
+            let row = |row: &usize| column.values[row * len..(row + 1) * len].iter().copied();
+            let values = order.iter().flat_map(row).collect();
+            let is_absent: std::collections::BTreeSet<usize> =
+                column.absent.iter().copied().collect();
+            let absent = order.iter().enumerate().filter(|(_, old)| is_absent.contains(old));
+            column.absent = absent.map(|(new, _)| new).collect();
+            column.values = values;
+        }
+    }
+}
+
+impl Column {
+    /// Bytes of each message.
+    fn row_len(&self) -> usize {
+        self.prim.size() * self.shape.iter().product::<usize>()
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.values.truncate(rows * self.row_len());
+        while self.absent.last().is_some_and(|row| *row >= rows) {
+            self.absent.pop();
+        }
+    }
+}

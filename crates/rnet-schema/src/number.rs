@@ -1,0 +1,373 @@
+//! One number of a message, read off its bytes without building the message: for a million of them.
+//!
+//! Only the records on the way to the number are looked at, and what lies beside them is skipped by its length. So what
+//! is malformed there is not found, and the number is there all the same.
+
+use crate::check::field_text;
+use crate::decode::{Wire, wire};
+use crate::error::{DecodeError, ValueError};
+use crate::path::{FieldPath, Step};
+use crate::wire::{Fault, Reader, Record};
+use crate::{Dynamic, Schema};
+use prost_reflect::{FieldDescriptor, Kind, Value};
+
+/// Reads the number at a path out of messages of one type.
+///
+/// ```
+/// use rnet_schema::{Dynamic, FieldPath, NumberReader, compile_text};
+/// let text = r#"syntax = "proto3"; message Leg { repeated double force = 1; } message Robot { repeated Leg legs = 1; }"#;
+/// let robot = compile_text("robot.proto", text)?.schema("Robot")?;
+/// let force = NumberReader::new(&robot, &FieldPath::parse(&robot, "legs[1].force[0]")?)?;
+/// let json = serde_json::json!({"legs": [{}, {"force": [1.5]}]});
+/// let bytes = Dynamic::from_json(&robot, &json)?.encode();
+/// assert_eq!(force.read(&bytes)?.map(f64::from_bits), Some(1.5));
+/// assert_eq!(force.read(b"")?, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NumberReader {
+    schema: Schema,
+    path: FieldPath,
+    /// The way to the number; `None` where it leads through a map or a group, and the message is decoded.
+    hops: Option<Vec<Hop>>,
+}
+
+/// A field on the way, and which of its elements if it is a list.
+#[derive(Clone, Debug)]
+struct Hop {
+    field: FieldDescriptor,
+    number: u32,
+    wire: Wire,
+    index: Option<usize>,
+    /// Fields of the same oneof: one that comes later takes the place of this one.
+    rivals: Vec<u32>,
+}
+
+impl NumberReader {
+    /// Of this type, for this path.
+    ///
+    /// # Errors
+    /// The path does not end at a number, a boolean or an enum, or at a whole list of them.
+    pub fn new(schema: &Schema, path: &FieldPath) -> Result<Self, ValueError> {
+        let refused = |why: String| ValueError { path: path.to_string(), why };
+        if let Some(Step::Field(field)) = path.steps().last()
+            && (field.is_list() || field.is_map())
+        {
+            let example = if field.is_list() { "[0]" } else { "[\"key\"]" };
+            let name = field.name();
+            return Err(refused(format!(
+                "it has many values; say which one, such as {name}{example}"
+            )));
+        }
+        match path.kind() {
+            Kind::Message(message) => Err(refused(crate::path::known_fields(message))),
+            Kind::String | Kind::Bytes => {
+                let what = if *path.kind() == Kind::Bytes { "bytes" } else { "a text" };
+                Err(refused(format!("it is {what} and no number")))
+            }
+            _ => Ok(Self { schema: schema.clone(), path: path.clone(), hops: hops(path) }),
+        }
+    }
+
+    /// The type of the number: one of the integers or floats, [`Kind::Bool`], or [`Kind::Enum`].
+    pub fn kind(&self) -> &Kind {
+        self.path.kind()
+    }
+
+    /// Its bits: those of an `f64` or `f32`; of an integer the two's complement, of which as many low bits count as its
+    /// type has; of a boolean 0 or 1; of an enum its number, as an `i32`. `None` where it is not set and its type says
+    /// so, and for an element or entry that is not there.
+    ///
+    /// # Errors
+    /// [`DecodeError`] names the byte and the field.
+    pub fn read(&self, bytes: &[u8]) -> Result<Option<u64>, DecodeError> {
+        let Some(hops) = &self.hops else { return self.by_decoding(bytes) };
+        let mut found = None;
+        self.walk(hops, Reader::new(bytes, 0), &mut found).map_err(|(offset, why)| {
+            let (type_name, field_path) = (self.schema.name().to_owned(), self.path.to_string());
+            DecodeError::Malformed { type_name, offset, field_path, why }
+        })?;
+        Ok(found)
+    }
+
+    /// Walks a message, in which `hops` lead to the number. What was found in an earlier part of the same message stays,
+    /// as the parts of a message are merged.
+    fn walk(
+        &self,
+        hops: &[Hop],
+        mut reader: Reader<'_>,
+        found: &mut Option<u64>,
+    ) -> Result<(), (usize, String)> {
+        let Some((hop, rest)) = hops.split_first() else { return Ok(()) };
+        if rest.is_empty() && hop.index.is_none() && !hop.field.supports_presence() {
+            *found = found.or(Some(0));
+        }
+        let mut elements = 0;
+        while let Some(record) = reader.next_record().map_err(text)? {
+            let number = record.number();
+            if number != hop.number {
+                if hop.rivals.contains(&number) {
+                    *found = None;
+                }
+                continue;
+            }
+            let at = reader.record_offset();
+            match (record, hop.wire) {
+                (Record::Bytes { body, offset, .. }, Wire::Len) => {
+                    if hop.index.is_none_or(|index| index == elements) {
+                        self.walk(rest, Reader::new(body, offset), found)?;
+                    }
+                    elements += 1;
+                }
+                (Record::Bytes { body, offset, .. }, wire) if hop.index.is_some() => {
+                    elements += self.packed(hop, wire, (body, offset), elements, found)?;
+                }
+                (Record::Varint { value, .. }, Wire::Varint) => {
+                    self.take(hop, &mut elements, value, found);
+                }
+                (Record::Fixed64 { value, .. }, Wire::Fixed64) => {
+                    self.take(hop, &mut elements, value, found);
+                }
+                (Record::Fixed32 { value, .. }, Wire::Fixed32) => {
+                    self.take(hop, &mut elements, value.into(), found);
+                }
+                (record, _) => {
+                    let (said, there) = (field_text(&hop.field), record.wire_type());
+                    return Err((at, format!("the type says {said}, and the bytes have {there}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, hop: &Hop, elements: &mut usize, value: u64, found: &mut Option<u64>) {
+        if hop.index.is_none_or(|index| index == *elements) {
+            *found = Some(self.bits(value));
+        }
+        *elements += 1;
+    }
+
+    /// Numbers of a list that stand one after the other. Gives how many.
+    fn packed(
+        &self,
+        hop: &Hop,
+        wire: Wire,
+        (body, offset): (&[u8], usize),
+        before: usize,
+        found: &mut Option<u64>,
+    ) -> Result<usize, (usize, String)> {
+        let wanted = hop.index.and_then(|index| index.checked_sub(before));
+        let size = match wire {
+            Wire::Fixed32 => 4,
+            Wire::Fixed64 => 8,
+            Wire::Varint | Wire::Len => {
+                let mut reader = Reader::new(body, offset);
+                let mut number = 0;
+                while !reader.is_at_end() {
+                    let value = reader.varint().map_err(text)?;
+                    if wanted == Some(number) {
+                        *found = Some(self.bits(value));
+                    }
+                    number += 1;
+                }
+                return Ok(number);
+            }
+        };
+        if !body.len().is_multiple_of(size) {
+            let why = format!("{} bytes of packed numbers of {size} bytes each", body.len());
+            return Err((offset, why));
+        }
+        if let Some(bytes) = wanted.and_then(|wanted| body.chunks_exact(size).nth(wanted)) {
+            let mut value = [0; 8];
+            value[..size].copy_from_slice(bytes);
+            *found = Some(self.bits(u64::from_le_bytes(value)));
+        }
+        Ok(body.len() / size)
+    }
+
+    /// What stands on the wire, as the type has it.
+    fn bits(&self, value: u64) -> u64 {
+        match self.kind() {
+            Kind::Sint32 | Kind::Sint64 => (value >> 1) ^ (value & 1).wrapping_neg(),
+            Kind::Bool => u64::from(value != 0),
+            _ => value,
+        }
+    }
+
+    fn by_decoding(&self, bytes: &[u8]) -> Result<Option<u64>, DecodeError> {
+        let message = Dynamic::decode(&self.schema, bytes)?;
+        if !self.path.is_set(message.message()) {
+            return Ok(None);
+        }
+        Ok(message.get(&self.path).and_then(|value| bits_of(&value)))
+    }
+}
+
+fn text((offset, why): Fault) -> (usize, String) {
+    (offset, why.to_owned())
+}
+
+/// The way along a path, unless it leads through a map or a group.
+fn hops(path: &FieldPath) -> Option<Vec<Hop>> {
+    let mut hops: Vec<Hop> = Vec::new();
+    for step in path.steps() {
+        match step {
+            Step::Field(field) if field.is_group() || field.is_map() => return None,
+            Step::Field(field) => {
+                let number = field.number();
+                let oneof = field.containing_oneof();
+                let rivals = oneof.iter().flat_map(|oneof| oneof.fields()).map(|f| f.number());
+                let rivals = rivals.filter(|rival| *rival != number).collect();
+                let wire = wire(&field.kind());
+                hops.push(Hop { field: field.clone(), number, wire, index: None, rivals });
+            }
+            Step::Index(index) => hops.last_mut()?.index = Some(*index),
+            Step::Key(_) => return None,
+        }
+    }
+    Some(hops)
+}
+
+/// The bits of a number, as [`NumberReader::read`] has them.
+fn bits_of(value: &Value) -> Option<u64> {
+    Some(match *value {
+        Value::Bool(v) => v.into(),
+        Value::I32(v) | Value::EnumNumber(v) => i64::from(v) as u64,
+        Value::I64(v) => v as u64,
+        Value::U32(v) => v.into(),
+        Value::U64(v) => v,
+        Value::F32(v) => v.to_bits().into(),
+        Value::F64(v) => v.to_bits(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile_text;
+    use serde_json::json;
+
+    const TYPES: &str = r#"syntax = "proto3";
+        enum Mode { OFF = 0; ON = -1; }
+        message Leg { repeated double force = 1; sint32 turns = 2; }
+        message All {
+          double d = 1; float f = 2; int32 i = 3; int64 l = 4; uint32 u = 5; uint64 v = 6; sint64 z = 7;
+          fixed32 x = 8; sfixed64 y = 9; bool b = 10; Mode m = 11; optional double maybe = 12;
+          Leg leg = 13; repeated Leg legs = 14; map<string, Leg> by_name = 15; repeated int32 packed = 16;
+          repeated int32 apart = 17 [packed = false]; string text = 18;
+          oneof one { Leg left = 19; Leg right = 20; }
+        }"#;
+
+    fn all() -> Schema {
+        compile_text("all.proto", TYPES).unwrap().schema("All").unwrap()
+    }
+
+    fn reader(path: &str) -> NumberReader {
+        let schema = all();
+        NumberReader::new(&schema, &FieldPath::parse(&schema, path).unwrap()).unwrap()
+    }
+
+    fn read(path: &str, bytes: &[u8]) -> Option<u64> {
+        reader(path).read(bytes).unwrap()
+    }
+
+    #[test]
+    fn each_kind_is_read_as_the_decoded_message_has_it() {
+        let message = json!({
+            "d": -1.5, "f": 2.5, "i": -3, "l": -4, "u": 4_000_000_000_u32, "v": u64::MAX, "z": -7,
+            "x": 8, "y": -9, "b": true, "m": "ON", "maybe": 0.0, "leg": {"force": [1.0, 2.0], "turns": -5},
+            "legs": [{"turns": 1}, {"turns": 2, "force": [0.5]}], "by_name": {"a": {"turns": -6}},
+            "packed": [10, -20, 30], "apart": [1, -2, 3],
+        });
+        let bytes = Dynamic::from_json(&all(), &message).unwrap().encode();
+        for path in [
+            "d",
+            "f",
+            "i",
+            "l",
+            "u",
+            "v",
+            "z",
+            "x",
+            "y",
+            "b",
+            "m",
+            "maybe",
+            "leg.turns",
+            "leg.force[1]",
+            "legs[0].turns",
+            "legs[1].turns",
+            "legs[1].force[0]",
+            "by_name[\"a\"].turns",
+            "packed[0]",
+            "packed[1]",
+            "packed[2]",
+            "apart[0]",
+            "apart[1]",
+            "apart[2]",
+        ] {
+            let reader = reader(path);
+            let decoded = reader.by_decoding(&bytes).unwrap().unwrap();
+            let read = reader.read(&bytes).unwrap().unwrap();
+            let low = match reader.kind() {
+                Kind::Float
+                | Kind::Int32
+                | Kind::Sint32
+                | Kind::Uint32
+                | Kind::Fixed32
+                | Kind::Enum(_) => u64::from(u32::MAX),
+                _ => u64::MAX,
+            };
+            assert_eq!(read & low, decoded & low, "{path}");
+        }
+        assert_eq!(read("z", &bytes).unwrap() as i64, -7);
+        assert_eq!(f64::from_bits(read("leg.force[1]", &bytes).unwrap()), 2.0);
+    }
+
+    #[test]
+    fn what_is_not_set_is_none_where_the_type_tells_it_from_zero() {
+        for path in
+            ["maybe", "leg.turns", "legs[0].turns", "by_name[\"a\"].turns", "packed[0]", "apart[0]"]
+        {
+            assert_eq!(read(path, b""), None, "{path}");
+        }
+        for path in ["d", "i", "b", "m"] {
+            assert_eq!(read(path, b""), Some(0), "{path}");
+        }
+        let leg = Dynamic::from_json(&all(), &json!({"leg": {}, "packed": [1]})).unwrap().encode();
+        assert_eq!(read("leg.turns", &leg), Some(0));
+        assert_eq!((read("packed[0]", &leg), read("packed[1]", &leg)), (Some(1), None));
+    }
+
+    #[test]
+    fn parts_of_a_message_are_merged_and_the_last_of_a_oneof_holds() {
+        let part = |value| Dynamic::from_json(&all(), &value).unwrap().encode();
+        let merged = [
+            part(json!({"leg": {"turns": 3}, "i": 1})),
+            part(json!({"leg": {"force": [1.0]}, "i": 2})),
+        ]
+        .concat();
+        assert_eq!((read("leg.turns", &merged), read("i", &merged)), (Some(3), Some(2)));
+        let turned =
+            [part(json!({"left": {"turns": 3}})), part(json!({"right": {"turns": 4}}))].concat();
+        assert_eq!((read("left.turns", &turned), read("right.turns", &turned)), (None, Some(4)));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_in_words() {
+        let schema = all();
+        let refused = |path: &str| {
+            NumberReader::new(&schema, &FieldPath::parse(&schema, path).unwrap())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused("packed").contains("packed[0]"), "{}", refused("packed"));
+        assert!(refused("by_name").contains("by_name[\"key\"]"), "{}", refused("by_name"));
+        assert!(refused("text").contains("a text"), "{}", refused("text"));
+        assert!(refused("leg").contains("Leg has force, turns"), "{}", refused("leg"));
+        let error = reader("leg.turns").read(&[0x68, 0x01]).unwrap_err().to_string();
+        assert!(error.contains("leg.turns") && error.contains("a varint"), "{error}");
+        assert!(reader("packed[0]").read(&[0x82, 0x01, 0x05]).is_err());
+    }
+}

@@ -1,0 +1,462 @@
+"""Recordings, read: their messages with types, and fields over time as numpy arrays.
+
+Files are MCAP, of robot-net or of others. What is read is done in Rust, without this interpreter's lock, and of
+messages no more than is asked for: a field of a million messages takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import _rnet, builtin, protos, types
+from .errors import Closed, DamagedRecording, Malformed, MissingNumpy, ReadFailed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    _Array = np.ndarray[Any, np.dtype[Any]]
+
+__all__ = ["RecordedMessage", "RecordedTopic", "RecordingFile", "Series", "open_recording"]
+
+#: What the recorder wrote to itself stands below this name.
+_RESERVED = "/_rnet/recording/"
+
+
+def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
+    """Opens a recording: an MCAP file of ``rnet record``, or of anybody else.
+
+    >>> with rnet.open_recording("run.mcap") as recording:
+    ...     imu = recording["/imu"]
+    ...     x, times = imu.array("linear_acceleration.x"), imu.times()
+    ...     for message in imu:
+    ...         print(message.seq, message.value.linear_acceleration.x)
+
+    The file is opened by its index, so that takes no longer for a long recording. One without an index, because
+    it is still written or its recorder was killed, is read to its end once.
+
+    Raises :class:`ReadFailed`: it cannot be read, is no MCAP file, or is of a later version.
+    """
+    return RecordingFile(path)
+
+
+class RecordingFile:
+    """A recording, as :func:`open_recording` opens it: a mapping of topics, which iterates over their names."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._reader: _rnet.RecordingReader | None = _rnet.RecordingReader(self._path)
+        self._channels = {described[0]: _Channel(*described) for described in self._reader.channels()}
+        self._topics: dict[str, list[_Channel]] = {}
+        for channel in self._channels.values():
+            self._topics.setdefault(channel.topic, []).append(channel)
+
+    @property
+    def path(self) -> str:
+        """Its path, as it was opened."""
+        return self._path
+
+    @property
+    def topics(self) -> list[str]:
+        """Names of the topics, sorted, without those that the recorder wrote to itself, which are there by name."""
+        return sorted(topic for topic in self._topics if not topic.startswith(_RESERVED))
+
+    @property
+    def start_ns(self) -> int | None:
+        """Time of the first message, in ns since 1970 UTC; None if there is none."""
+        times = self._open().times
+        return None if times is None else times[0]
+
+    @property
+    def end_ns(self) -> int | None:
+        """Time of the last message, in ns since 1970 UTC; None if there is none."""
+        times = self._open().times
+        return None if times is None else times[1]
+
+    @property
+    def profile(self) -> str:
+        """The profile in its header: ``"rnet"``, ``"ros2"``, or whatever its writer says."""
+        return self._open().profile
+
+    @property
+    def library(self) -> str:
+        """The library that wrote it, as that says."""
+        return self._open().library
+
+    @property
+    def metadata(self) -> dict[str, dict[str, str]]:
+        """Its metadata records by name, of those of the same name the first: ``rnet.recording``, ``rnet.losses``."""
+        return dict(reversed(self._open().metadata))
+
+    @property
+    def problems(self) -> list[str]:
+        """What opening it has found to be wrong with it; empty for a whole file."""
+        return self._open().problems
+
+    def messages(
+        self, *topics: str, start: float | None = None, end: float | None = None
+    ) -> Iterator[RecordedMessage]:
+        """The messages of these topics, or of all, in the order in which they were received.
+
+        ``start`` and ``end`` are in s from the start of the recording. What cannot be read is left out, with a
+        :class:`DamagedRecording` warning. Raises :class:`ReadFailed` for a topic that is not there.
+        """
+        for topic in topics:
+            self._of(topic)
+        found = self._open().messages(list(topics), self._ns(start), self._ns(end))
+        return self._each(found)
+
+    def _each(self, found: _rnet.RecordedMessages) -> Iterator[RecordedMessage]:
+        for message in found:
+            if isinstance(message, str):
+                self._warn(message)
+            else:
+                channel, seq, received_ns, sent_ns, data = message
+                yield RecordedMessage(self._channels[channel], seq, received_ns, sent_ns, data)
+
+    def close(self) -> None:
+        """Closes the file; messages and arrays that were read stay as they are."""
+        self._reader = None
+
+    def __enter__(self) -> RecordingFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getitem__(self, topic: str) -> RecordedTopic:
+        """A topic. Raises :class:`ReadFailed`, which says what topics there are."""
+        return RecordedTopic(self, topic, self._of(topic))
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._topics
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.topics)
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    def __repr__(self) -> str:
+        return f"<rnet.RecordingFile {self._path}: {len(self)} topics>"
+
+    def _open(self) -> _rnet.RecordingReader:
+        if self._reader is None:
+            what = f"the recording {self._path}"
+            raise Closed(f"{what} is closed; open it again", what=what)
+        return self._reader
+
+    def _of(self, topic: str) -> list[_Channel]:
+        try:
+            return self._topics[topic]
+        except KeyError:
+            there = ", ".join(self.topics) or "none"
+            raise ReadFailed(f"{self._path} has no topic {topic!r}; it has {there}") from None
+
+    def _ns(self, seconds: float | None) -> int | None:
+        start_ns = self.start_ns
+        if seconds is None or start_ns is None:
+            return None
+        return max(0, start_ns + round(seconds * 1e9))
+
+    def _warn(self, problem: str) -> None:
+        # Whoever called the method that called this.
+        warnings.warn(DamagedRecording(f"{self._path}: {problem}"), stacklevel=4)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Fields of a topic over time: a row for each message, in the order in which they were received."""
+
+    #: When each message was received, as ``datetime64[ns]`` in UTC.
+    times: _Array
+    #: When each was sent.
+    sent: _Array
+    #: The numbers by field. A field that is an array has a row of its shape for each message.
+    values: dict[str, _Array]
+    #: By field, in which rows a message has nothing there; of a field that all have, nothing.
+    absent: dict[str, _Array]
+
+    def __getitem__(self, name: str) -> _Array:
+        return self.values[name]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+class RecordedTopic:
+    """A topic of a recording: its messages, and their fields over time."""
+
+    def __init__(self, file: RecordingFile, name: str, channels: list[_Channel]) -> None:
+        self._file, self._name, self._channels = file, name, channels
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def types(self) -> list[str]:
+        """Names of the types of its messages; usually one."""
+        return sorted({channel.type_name for channel in self._channels})
+
+    @property
+    def nodes(self) -> list[str]:
+        """Nodes that published it, as far as the file says so."""
+        return sorted({channel.node for channel in self._channels if channel.node is not None})
+
+    def __len__(self) -> int:
+        """Number of its messages."""
+        return sum(channel.count for channel in self._channels)
+
+    def __bool__(self) -> bool:
+        # It is there, with messages or without.
+        return True
+
+    def __iter__(self) -> Iterator[RecordedMessage]:
+        return self._file.messages(self._name)
+
+    def __repr__(self) -> str:
+        return f"<rnet.RecordedTopic {self._name}: {len(self)} messages, {', '.join(self.types)}>"
+
+    def messages(self, *, start: float | None = None, end: float | None = None) -> Iterator[RecordedMessage]:
+        """As :meth:`RecordingFile.messages`, of this topic."""
+        return self._file.messages(self._name, start=start, end=end)
+
+    def fields(self) -> list[str]:
+        """The fields that :meth:`array` takes: those that are numbers, and arrays of a fixed length.
+
+        Elements of lists are not among them; they are named as ``ranges[0]``.
+        """
+        reader = self._file._open()
+        fields = (name for channel in self._channels for name in reader.number_fields(channel.id))
+        return list(dict.fromkeys(fields))
+
+    def times(self, *, start: float | None = None, end: float | None = None) -> _Array:
+        """When its messages were received, as ``datetime64[ns]`` in UTC: the times of :meth:`array`."""
+        return self.series(start=start, end=end).times
+
+    def array(
+        self, name: str, *, start: float | None = None, end: float | None = None, absent: float | bool | None = None
+    ) -> _Array:
+        """A field of all its messages, in the order in which they were received.
+
+        ``name`` is the way to the field: ``"linear_acceleration.x"``, ``"ranges[0]"``, ``"by_name[\\"a\\"].x"``. It is a
+        number, a boolean, an enum (its number), or, of a plain message, an array, which makes a row for each message.
+        ``start`` and ``end`` are in s from the start of the recording.
+
+        Where a message has nothing there (an optional field that is not set, or an element that is not there) the array
+        has ``absent``: of floats NaN, and of others there is no such value unless it is given.
+
+        Raises :class:`ReadFailed`: there is no such field, it is no number, or a message has nothing there. What cannot
+        be read is left out, with a :class:`DamagedRecording` warning.
+        """
+        series = self.series(name, start=start, end=end)
+        values, rows = series.values[name], series.absent[name]
+        if len(rows) and absent is not None:
+            values[rows] = absent
+        elif len(rows) and values.dtype.kind != "f":
+            raise ReadFailed(
+                f"{len(rows)} of {len(values)} messages of {self._name} have no {name}, the first of them number {rows[0]}; "
+                f"say what is to stand there, such as array({name!r}, absent=0)"
+            )
+        return values
+
+    def series(self, *names: str, start: float | None = None, end: float | None = None) -> Series:
+        """Several fields, with the times, in one pass over the file. As :meth:`array`, except that integers are 0 where a
+        message has nothing there, which ``absent`` of the series tells.
+        """
+        np = _numpy("a field over time")
+        file = self._file
+        log, sent, columns, problems = file._open().series(
+            self._name, list(names), file._ns(start), file._ns(end)
+        )
+        for problem in problems:
+            file._warn(problem)
+        values, absent = {}, {}
+        for name, (kind, shape, numbers, rows) in zip(names, columns, strict=True):
+            array = np.frombuffer(numbers, np.dtype(_KINDS[kind])).reshape(-1, *shape)
+            absent[name] = np.frombuffer(rows, "<u8")
+            if array.dtype.kind == "f":
+                array[absent[name]] = np.nan
+            values[name] = array
+        return Series(np.frombuffer(log, "<M8[ns]"), np.frombuffer(sent, "<M8[ns]"), values, absent)
+
+    def frame(self, *names: str, start: float | None = None, end: float | None = None) -> Any:
+        """Fields as a ``pandas.DataFrame``, by the times at which messages were received (UTC).
+
+        All of :meth:`fields` but arrays of bytes, unless some are named. Arrays make a column for each element
+        (``q[0]``), and what a message does not have is missing. Raises :class:`ReadFailed`, and ImportError without
+        pandas.
+        """
+        # Typed as Any: pandas has no types of its own.
+        pandas: Any = importlib.import_module("pandas")
+
+        series = self.series(*(names or self.fields()), start=start, end=end)
+        columns: dict[str, Any] = {}
+        for name, values in series.values.items():
+            if not names and values.ndim > 1 and values.dtype.itemsize == 1:
+                continue
+            np = _numpy("a frame")
+            is_absent = np.zeros(len(series), bool)
+            is_absent[series.absent[name]] = True
+            for index in np.ndindex(values.shape[1:]):
+                title = name + "".join(f"[{i}]" for i in index)
+                columns[title] = _column(pandas, values[(slice(None), *index)], is_absent)
+        return pandas.DataFrame(columns, index=pandas.DatetimeIndex(series.times, tz="UTC", name="time"))
+
+
+def _column(pandas: Any, values: _Array, is_absent: _Array) -> Any:
+    """A column of a frame. Integers and booleans of which some are missing have types of pandas that know that."""
+    if values.dtype.kind == "f" or not is_absent.any():
+        return values
+    made = pandas.arrays.BooleanArray if values.dtype.kind == "b" else pandas.arrays.IntegerArray
+    return made(values, is_absent)
+
+
+@dataclass(eq=False, repr=False)
+class RecordedMessage:
+    """A message of a recording."""
+
+    _channel: _Channel
+    #: Its number at its publisher, the low 32 bits of it.
+    seq: int
+    #: When it was received by the recorder, in ns since 1970 UTC.
+    received_ns: int
+    #: When it was sent, in ns since 1970 UTC.
+    sent_ns: int
+    #: Its bytes.
+    data: bytes
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+        return self._channel.topic
+
+    @property
+    def node(self) -> str | None:
+        """The node that published it, if the file says so."""
+        return self._channel.node
+
+    @property
+    def type_name(self) -> str:
+        """Name of its type, ``raw`` where it has none."""
+        return self._channel.type_name
+
+    @property
+    def value(self) -> Any:
+        """The message as an object, made anew each time, of the type that the file describes.
+
+        A protobuf message is one of the official runtime, a plain one a numpy record (with its data behind the header left
+        in :attr:`data`), or one of :mod:`rnet.msgs` if it is known there, JSON what ``json.loads`` makes of it; of all
+        else it is :attr:`data`. Raises :class:`Malformed` for bytes that are no message of the type, and
+        :class:`ReadFailed` for a type that cannot be read.
+        """
+        return self._channel.decode(self.data)
+
+    def __repr__(self) -> str:
+        return f"<rnet.RecordedMessage {self.topic} {self.seq}: {len(self.data)} bytes, {self.type_name}>"
+
+
+@dataclass
+class _Channel:
+    """A channel of the file: the messages of one publisher."""
+
+    id: int
+    topic: str
+    message_encoding: str
+    type_name: str
+    schema: tuple[str, str, bytes] | None
+    metadata: dict[str, str]
+    count: int
+    _decode: Callable[[bytes], Any] | None = field(default=None, repr=False)
+
+    @property
+    def node(self) -> str | None:
+        return self.metadata.get("rnet.node")
+
+    def decode(self, data: bytes) -> Any:
+        if self._decode is None:
+            self._decode = self._decoder()
+        try:
+            return self._decode(data)
+        except ReadFailed:
+            raise
+        except Exception as error:
+            why = f"a message of {self.topic} is no {self.type_name}: {error}"
+            raise Malformed(why, topic=self.topic, why=str(error)) from error
+
+    def _decoder(self) -> Callable[[bytes], Any]:
+        match self.message_encoding, self.schema:
+            case "protobuf", (name, "protobuf", described):
+                try:
+                    made: Callable[[bytes], Any] = protos.load_set(described)[name].FromString
+                except Exception as error:
+                    raise ReadFailed(f"the type {name} of {self.topic} cannot be read: {error}") from error
+                return made
+            case "rnet-plain", (_, "rnet-plain", described):
+                return _plain(json.loads(described))
+            case "json", _:
+                return json.loads
+            case _:
+                return bytes
+
+
+def _plain(layout: dict[str, Any]) -> Callable[[bytes], Any]:
+    known = builtin.named(layout["name"]) if layout["name"].startswith("rnet.msgs.") else None
+    if known is not None and types.describe(known) == layout:
+        decode: Callable[[bytes], Any] | None = types.codec(known).decode
+        assert decode is not None
+        return decode
+    np = _numpy("a plain message")
+    dtype = np.dtype(_dtype(layout))
+    is_longer = layout.get("tail", False)
+
+    def record(data: bytes) -> Any:
+        if len(data) != dtype.itemsize and not (is_longer and len(data) > dtype.itemsize):
+            least = "at least " if is_longer else ""
+            raise ValueError(f"it has {len(data)} bytes, and its type {least}{dtype.itemsize}")
+        return np.frombuffer(data, dtype, 1)[0]
+
+    return record
+
+
+#: The numbers of plain types, as numpy names them.
+_KINDS = {
+    **{f"{kind}{8 * size}": f"<{kind}{size}" for kind in "ui" for size in (1, 2, 4, 8)},
+    **{"f32": "<f4", "f64": "<f8", "bool": "?"},
+}
+
+
+def _dtype(layout: dict[str, Any]) -> dict[str, Any]:
+    """The dtype of a struct, as ``numpy.dtype`` takes it."""
+    fields = [field for field in layout["fields"] if not field["name"].startswith("_")]
+    return {
+        "names": [field["name"] for field in fields],
+        "formats": [_format(field["type"]) for field in fields],
+        "offsets": [field["offset"] for field in fields],
+        "itemsize": layout["size"],
+    }
+
+
+def _format(kind: Any) -> Any:
+    if isinstance(kind, str):
+        return _KINDS[kind]
+    if "struct" in kind:
+        return _dtype(kind["struct"])
+    return (_format(kind["array"]["of"]), (kind["array"]["len"],))
+
+
+def _numpy(what: str) -> Any:
+    try:
+        import numpy
+    except ImportError:
+        raise MissingNumpy(
+            f"{what} needs numpy, which is not installed: pip install numpy", what=what
+        ) from None
+    return numpy
