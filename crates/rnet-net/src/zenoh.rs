@@ -261,7 +261,7 @@ impl LaneNet {
         let publisher = self
             .session
             .declare_publisher(format!("{}/{to}/{}", self.prefix, self.own))
-            .congestion_control(CongestionControl::Block)
+            .congestion_control(CongestionControl::Drop)
             .priority(self.priority)
             // The link has packed the frame: nothing is to be added to it.
             .express(true)

@@ -1,5 +1,6 @@
 //! The network on Zenoh: two and three hosts on 127.0.0.1, in this process and in processes of their own.
 
+mod cable;
 mod common;
 
 use std::env;
@@ -8,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cable::Cable;
 use common::{LIMIT, Recorder, numbered, presence};
 use rnet::{DomainId, Lane};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -271,6 +273,59 @@ fn a_process_that_is_stopped_holds_up_nobody_for_long_and_comes_back() {
     let goes_on = Instant::now();
     other.signal(Signal::CONT);
     println!("back after {:?} of {LIMIT:?}", heard.wait_presence(presence(2, 1), true) - goes_on);
+}
+
+/// Zenoh ends a connection that is silent, and one that takes no frame. Where both happened to one connection, the
+/// second end took the connection that was made in between out of Zenoh's table: it stayed open, the hosts were told as
+/// there, and no frame left over it any more.
+#[test]
+fn a_connection_that_is_silent_while_a_frame_waits_is_followed_by_one_that_works() {
+    let [far, near] = [free_port(), free_port()];
+    let cable = Cable::lay(near, far);
+    let (a, heard_a) = open(&options(&[far], &[]), presence(1, 1));
+    let (b, heard_b) = open(&options(&[], &[near]), presence(2, 1));
+    // In order of time, so that none is taken for an earlier one.
+    let mut number = 0;
+    let mut hear = |net: &ZenohNet, to: Presence, heard: &Recorder, from: Presence, lane| {
+        let end = Instant::now() + LIMIT;
+        loop {
+            number += 1;
+            net.send(lane, to.host, numbered(number).into()).unwrap();
+            std::thread::sleep(Duration::from_millis(20)); // sleep: between two frames, of which some are lost
+            let came = heard.wait("frames", |heard| Some(heard.numbers(lane, from.host)));
+            if came.contains(&number) {
+                return;
+            }
+            assert!(Instant::now() < end, "{lane:?} frames to {to:?} do not come: {number}");
+        }
+    };
+    for _ in 0..3 {
+        heard_a.wait_presence(presence(2, 1), true);
+        heard_b.wait_presence(presence(1, 1), true);
+        for lane in LANES {
+            hear(&a, presence(2, 1), &heard_b, presence(1, 1), lane);
+            hear(&b, presence(1, 1), &heard_a, presence(2, 1), lane);
+        }
+        let gone = |heard: &Recorder| {
+            heard.wait("told", |heard| Some(heard.presences.iter().filter(|told| !told.1).count()))
+        };
+        let before = gone(&heard_a);
+        cable.freeze();
+        let frozen = Instant::now();
+        // So that the silence is over before the frame is given up.
+        std::thread::sleep(Duration::from_millis(700)); // sleep: half of the silence that Zenoh bears
+        let frame = [numbered(0), vec![0; 32 << 10]].concat();
+        while gone(&heard_a) == before {
+            assert!(frozen.elapsed() < LIMIT, "the silence is told");
+            a.send(Lane::Bulk, presence(2, 1).host, frame.clone().into()).unwrap();
+        }
+        println!("gone {:?} after the cable froze", frozen.elapsed());
+    }
+    heard_a.wait_presence(presence(2, 1), true);
+    for lane in LANES {
+        hear(&a, presence(2, 1), &heard_b, presence(1, 1), lane);
+        hear(&b, presence(1, 1), &heard_a, presence(2, 1), lane);
+    }
 }
 
 #[test]

@@ -22,9 +22,14 @@ const _: () = assert!(
 /// ends before for one that was closed: so it is longer than that, by `LATER_MS`.
 const MIN_LEASE_MS: u64 = 1200;
 const LATER_MS: u64 = 450;
-/// A connection that takes nothing for this long, in milliseconds, is ended. As short as can be: a sender that waits
-/// holds up its lane, and until it gives up Zenoh does not end the connection even if the lease is over (it waits
-/// under the lock that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
+/// A frame for a connection that takes nothing for this long, in milliseconds, is dropped, and so are those that
+/// follow until it takes something: the stream sends them again. As short as can be: a sender that waits holds up its
+/// lane, and until it gives up Zenoh does not end the connection even if the lease is over (it waits under the lock
+/// that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
+///
+/// Dropped, not blocked: Zenoh would end the connection where a blocked frame gives up, and end it once more when the
+/// lease is over. The second end takes the connection that was made in between out of Zenoh's table, by the id of the
+/// other side. It then stays open, brings what the other side sends, and nothing that is sent here leaves.
 const STALL_MS: u64 = 1000;
 /// As much is handed to the kernel at once, the most that Zenoh can: the longest frame of the bulk lane with Zenoh's
 /// own words.
@@ -108,6 +113,11 @@ pub(super) fn settings(
         ("transport/link/tx/keep_alive", json!(4)),
         ("transport/link/tx/batch_size", json!(BATCH_LEN_BYTES)),
         ("transport/link/tx/queue/size/data", json!(BULK_BATCHES)),
+        (
+            "transport/link/tx/queue/congestion_control/drop/wait_before_drop",
+            json!(STALL_MS * 1000),
+        ),
+        // What Zenoh itself has to say, which it does not drop.
         (
             "transport/link/tx/queue/congestion_control/block/wait_before_close",
             json!(STALL_MS * 1000),
