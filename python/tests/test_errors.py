@@ -17,7 +17,7 @@ from rnet import errors
 
 
 def test_every_error_code_has_its_exception():
-    python_alone = {"missing_numpy", "missing_protobuf", "schema", "launch_failed", "record_failed"}
+    python_alone = {"missing_numpy", "missing_protobuf", "schema", "launch_failed", "record_failed", "read_failed"}
     assert set(errors.BY_CODE) == set(rnet.ERROR_CODES) | python_alone
     for code, cls in errors.BY_CODE.items():
         assert cls.code == code and issubclass(cls, rnet.RnetError)
