@@ -63,6 +63,15 @@ pub enum LinkError {
     Network(#[from] io::Error),
 }
 
+/// Why a link has ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It cannot go on.
+    Failed(String),
+    /// Its network is to be opened anew: it says that a host is there, and does not bring what that host says.
+    Network(String),
+}
+
 /// What the threads of a link share.
 struct Shared {
     node: Node,
@@ -78,7 +87,7 @@ struct Shared {
     sessions: AtomicU64,
     lanes: RwLock<HashMap<(HostId, Lane), Arc<LaneState>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    ended: (Mutex<Option<String>>, Condvar),
+    ended: (Mutex<Option<Ended>>, Condvar),
 }
 
 impl Shared {
@@ -118,8 +127,17 @@ impl Shared {
 
     /// The link cannot go on.
     fn end(&self, why: &str) {
+        self.note_end(Ended::Failed(why.to_owned()));
+    }
+
+    /// The network is at fault, and another one may do.
+    fn end_network(&self, why: String) {
+        self.note_end(Ended::Network(why));
+    }
+
+    fn note_end(&self, why: Ended) {
         let (ended, changed) = &self.ended;
-        lock(ended).get_or_insert_with(|| why.to_owned());
+        lock(ended).get_or_insert(why);
         changed.notify_all();
     }
 }
@@ -179,7 +197,7 @@ impl Link {
     }
 
     /// Waits until the link cannot go on, and says why; `None` if it can after `limit`.
-    pub fn wait(&self, limit: Duration) -> Option<String> {
+    pub fn wait(&self, limit: Duration) -> Option<Ended> {
         let (ended, changed) = &self.shared.ended;
         let ended = lock(ended);
         let (ended, _) = changed

@@ -27,11 +27,15 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const OUR_OWN: &str = "/_rnet/";
 /// Hosts that a link talks to.
 const MAX_HOSTS: usize = 64;
-/// How long a link that is there may take to tell what its host has before this one begins anew with it. A greeting that was
-/// said while the other side began a session, or was lost by the network, is said again that way. It doubles each time: over
-/// a slow cable, and on a busy machine, a directory takes its time.
+/// How long a link that is there may take to tell what its host has before this one begins anew with it. A greeting
+/// that was said while the other side began a session, or was lost by the network, is said again that way. It doubles
+/// each time: over a slow cable, and on a busy machine, a directory takes its time.
 const UNTOLD: Duration = Duration::from_secs(4);
 const MAX_UNTOLD: Duration = Duration::from_secs(300);
+/// So often it is begun anew with a link that was heard before, until the network itself is taken to be at fault.
+const MAX_TIMES: u32 = 2;
+/// Links that are known to have told what their hosts have.
+const MAX_TOLD: usize = 1024;
 /// For so long a host is not heard that did not keep to the protocol, or found no room.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -42,6 +46,14 @@ struct Paused {
     why: Option<String>,
 }
 
+/// What was tried with a link that is there and is not heard as it should be.
+struct Tried {
+    /// How long it may take next time to tell what its host has.
+    patience: Duration,
+    /// How often it was begun anew with.
+    times: u32,
+}
+
 pub struct Control {
     pub known: Known,
     pub hosts: BTreeMap<HostId, Host>,
@@ -49,8 +61,9 @@ pub struct Control {
     present: BTreeMap<HostId, u64>,
     /// Those of them that are not heard for a while.
     paused: BTreeMap<HostId, Paused>,
-    /// How long those may take next time that have not told in time what they have.
-    patience: BTreeMap<HostId, Duration>,
+    tried: BTreeMap<HostId, Tried>,
+    /// The links that have told what their hosts have, by their term.
+    told: BTreeMap<HostId, u64>,
     events: mpsc::Receiver<Event>,
     status: Status,
     asked: Instant,
@@ -75,7 +88,8 @@ impl Control {
             hosts: BTreeMap::new(),
             present: BTreeMap::new(),
             paused: BTreeMap::new(),
-            patience: BTreeMap::new(),
+            tried: BTreeMap::new(),
+            told: BTreeMap::new(),
             events,
             status,
             asked: Instant::now(),
@@ -381,18 +395,32 @@ impl Control {
         }
     }
 
-    fn look_after_untold(&mut self) {
-        let Control { hosts, present, patience, .. } = self;
-        patience.retain(|id, _| {
-            present.contains_key(id) && !hosts.get(id).is_some_and(Host::has_announced)
-        });
-        let limit = |id: &HostId| patience.get(id).copied().unwrap_or(UNTOLD);
-        let late: Vec<(HostId, Duration)> = (hosts.iter())
-            .filter(|(id, host)| host.untold() >= limit(id))
-            .map(|(id, _)| (*id, (2 * limit(id)).min(MAX_UNTOLD)))
-            .collect();
-        for (id, next) in late {
-            self.patience.insert(id, next);
+    /// Begins anew with links that are there and tell nothing, or of which one lane is silent.
+    fn look_after_unheard(&mut self) {
+        let Control { hosts, present, tried, told, .. } = self;
+        for (id, host) in hosts.iter().filter(|(_, host)| host.has_announced()) {
+            if told.len() < MAX_TOLD || told.contains_key(id) {
+                told.insert(*id, host.presence.term);
+            }
+        }
+        tried
+            .retain(|id, _| present.contains_key(id) && !hosts.get(id).is_some_and(Host::is_heard));
+        let limit = |id: &HostId| tried.get(id).map_or(UNTOLD, |tried| tried.patience);
+        let late =
+            hosts.iter().filter(|(id, host)| host.untold() >= limit(id) || host.is_half_heard());
+        for id in late.map(|(id, _)| *id).collect::<Vec<_>>() {
+            let tried = self.tried.entry(id).or_insert(Tried { patience: UNTOLD, times: 0 });
+            tried.patience = (2 * tried.patience).min(MAX_UNTOLD);
+            tried.times += 1;
+            // One that was never heard may not be able to speak: then it would be no better with another network.
+            let was_heard =
+                self.told.get(&id).is_some_and(|term| self.present.get(&id) == Some(term));
+            if tried.times == MAX_TIMES && was_heard {
+                let name = self.hosts.get(&id).map_or_else(|| id.to_string(), Host::name);
+                self.known.shared.end_network(format!(
+                    "host {name} is there, and the network does not bring what it says"
+                ));
+            }
             self.begin_anew(id);
         }
     }
@@ -405,7 +433,7 @@ impl Control {
             self.begin_anew(id);
             self.with(id, |host, _| host.miss());
         }
-        self.look_after_untold();
+        self.look_after_unheard();
         let overfull: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_overfull()).map(|(id, _)| *id).collect();
         for id in overfull {

@@ -38,9 +38,18 @@ const BATCH_LEN_BYTES: usize = 65_535;
 const BULK_BATCHES: usize = 4;
 /// The octet of the IP header that holds the DSCP, with that of Expedited Forwarding (RFC 3246).
 const URGENT_TOS: u8 = 0xb8;
-/// For how long a connection may take, in milliseconds. The kernel repeats a lost SYN after 1 s, so a cable that
-/// is back is noticed within that.
-const OPEN_MS: u64 = 1500;
+/// And with none.
+const BULK_TOS: u8 = 0;
+/// For how long a connection may take, in milliseconds, where the kernel repeats a lost SYN after 1 and 3 s. A cable
+/// that is back is noticed within 2 s. It ends far from any of these: Zenoh does not undo what it has done where this
+/// time is over. A connection that is made in that moment stays open and is not read, and no other one is taken.
+const OPEN_MS: u64 = 2500;
+/// The same where it repeats the SYN each second, five times, as Linux does since 6.5.
+const LINEAR_OPEN_MS: u64 = 6500;
+/// For how long one may take that comes in, in milliseconds: until the other side has given it up, for the same reason.
+const ACCEPT_MS: u64 = 10_000;
+/// The longest time between two tries to connect, in milliseconds.
+const RETRY_MS: u64 = 200;
 /// The longest message that is put together, in bytes: a jumbo frame with room for Zenoh's own words.
 const MAX_MESSAGE_LEN_BYTES: usize = 128 << 10;
 /// The connections of a lane: twice the hosts of a domain, as the links of old and new holders overlap.
@@ -93,7 +102,7 @@ pub(super) fn settings(
         ("connect/exit_on_failure", json!(false)),
         (
             "connect/retry",
-            json!({ "period_init_ms": 100, "period_max_ms": 500, "period_increase_factor": 2 }),
+            json!({ "period_init_ms": 100, "period_max_ms": RETRY_MS, "period_increase_factor": 2 }),
         ),
         // Opening waits for nobody.
         ("open/return_conditions/connect_scouted", json!(false)),
@@ -106,8 +115,8 @@ pub(super) fn settings(
         ("scouting/gossip/autoconnect_strategy", json!({ "peer": ONE_CONNECTS })),
         // Gossip would have hosts connect that were not told of each other.
         ("scouting/gossip/enabled", json!(options.lan.is_some())),
-        ("transport/unicast/open_timeout", json!(OPEN_MS)),
-        ("transport/unicast/accept_timeout", json!(OPEN_MS)),
+        ("transport/unicast/open_timeout", json!(open_ms())),
+        ("transport/unicast/accept_timeout", json!(ACCEPT_MS)),
         ("transport/unicast/max_sessions", json!(MAX_CONNECTIONS)),
         ("transport/link/tx/lease", json!(lease_ms)),
         ("transport/link/tx/keep_alive", json!(4)),
@@ -134,14 +143,26 @@ pub(super) fn settings(
     Ok(config)
 }
 
+fn open_ms() -> u64 {
+    let repeated = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_syn_linear_timeouts");
+    match repeated.ok().and_then(|times| times.trim().parse().ok()) {
+        Some(4_u32..) => LINEAR_OPEN_MS,
+        _ => OPEN_MS,
+    }
+}
+
 /// An endpoint of Zenoh whose connections of the urgent lane are marked as such. The queues of Linux (pfifo_fast, prio,
 /// CAKE), switches and Wi-Fi then send what is urgent first, where they go by it.
+///
+/// The bulk lane names its mark as well: Zenoh connects to an endpoint without settings again as soon as the connection
+/// is silent, and adds the new one to the one that it is about to end, which ends both.
 fn marked(endpoint: String, lane: Lane) -> String {
-    match lane {
-        Lane::Urgent if endpoint.contains('#') => format!("{endpoint};dscp={URGENT_TOS:#x}"),
-        Lane::Urgent => format!("{endpoint}#dscp={URGENT_TOS:#x}"),
-        Lane::Bulk => endpoint,
-    }
+    let tos = match lane {
+        Lane::Urgent => URGENT_TOS,
+        Lane::Bulk => BULK_TOS,
+    };
+    let before = if endpoint.contains('#') { ';' } else { '#' };
+    format!("{endpoint}{before}dscp={tos:#x}")
 }
 
 /// The multicast group of a lane of a domain. The port tells them apart as well: a socket hears what comes for

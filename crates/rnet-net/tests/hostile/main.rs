@@ -11,9 +11,10 @@ use std::fmt::Write;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use peer::Peer;
+use peer::{LANES, Peer};
 use rnet::msgs::LinkStatus;
 use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
+use rnet_net::link::Ended;
 use rnet_net::wire::{Data, Document, Item, Piece, Want};
 use rnet_net::{HostId, Presence};
 
@@ -311,6 +312,34 @@ fn a_link_that_does_not_tell_what_it_has_is_begun_anew_with() {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     wait(&peer, "5 s", || std::time::Instant::now() >= until);
     assert_eq!(peer.sessions(), told, "one that has told is let be");
+}
+
+/// As where the network has lost one lane of a host and does not say so: it is taken for at fault where the host was
+/// heard before, and is not heard again with another session.
+#[test]
+fn a_network_that_brings_one_lane_alone_is_opened_anew() {
+    let hosts = Hosts::new("one lane alone", 1);
+    let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
+    let begin = |session| {
+        wait(&peer, "a session", || peer.sessions() == session);
+        assert!(peer.document(Document::Hello, br#"{"host":"evil","release":"0","pulse_ms":100}"#));
+        assert!(peer.document(Document::Endpoints, br#"{"all":true}"#));
+    };
+    let last = |what: &str, is: &dyn Fn() -> bool| {
+        eventually(what, || {
+            peer.pulse();
+            is()
+        });
+    };
+    begin(1);
+    last("both lanes are answered", &|| LANES.iter().all(|lane| peer.is_answered(*lane)));
+    peer.be_half_quiet();
+    last("another session", &|| peer.sessions() == 2);
+    assert_eq!(hosts.ended(0), None);
+    begin(2);
+    last("the link ends", &|| hosts.ended(0).is_some());
+    let text = "host evil is there, and the network does not bring what it says";
+    assert_eq!(hosts.ended(0), Some(Ended::Network(text.into())));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rnet_net::wire::{Document, Header, Item, Items, Part};
 use rnet_net::{HostId, Presence, Sink, Transport};
 
 /// By their number.
-const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
+pub const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
 
 /// Its end of the network, which the threads of the network call.
 struct Heard {
@@ -59,6 +59,19 @@ impl Peer {
         let link = net.join(own, heard.clone());
         let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
         Peer { heard, link, to, is_urgent_quiet }
+    }
+
+    /// Has the urgent lane say nothing.
+    pub fn be_half_quiet(&self) {
+        self.is_urgent_quiet.store(true, Ordering::SeqCst);
+    }
+
+    /// Answers the stamps of the other link on both lanes, as often as it is called.
+    pub fn pulse(&self) {
+        for stream in &self.heard.streams {
+            stream.lock().unwrap().answer();
+        }
+        self.pump();
     }
 
     /// Has the urgent lane speak.

@@ -14,7 +14,7 @@ use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::state::{Home, serve};
 use rnet::{Node, SubscriberOptions};
 use rnet_net::config::Config;
-use rnet_net::link::{Link, LinkOptions};
+use rnet_net::link::{Ended, Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
 #[cfg(feature = "zenoh")]
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -134,6 +134,11 @@ impl Hosts {
     /// Ends the link of a host.
     pub fn stop(&mut self, host: usize) {
         self.links[host] = None;
+    }
+
+    /// Why the link of a host has ended by itself, if it has.
+    pub fn ended(&self, host: usize) -> Option<Ended> {
+        self.links[host].as_ref()?.wait(Duration::ZERO)
     }
 
     /// The network, for a host that is none of these.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rnet::role::Held;
 use rnet_net::config::{Config, Mode};
-use rnet_net::link::{Link, LinkOptions};
+use rnet_net::link::{Ended, Link, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
@@ -53,7 +53,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     }
     let outcome = link(options, config, &domain, &held, background);
     drop(held);
-    if let Ok(End::Elsewhere(what)) = &outcome {
+    if let Ok(End::Anew(what)) = &outcome {
         eprintln!("rnet-link: {what}: the link begins anew");
         return begin_anew(options, background);
     }
@@ -67,8 +67,9 @@ pub fn run(options: &Options, background: bool) -> Outcome {
 enum End {
     /// It was told to.
     Asked,
-    /// The addresses or interfaces of its host have changed, as this says.
-    Elsewhere(String),
+    /// Another process has to open the network: as this says, the addresses or interfaces of the host have changed, or
+    /// the network does not bring what another host says.
+    Anew(String),
 }
 
 /// Links again, as another process.
@@ -150,11 +151,13 @@ fn link(
         detach::silence();
     }
     while !stop::is_set() {
-        if let Some(why) = link.wait(LOOK) {
-            return Err(why);
+        match link.wait(LOOK) {
+            Some(Ended::Failed(why)) => return Err(why),
+            Some(Ended::Network(what)) => return Ok(End::Anew(what)),
+            None => {}
         }
         if let Some(what) = addresses.as_mut().and_then(Addresses::changed) {
-            return Ok(End::Elsewhere(what));
+            return Ok(End::Anew(what));
         }
         if !held.holds() {
             return Err(format!(

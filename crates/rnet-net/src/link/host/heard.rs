@@ -17,6 +17,17 @@ const REPLACED: Duration = Duration::from_secs(2);
 /// So much of the time between two looks counts as silence at most. A link that was not run itself has heard nothing
 /// for that, and learns in one look what has come meanwhile.
 const LOOK: Duration = Duration::from_millis(150);
+/// For how long one lane may be silent while the other one is heard: far longer than it takes to connect again. The
+/// network says that both are there.
+const ONE_LANE: Duration = Duration::from_secs(5);
+
+/// When a lane was heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct LaneHeard {
+    /// The newest stamp of ours that has come back.
+    echoed_ns: u64,
+    silent: Duration,
+}
 
 /// When another host was heard.
 #[derive(Debug, Default)]
@@ -26,6 +37,7 @@ pub struct Heard {
     /// The newest stamp of ours that has come back, by the lane with the newest.
     echoed_ns: u64,
     silent: Duration,
+    lanes: [LaneHeard; 2],
     /// Whether its system answers meanwhile: at the look before, and at this one. Something may be on its way.
     answers: [bool; 2],
     /// Whether it was lost, and not heard since.
@@ -47,6 +59,7 @@ impl Heard {
 
     fn fresh(&mut self) {
         self.silent = Duration::ZERO;
+        self.lanes.iter_mut().for_each(|lane| lane.silent = Duration::ZERO);
     }
 
     fn wait(&mut self, announced: bool, passed: Duration) {
@@ -63,7 +76,21 @@ impl Heard {
         self.silent >= limit
     }
 
-    fn listen(&mut self, echoed_ns: u64, passed: Duration) {
+    /// Whether one lane is silent for longer than it may be.
+    fn is_half(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.silent >= ONE_LANE)
+    }
+
+    fn listen(&mut self, echoed_ns: [u64; 2], passed: Duration) {
+        let is_up = self.is_up();
+        for (lane, echoed_ns) in self.lanes.iter_mut().zip(echoed_ns) {
+            match is_up && echoed_ns <= lane.echoed_ns {
+                true => lane.silent += passed.min(LOOK),
+                false => lane.silent = Duration::ZERO,
+            }
+            lane.echoed_ns = echoed_ns.max(lane.echoed_ns);
+        }
+        let echoed_ns = echoed_ns.into_iter().max().unwrap_or_default();
         // One lane may go on while the other connects again: then silence is what ends it.
         let speaks = self.down_ns.is_none_or(|down_ns| self.echoed_ns > down_ns);
         match speaks && echoed_ns <= self.echoed_ns {
@@ -113,8 +140,8 @@ impl Host {
             // Of an earlier release, which sends nothing while it has nothing to say.
             return self.heard.fresh();
         }
-        let echoed = self.lanes.iter().map(|lane| lock(&lane.stream).last_echo_ns()).max();
-        self.heard.listen(echoed.unwrap_or_default(), passed);
+        let echoed = self.lanes.each_ref().map(|lane| lock(&lane.stream).last_echo_ns());
+        self.heard.listen(echoed, passed);
         let is_late = self.heard.silent + LOOK >= self.lost_after;
         self.heard.answers = [self.heard.answers[1], is_late && self.is_answered()];
     }
@@ -127,6 +154,17 @@ impl Host {
     /// For how long its link has been there without telling what its host has.
     pub fn untold(&self) -> Duration {
         self.heard.untold
+    }
+
+    /// Whether one of its lanes is silent, and the other one is not.
+    pub fn is_half_heard(&self) -> bool {
+        self.heard.is_half()
+    }
+
+    /// Whether it has told of its endpoints, and both lanes are heard.
+    pub fn is_heard(&self) -> bool {
+        let is_heard = |lane: &LaneHeard| lane.echoed_ns > 0 && lane.silent < self.lost_after;
+        self.announced && (!self.pulses() || self.heard.lanes.iter().all(is_heard))
     }
 
     /// Whether it counts as lost.
@@ -147,15 +185,15 @@ mod tests {
     #[test]
     fn time_in_which_nobody_looked_is_no_silence() {
         let mut heard = Heard::default();
-        heard.listen(1, TICK);
+        heard.listen([1; 2], TICK);
         for _ in 0..4 {
-            heard.listen(1, Duration::from_secs(10));
+            heard.listen([1; 2], Duration::from_secs(10));
         }
         assert!(heard.silent < SILENCE);
-        heard.listen(2, TICK);
+        heard.listen([2; 2], TICK);
         assert_eq!(heard.silent, Duration::ZERO);
         for _ in 0..8 {
-            heard.listen(2, TICK);
+            heard.listen([2; 2], TICK);
         }
         assert!(heard.silent >= SILENCE);
     }
@@ -178,14 +216,14 @@ mod tests {
     fn a_link_that_stands_still_may_be_replaced() {
         let mut heard = Heard { answers: [false, true], ..Heard::default() };
         for _ in 0..8 {
-            heard.listen(0, TICK);
+            heard.listen([0; 2], TICK);
         }
         assert!(heard.silent >= SILENCE && !heard.is_silent(SILENCE));
         heard.answers = [false; 2];
         assert!(heard.is_silent(SILENCE), "its cable is cut, too");
         heard.answers = [true, false];
         for _ in 0..12 {
-            heard.listen(0, TICK);
+            heard.listen([0; 2], TICK);
         }
         assert!(heard.is_silent(SILENCE), "nobody replaces it");
     }
@@ -194,12 +232,31 @@ mod tests {
     fn a_link_that_has_ended_is_not_silent_unless_it_speaks() {
         let mut heard = Heard { down_ns: Some(10), ..Heard::default() };
         for _ in 0..20 {
-            heard.listen(9, TICK);
+            heard.listen([9; 2], TICK);
         }
         assert_eq!(heard.silent, Duration::ZERO);
         for _ in 0..20 {
-            heard.listen(11, TICK);
+            heard.listen([11; 2], TICK);
         }
         assert!(heard.silent >= SILENCE);
+    }
+    #[test]
+    fn a_lane_is_not_silent_for_long_while_the_other_is_heard() {
+        let mut heard = Heard::default();
+        let looks = ONE_LANE.as_millis() as u64 / TICK.as_millis() as u64;
+        for at in 1..=looks {
+            heard.listen([at, 1], TICK);
+        }
+        assert!(!heard.is_half() && !heard.is_silent(SILENCE));
+        heard.listen([looks + 1, 1], TICK);
+        assert!(heard.is_half() && !heard.is_silent(SILENCE));
+        heard.listen([looks + 2, 2], TICK);
+        assert!(!heard.is_half());
+        // Its link is not there, as the network says: it may be replaced.
+        heard.down_ns = Some(1);
+        for at in 1..=2 * looks {
+            heard.listen([looks + at, 2], TICK);
+        }
+        assert!(!heard.is_half());
     }
 }
