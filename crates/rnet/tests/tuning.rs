@@ -62,13 +62,28 @@ fn state(thread: Pid) -> State {
     }
 }
 
-/// Whether this kernel gives slices, and whether this process has those of the kernel.
+/// Whether this kernel gives slices, and whether this process has those of the kernel and all processors: a thread
+/// for which somebody has chosen is left alone, also by `taskset` in front of the tests.
 fn has_slices() -> bool {
-    let slice_ns = attributes(gettid()).slice_ns;
-    if slice_ns <= BULK_NS {
-        not_run("slices: this needs Linux 6.12 and a process whose slice nobody has chosen");
+    let has = attributes(gettid()).slice_ns > BULK_NS && has_all_cpus();
+    if !has {
+        not_run(
+            "slices: this needs Linux 6.12 and a process whose slice and processors nobody has chosen",
+        );
     }
-    slice_ns > BULK_NS
+    has
+}
+
+fn has_all_cpus() -> bool {
+    let all = || {
+        let chosen = sched_getaffinity(None).unwrap();
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+        sched_setaffinity(None, &all).unwrap();
+        sched_getaffinity(None).unwrap() == chosen
+    };
+    // A thread of its own, since it changes its processors.
+    thread::spawn(all).join().unwrap()
 }
 
 /// A thread that receives until it is told to stop, and hands its subscribers back.
