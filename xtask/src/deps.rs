@@ -41,6 +41,9 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core"]),
     ("rnet-cli", &["rnet-launch"]),
+    // What tools and dashboards show of a domain is read and judged once (decision 0041).
+    ("rnet-monitor", &["rnet"]),
+    ("rnet-cli", &["rnet-monitor"]),
     ("xtask", &[]),
     // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
     ("rnet-bench", &[]),

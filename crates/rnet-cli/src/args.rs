@@ -21,6 +21,7 @@ use crate::record::args::RecordArgs;
 use crate::service::args::ServiceCommand;
 use crate::shared_args::{NodeArg, seconds};
 use crate::state::args::StateCommand;
+use crate::status::args::StatusArgs;
 use crate::types::args::{ProtoArgs, TypeCommand};
 use crate::value::field::FieldPath;
 
@@ -89,6 +90,11 @@ pub enum Command {
     Log(LogArgs),
     /// Show who publishes to whom: as text, DOT, Mermaid or SVG
     Graph(GraphArgs),
+    /// Say whether all is well, with an exit code: 0 if it is
+    ///
+    /// What is wrong now counts, and what has gone wrong within the time of --over; for services of systemd, probes of
+    /// Kubernetes and scripts.
+    Status(StatusArgs),
     /// Record topics, state and parameters into an MCAP file
     Record(RecordArgs),
     /// Start the nodes of a robot, keep them running, and stop them

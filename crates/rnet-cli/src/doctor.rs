@@ -3,70 +3,27 @@
 //! Looks at a domain from outside and says in words what is wrong and what to do about it:
 //! - this file: the question, the answer, and the order of the checks;
 //! - `place`: the directory, the machine's limits, other domains, nodes that died;
-//! - `publishers`: whether those of a topic agree;
 //! - `deployed`: what removes the directory, and what keeps containers apart;
 //! - `network`: the link, and why another host is not reached;
-//! - `talk`: who publishes what to whom, and why it does not arrive;
 //! - `realtime`: what the machine lacks for low latency (`--realtime`).
 //!
+//! Who publishes what to whom, and why it does not arrive, is found by `rnet_monitor::talk`.
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up,
 //! as every node does that sees them.
 
 mod deployed;
 mod network;
 mod place;
-mod publishers;
 mod realtime;
-mod talk;
 
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
-use serde::Serialize;
+use rnet_monitor::{Findings, Level, talk};
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::style::{NOTE, PROBLEM};
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Level {
-    /// Looked at, and well.
-    Ok,
-    /// Worth knowing; nothing to do.
-    Note,
-    /// Something keeps messages from arriving, or soon will.
-    Problem,
-}
-
-/// One thing that the doctor found.
-#[derive(Debug, Serialize)]
-struct Finding {
-    level: Level,
-    /// Which check found it, a stable word for programs: `directory`, `type`, `qos`, …
-    check: &'static str,
-    what: String,
-    /// What to do; every problem has it.
-    advice: Option<String>,
-}
-
-/// Collects findings, in the order in which the doctor looked.
-#[derive(Debug, Default)]
-struct Findings(Vec<Finding>);
-
-impl Findings {
-    fn ok(&mut self, check: &'static str, what: impl Into<String>) {
-        self.0.push(Finding { level: Level::Ok, check, what: what.into(), advice: None });
-    }
-    fn note(&mut self, check: &'static str, what: impl Into<String>) {
-        self.0.push(Finding { level: Level::Note, check, what: what.into(), advice: None });
-    }
-    fn problem(&mut self, check: &'static str, what: impl Into<String>, advice: impl Into<String>) {
-        let advice = Some(advice.into());
-        self.0.push(Finding { level: Level::Problem, check, what: what.into(), advice });
-    }
-}
 
 pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
     if args.realtime {

@@ -16,11 +16,11 @@ use serde_json::json;
 use crate::context::Context;
 use crate::domain;
 use crate::failure::{Failure, Outcome};
-use crate::link::heard::own_host;
 use crate::signal;
 use crate::topic::look;
 use args::{Format, GraphArgs};
 use net::Net;
+use rnet_monitor::link::own_host;
 
 pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
     let format = format_of(context, args)?;

@@ -37,6 +37,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "graph",
         &["rnet graph", "rnet graph --output robot.svg", "rnet graph --format mermaid --over 0"],
     ),
+    ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
     ("command list", &["rnet command list", "rnet command list --json"]),
     ("command who", &["rnet command who /cmd_vel", "rnet command who /cmd_vel --json"]),
     (

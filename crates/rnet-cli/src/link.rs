@@ -3,7 +3,6 @@
 //! `program` runs it, `heard` reads what it says of itself, `status` shows that.
 
 pub mod args;
-pub mod heard;
 pub mod program;
 mod status;
 

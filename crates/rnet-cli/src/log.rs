@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::args::LogArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::link::heard::host_of;
 use crate::style::{NOTE, PROBLEM};
 use crate::topic::listen::{Go, Listener, listen};
 use crate::value::tame;
+use rnet_monitor::link::host_of;
 
 pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
     let now_ns = timestamp_to_ns(&timestamp_now()).unwrap_or(0);

@@ -28,7 +28,6 @@ mod input;
 mod launch;
 mod link;
 mod log;
-mod near;
 mod node;
 mod param;
 mod play;
@@ -38,6 +37,7 @@ mod session;
 mod shared_args;
 mod signal;
 mod state;
+mod status;
 mod style;
 mod table;
 mod topic;
@@ -86,6 +86,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Node(command) => node::run(context, command),
         Command::Log(args) => log::run(context, args),
         Command::Graph(args) => graph::run(context, &args),
+        Command::Status(args) => status::run(context, &args),
         Command::Record(args) => record::run(context, &args),
         Command::Launch(args) => launch::run(context, args),
         Command::LaunchKeeper(args) => launch::keeper::run(context, &args),

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::link::heard::{host_of, own_host};
-use crate::near::did_you_mean;
 use crate::style::NOTE;
 use crate::topic::{look, no_such, type_name};
 use crate::{domain, param, signal, table};
+use rnet_monitor::link::{host_of, own_host};
+use rnet_monitor::near::did_you_mean;
 
 /// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
 /// it.

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::link::heard::own_host;
 use crate::signal;
 use crate::style::NOTE;
 use crate::table::bytes;
 use args::RecordArgs;
+use rnet_monitor::link::own_host;
 
 /// Between two looks at whether it has ended, or somebody said stop.
 const STEP: Duration = Duration::from_millis(20);

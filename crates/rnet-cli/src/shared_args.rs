@@ -19,6 +19,18 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
+/// A shorter one would show the noise of the clock ticks by which the kernel counts CPU time.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A time between two looks.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let interval = seconds(text)?;
+    if interval < MIN_INTERVAL {
+        return Err(format!("it has to be at least {} s", MIN_INTERVAL.as_secs_f64()));
+    }
+    Ok(interval)
+}
+
 /// A number of bytes on the command line.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {

@@ -12,13 +12,14 @@ mod payload;
 pub mod publish;
 mod rates;
 
-use rnet::TypeDesc;
 use rnet::inspect::{Domain, Snapshot};
+
+use rnet_monitor::near::did_you_mean;
+pub use rnet_monitor::{type_name, type_names};
 
 use crate::args::TopicCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::did_you_mean;
 use crate::style::NOTE;
 
 pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
@@ -33,27 +34,6 @@ pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
         TopicCommand::Delay(args) => delay::run(context, args),
         TopicCommand::Pub(args) => publish::run(context, args),
     }
-}
-
-/// A type in a word: `raw`, or its name.
-pub fn type_name(desc: &TypeDesc) -> &str {
-    desc.name().unwrap_or("raw")
-}
-
-/// The types of a topic's ends; more than one if they do not agree.
-pub fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
-    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
-    let mut names: Vec<&str> = publishers.map(|p| type_name(&p.type_desc)).collect();
-    let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
-    // A raw subscriber takes whatever comes, so it says nothing of the topic's type.
-    let typed = subscribers.filter(|s| names.is_empty() || s.type_desc.name().is_some());
-    names.extend(typed.map(|s| type_name(&s.type_desc)).collect::<Vec<_>>());
-    if names.iter().any(|n| *n != "raw") && snapshot.publishers.iter().all(|p| p.topic != topic) {
-        names.retain(|n| *n != "raw");
-    }
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 /// The domain and what is in it. What went wrong with single nodes is talk: the rest of the data stands.

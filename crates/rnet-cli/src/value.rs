@@ -16,10 +16,9 @@ mod plain;
 mod plain_json;
 pub mod text;
 
-use std::borrow::Cow;
-
 pub use json::to_json;
 pub use message::Message;
+pub use rnet_monitor::text::tame;
 
 /// Bytes of a field of bytes that are shown, unless everything is.
 const SHOWN_FIELD_BYTES: usize = 16;
@@ -41,21 +40,4 @@ impl Limits {
             false => Limits { elements, field_bytes: elements.min(SHOWN_FIELD_BYTES) },
         }
     }
-}
-
-/// Text of a peer for a terminal: what would steer it is written as its number.
-pub fn tame(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| {
-        c.is_control()
-            // What changes the direction of writing.
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
-    let tamed = text.chars().map(|c| match steers(c) {
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
-    });
-    Cow::Owned(tamed.collect())
 }

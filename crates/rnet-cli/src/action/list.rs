@@ -7,8 +7,8 @@ use super::{names, servers, types_of};
 use crate::context::Context;
 use crate::domain;
 use crate::failure::Outcome;
-use crate::link::heard::{host_of, own_host};
 use crate::topic::{look, no_such};
+use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: &ActionListArgs) -> Outcome {
     let (domain, snapshot) = look(context)?;

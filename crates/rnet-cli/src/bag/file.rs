@@ -7,9 +7,9 @@ use rnet_record::read::{ReadError, Recording, Select};
 use super::args::SelectArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::did_you_mean;
 use crate::style::NOTE;
 use crate::value::tame;
+use rnet_monitor::near::did_you_mean;
 
 /// Problems of a file that are told one by one.
 const MAX_TOLD: usize = 10;

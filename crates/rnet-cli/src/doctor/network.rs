@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rnet::inspect::{Location, Snapshot};
 use rnet::msgs::LinkStatus;
-use rnet::msgs::link_status::{Cause, Direction, Peer, State};
+use rnet::msgs::link_status::{Peer, State};
 
-use super::Findings;
 use crate::link::args::LinkOptions;
-use crate::link::heard::last;
 use crate::link::program::{Settings, settings};
 use crate::value::tame;
+use rnet_monitor::Findings;
+use rnet_monitor::link::{self, last};
 
 const CHECK: &str = "network";
 /// For how long an address is tried.
@@ -130,44 +130,7 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
             ),
         }
     }
-    for peer in &status.peers {
-        let name = match (peer.host.is_empty(), peer.address.is_empty()) {
-            (true, _) => peer.address.clone(),
-            (false, true) => peer.host.clone(),
-            (false, false) => format!("{} ({})", peer.host, peer.address),
-        };
-        let (name, text) = (tame(&name), tame(&peer.text));
-        match peer.state() {
-            State::Connected if peer.version != rnet::VERSION && !peer.version.is_empty() => {
-                findings.note(
-                    CHECK,
-                    format!(
-                        "host {name} is connected, of version {}; this is {}",
-                        tame(&peer.version),
-                        rnet::VERSION
-                    ),
-                )
-            }
-            State::Connected => {
-                findings.ok(CHECK, format!("host {name} is connected"));
-                denied(findings, &tame(&peer.host), peer);
-            }
-            State::Refused => findings.problem(
-                CHECK,
-                format!("host {name} is refused: {text}"),
-                "run one version of rnet on both hosts, and one configuration",
-            ),
-            State::Lost => {
-                let what = format!("host {name} was connected and is not heard any more: {text}");
-                findings.problem(
-                    CHECK,
-                    what.trim_end_matches(": "),
-                    "look whether it runs, and at the cable",
-                );
-            }
-            State::Connecting | State::Unspecified => {}
-        }
-    }
+    link::peers(findings, status);
     for endpoint in &settings.connect {
         // The address of a host that has connected by itself may not be known.
         let is_up =
@@ -175,21 +138,6 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
         if !status.peers.iter().any(is_up) {
             not_connected(findings, endpoint, domain);
         }
-    }
-    for problem in &status.problems {
-        findings.problem(CHECK, tame(problem).into_owned(), "rnet link status shows more");
-    }
-}
-
-/// Topics that a rule of this host keeps from crossing.
-fn denied(findings: &mut Findings, host: &str, peer: &Peer) {
-    for topic in peer.topics.iter().filter(|topic| topic.held_back() == Cause::Rule) {
-        let way = match topic.direction() {
-            Direction::In => "comes from",
-            Direction::Out | Direction::Unspecified => "goes to",
-        };
-        let (name, rule) = (tame(&topic.name), tame(&topic.held_back_text));
-        findings.note(CHECK, format!("nothing of {name} {way} host {host}: {rule} forbids it"));
     }
 }
 

@@ -7,8 +7,9 @@ use rnet::limits::DEFAULT_LOG_LEN_BYTES;
 use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
-use super::Findings;
 use crate::domain;
+use rnet_monitor::Findings;
+use rnet_monitor::talk::Elsewhere;
 
 /// `statfs` type of tmpfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -20,12 +21,6 @@ const MIN_FREE_BYTES: u64 = 32 * DEFAULT_LOG_LEN_BYTES;
 const FILES_PER_NODE: u64 = 32;
 /// Descriptors that a node holds for each peer (process handle, maps being opened).
 const FILES_PER_PEER: u64 = 4;
-
-/// A node that was found somewhere else.
-pub struct Elsewhere {
-    pub domain: String,
-    pub node: String,
-}
 
 pub fn machine(findings: &mut Findings) {
     if membarrier_is_offered() {

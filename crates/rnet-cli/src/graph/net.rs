@@ -6,9 +6,9 @@ use rnet::Lane;
 use rnet::inspect::{PublisherInfo, Snapshot, SubscriptionInfo};
 use serde::Serialize;
 
-use crate::link::heard::host_of;
 use crate::table;
 use crate::topic::{type_name, type_names};
+use rnet_monitor::link::host_of;
 
 /// Topics of robot-net itself: calls, commands, the link.
 const RESERVED: &str = "/_rnet/";

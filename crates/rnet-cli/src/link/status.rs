@@ -9,7 +9,6 @@ use rnet::schema::Dynamic;
 use serde_json::json;
 
 use super::args::LinkOptions;
-use super::heard::{TOPIC, last};
 use super::program;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -17,6 +16,7 @@ use crate::style::PROBLEM;
 use crate::topic::look;
 use crate::value::{Message, tame};
 use crate::{signal, table};
+use rnet_monitor::link::{TOPIC, last};
 
 /// For how long the first word of a link that has just begun is waited for.
 const FIRST_WORD: Duration = Duration::from_secs(3);

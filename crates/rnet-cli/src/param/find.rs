@@ -8,9 +8,9 @@ use rnet::state::State;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::did_you_mean;
 use crate::session::join_to_look;
 use crate::shared_args::NodeArg;
+use rnet_monitor::near::did_you_mean;
 
 /// A parameter, with the node and the name that it belongs to.
 pub type Named = (String, String, ParamInfo);

@@ -6,9 +6,9 @@ use super::args::ServiceListArgs;
 use super::{look_at, names, servers_of, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::link::heard::{host_of, own_host};
 use crate::topic::look;
 use crate::{domain, table};
+use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: &ServiceListArgs) -> Outcome {
     let (domain, snapshot) = look(context)?;

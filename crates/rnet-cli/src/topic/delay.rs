@@ -18,9 +18,9 @@ use super::listen::{Quiet, tell_waiting};
 use crate::args::DelayArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::link::heard::{TOPIC, host_of, last};
 use crate::value::tame;
 use crate::{signal, table};
+use rnet_monitor::link::{TOPIC, host_of, last};
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

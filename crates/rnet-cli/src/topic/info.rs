@@ -10,11 +10,11 @@ use super::{look_at, type_name, type_names};
 use crate::args::TopicInfoArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::link::heard::{host_of, own_host};
 use crate::style::PROBLEM;
 use crate::table;
 use crate::types::layout;
 use crate::value::tame;
+use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();

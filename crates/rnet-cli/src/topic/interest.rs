@@ -6,9 +6,9 @@
 use rnet::{Node, Subscription};
 
 use crate::context::Context;
-use crate::link::heard::host_of;
 use crate::shared_args::NodeArg;
 use crate::style::NOTE;
+use rnet_monitor::link::host_of;
 
 #[derive(Default)]
 pub struct Interest {

@@ -9,9 +9,9 @@ use super::{look, look_at, type_names};
 use crate::args::TopicListArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::link::heard::{host_of, own_host};
 use crate::types::names;
 use crate::{domain, table};
+use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
     let (domain, snapshot) = look(context)?;

@@ -10,8 +10,8 @@ use rnet::inspect::{Follow, FollowEvent, Heard};
 use super::interest::Interest;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::did_you_mean;
 use crate::signal;
+use rnet_monitor::near::did_you_mean;
 
 /// Between two reports, and between two words on stderr.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);

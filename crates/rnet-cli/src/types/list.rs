@@ -11,10 +11,10 @@ use super::catalog::Catalog;
 use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::near::did_you_mean;
 use crate::topic::look;
 use crate::value::tame;
 use crate::{domain, table};
+use rnet_monitor::near::did_you_mean;
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();

@@ -3,7 +3,7 @@
 use rnet::schema::find_types;
 
 use crate::failure::{Failure, Outcome};
-use crate::near::nearest;
+use rnet_monitor::near::nearest;
 
 /// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
 /// `sensor_msgs/msg/LaserScan`).

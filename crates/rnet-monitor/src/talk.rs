@@ -5,13 +5,23 @@ use std::collections::BTreeSet;
 use rnet::inspect::{ChannelInfo, Pair, Snapshot};
 use rnet::{Behind, Lane, Reliability};
 
-use super::Findings;
-use super::place::Elsewhere;
-use super::publishers;
+use crate::findings::Findings;
 use crate::near::{did_you_mean, why_near};
+use crate::publishers;
+
+/// A node that was found somewhere else.
+#[derive(Debug)]
+pub struct Elsewhere {
+    /// Options of the command line that name its domain.
+    pub domain: String,
+    /// Its name.
+    pub node: String,
+}
 
 /// All that is known about who there is.
+#[derive(Debug)]
 pub struct Known<'a> {
+    /// The domain.
     pub snapshot: &'a Snapshot,
     /// Nodes that died and were not swept up yet.
     pub dead: &'a [String],
@@ -409,8 +419,8 @@ fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
     use super::*;
+    use crate::findings::Level;
     use rnet::inspect::{Admitted, PublisherInfo, SubscriptionInfo};
     use rnet::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 

@@ -2,7 +2,7 @@
 
 use rnet::inspect::{PublisherInfo, Snapshot};
 
-use super::Findings;
+use crate::findings::Findings;
 
 /// Names the publishers of a topic that have not shown for longer than their lease that they are alive, and those that have
 /// missed their deadline.

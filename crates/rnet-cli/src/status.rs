@@ -1,0 +1,63 @@
+//! `rnet status`: whether a domain is well, for people, service managers and probes.
+
+pub mod args;
+
+use rnet::inspect::Domain;
+use rnet_monitor::link::own_host;
+use rnet_monitor::{Figures, Finding, Level, Look, problems};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+use crate::style::PROBLEM;
+use args::StatusArgs;
+
+pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
+    let mut domain = context.domain()?;
+    let before = Look::new(domain.snapshot()?);
+    signal::sleep(args.over)?;
+    let now = Look::new(domain.snapshot()?);
+    let figures = Figures::new(&before, &now, &own_host(&now.snapshot), false);
+    let missing = args.nodes.iter().map(|node| node.as_str()).filter(|wanted| {
+        !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
+    });
+    let mut found: Vec<Finding> = missing.map(is_missing).collect();
+    // A probe that restarts what it watches does not do so for what is merely worth knowing.
+    found.extend(problems(&now, &figures).into_iter().filter(|f| f.level == Level::Problem));
+    print(context, &domain, &figures, &found)?;
+    if found.is_empty() { Ok(()) } else { Err(Failure::Told) }
+}
+
+fn is_missing(node: &str) -> Finding {
+    Finding {
+        level: Level::Problem,
+        check: "node",
+        what: format!("the node {node} does not run"),
+        advice: Some("start it; rnet node list shows the nodes of the domain".to_owned()),
+    }
+}
+
+fn print(context: &mut Context, domain: &Domain, figures: &Figures, found: &[Finding]) -> Outcome {
+    let (nodes, topics, hosts) = (figures.nodes.len(), figures.topics.len(), figures.hosts.len());
+    if context.json() {
+        return context.document(&json!({
+            "domain": domain.id(),
+            "ok": found.is_empty(),
+            "nodes": nodes,
+            "topics": topics,
+            "hosts": hosts,
+            "problems": found,
+        }));
+    }
+    let hosts = if hosts > 0 { format!(", {hosts} other hosts") } else { String::new() };
+    context.line(format_args!("domain {}: {nodes} nodes, {topics} topics{hosts}", domain.id()))?;
+    for finding in found {
+        let word = context.styled(PROBLEM, "PROBLEM");
+        context.line(format_args!("{word}  {}", finding.what))?;
+        if let Some(advice) = &finding.advice {
+            context.line(format_args!("         -> {advice}"))?;
+        }
+    }
+    if found.is_empty() { context.line(format_args!("all is well")) } else { Ok(()) }
+}

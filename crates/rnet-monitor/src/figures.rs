@@ -1,0 +1,386 @@
+//! Figures of nodes, topics and other hosts between two looks at a domain.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rnet::inspect::{ChannelInfo, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo};
+use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
+use rnet::msgs::{LinkStatus, duration_to_ns};
+use rnet::{Behind, Lane, LossCounts, quantile};
+use serde::Serialize;
+
+use crate::link::{self, host_of};
+use crate::process::Process;
+use crate::qos;
+use crate::topics::type_names;
+
+/// Topics of robot-net itself: calls, commands, the link.
+const RESERVED: &str = "/_rnet/";
+
+/// The language of nodes that look at others.
+const TOOL: &str = "tool";
+
+/// A domain at one moment.
+#[derive(Debug)]
+pub struct Look {
+    at: Instant,
+    /// What was there.
+    pub snapshot: Snapshot,
+    /// What the link to other hosts has said last, if one runs.
+    pub link: Option<LinkStatus>,
+    processes: BTreeMap<u32, Process>,
+}
+
+impl Look {
+    /// Reads of the processes of the snapshot's nodes, and of the link, how they are now.
+    pub fn new(snapshot: Snapshot) -> Look {
+        let here = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
+        let pids = here.map(|node| node.meta.pid);
+        let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
+        let link = link::last(&snapshot);
+        Look { at: Instant::now(), snapshot, link, processes }
+    }
+}
+
+/// What has happened between two looks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Seconds between the two looks.
+    pub interval_s: f64,
+    /// The nodes, those of this host first.
+    pub nodes: Vec<NodeRow>,
+    /// The topics, by name.
+    pub topics: Vec<TopicRow>,
+    /// Other hosts that the link knows.
+    pub hosts: Vec<HostRow>,
+}
+
+/// Another host, as the link sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostRow {
+    /// Its name, or its address as long as its name is not known.
+    pub host: String,
+    /// `connecting`, `connected`, `lost` or `refused`.
+    pub state: &'static str,
+    /// Time there and back, in s.
+    pub round_trip_s: Option<f64>,
+    /// What its monotonic clock shows above this host's, in s.
+    pub clock_offset_s: Option<f64>,
+    /// How far from it the true offset may be, either way, in s.
+    pub clock_offset_uncertainty_s: Option<f64>,
+    /// Payload that came from it in the last second, in bytes.
+    pub in_bytes_per_s: f64,
+    /// Payload that went to it in the last second, in bytes.
+    pub out_bytes_per_s: f64,
+    /// Messages lost on the way, so far.
+    pub lost: u64,
+    /// Topics of which messages wait for room in the network or at the receiver.
+    pub held_back: Vec<String>,
+}
+
+/// A node. What is known of nodes of other hosts is their names and topics.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeRow {
+    /// Its name; of another host `@host/node`.
+    pub node: String,
+    /// Its host.
+    pub host: String,
+    /// Its process, on this host.
+    pub pid: Option<u32>,
+    /// `runs`, `stopped`, …; of a node whose process is not to be seen from here `-`.
+    pub state: &'static str,
+    /// Cores that its process has used: 1 is one core. Nodes of one process share it.
+    pub cpu: Option<f64>,
+    /// Memory of its process that is in RAM, in bytes, shared pages included.
+    pub rss_bytes: Option<u64>,
+    /// How long it has run, in s.
+    pub uptime_s: Option<f64>,
+    /// Messages per second that its publishers have sent.
+    pub sent_hz: f64,
+    /// Messages per second that its subscriptions have received.
+    pub received_hz: f64,
+    /// Topics that it publishes.
+    pub publishes: Vec<String>,
+    /// Topics that it subscribes to.
+    pub subscribes: Vec<String>,
+}
+
+/// A topic.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopicRow {
+    /// Its name.
+    pub topic: String,
+    /// The types of its ends; more than one if they do not agree.
+    pub types: Vec<String>,
+    /// Of its first publisher.
+    pub lane: Option<Lane>,
+    /// Its publishers.
+    pub publishers: Vec<End>,
+    /// Its subscriptions.
+    pub subscribers: Vec<End>,
+    /// Messages per second, of all publishers.
+    pub rate_hz: f64,
+    /// Payload per second, of all publishers.
+    pub bytes_per_s: f64,
+    /// Of the messages that were received in the interval.
+    pub latency: Latency,
+    /// Of all messages so far, by all subscriptions together.
+    pub lost: LossCounts,
+    /// Of these, in the interval.
+    pub lost_in_interval: u64,
+    /// Periods of deadlines in which nothing was sent or heard, in the interval.
+    pub missed_in_interval: u64,
+    /// Passed over by the subscribers' choice, in the interval.
+    pub skipped_in_interval: u64,
+    /// Of the subscription that is furthest behind.
+    pub behind: Behind,
+    /// Shared memory of its publishers: logs and pools.
+    pub memory_bytes: u64,
+}
+
+/// A publisher or subscription of a topic.
+#[derive(Clone, Debug, Serialize)]
+pub struct End {
+    /// Its node.
+    pub node: String,
+    /// Its quality of service, in words.
+    pub qos: String,
+    /// Messages per second, sent or received.
+    pub rate_hz: f64,
+    /// Messages that it lost, so far; of a publisher, those that it knows to be missing.
+    pub lost: LossCounts,
+    /// What a subscription has not taken yet, of all publishers.
+    pub behind: Behind,
+}
+
+/// From the publisher's send to the subscriber's receive.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Latency {
+    /// Half of the messages took no longer, in ns. `None` where none were received.
+    pub p50_ns: Option<u64>,
+    /// 99 % of the messages took no longer, in ns.
+    pub p99_ns: Option<u64>,
+    /// The longest, in ns, as precise as the buckets are.
+    pub max_ns: Option<u64>,
+    /// Counts by bucket, bounds as `rnet::bucket_low` and `rnet::bucket_high` say.
+    #[serde(skip)]
+    pub counts: Vec<u64>,
+}
+
+impl Latency {
+    fn new(counts: Vec<u64>) -> Latency {
+        let at = |q| quantile(&counts, q);
+        Latency { p50_ns: at(0.5), p99_ns: at(0.99), max_ns: at(1.0), counts }
+    }
+}
+
+impl HostRow {
+    fn new(peer: &Peer) -> HostRow {
+        let seconds = |duration: &Option<rnet::msgs::Duration>| {
+            duration.as_ref().and_then(duration_to_ns).map(|ns| ns as f64 / 1e9)
+        };
+        let way = |direction| peer.topics.iter().filter(move |t| t.direction() == direction);
+        let waits = |t: &&Topic| matches!(t.held_back(), Cause::Credit | Cause::Window);
+        let lost = |lost: &Lost| [lost.link, lost.overrun, lost.restart, lost.detached];
+        HostRow {
+            host: if peer.host.is_empty() { &peer.address } else { &peer.host }.clone(),
+            state: match peer.state() {
+                State::Connecting | State::Unspecified => "connecting",
+                State::Connected => "connected",
+                State::Lost => "lost",
+                State::Refused => "refused",
+            },
+            round_trip_s: seconds(&peer.round_trip),
+            clock_offset_s: seconds(&peer.clock_offset),
+            clock_offset_uncertainty_s: seconds(&peer.clock_offset_uncertainty),
+            in_bytes_per_s: way(Direction::In).map(|t| t.bytes_per_s).sum(),
+            out_bytes_per_s: way(Direction::Out).map(|t| t.bytes_per_s).sum(),
+            lost: peer.topics.iter().filter_map(|t| t.lost.as_ref()).flat_map(lost).sum(),
+            held_back: peer.topics.iter().filter(waits).map(|t| t.name.clone()).collect(),
+        }
+    }
+}
+
+impl Figures {
+    /// What has happened between two looks, on the host `own`; with `all`, topics and nodes of robot-net itself too.
+    pub fn new(before: &Look, now: &Look, own: &str, all: bool) -> Figures {
+        let interval_s = now.at.duration_since(before.at).as_secs_f64();
+        let between = Between { before, now, interval_s };
+        let shown = |topic: &&str| all || !topic.starts_with(RESERVED);
+        let topics = now.snapshot.topics().into_iter().filter(shown);
+        let topics: Vec<TopicRow> = topics.map(|topic| between.topic(topic)).collect();
+        let local = now.snapshot.nodes.iter().filter(|node| all || node.meta.language != TOOL);
+        let nodes = local.map(|node| between.node(node, own));
+        let remote = now.snapshot.remote.iter().map(|node| between.remote(&node.node));
+        let hosts = now.link.iter().flat_map(|link| &link.peers).map(HostRow::new).collect();
+        Figures { interval_s, nodes: nodes.chain(remote).collect(), topics, hosts }
+    }
+}
+
+struct Between<'a> {
+    before: &'a Look,
+    now: &'a Look,
+    interval_s: f64,
+}
+
+impl Between<'_> {
+    fn per_s(&self, now: u64, before: u64) -> f64 {
+        now.saturating_sub(before) as f64 / self.interval_s
+    }
+
+    fn publisher_before(&self, id: u64) -> Option<&PublisherInfo> {
+        self.before.snapshot.publishers.iter().find(|p| p.id == id)
+    }
+
+    /// What a subscription had received, lost and skipped in all by the earlier look.
+    fn subscription_before(&self, id: u64) -> Option<&SubscriptionInfo> {
+        self.before.snapshot.subscriptions.iter().find(|s| s.id == id)
+    }
+
+    fn received_hz(&self, s: &SubscriptionInfo) -> f64 {
+        let before = self.subscription_before(s.id);
+        self.per_s(sum(s, |c| c.received), before.map_or(0, |s| sum(s, |c| c.received)))
+    }
+
+    fn sent_hz(&self, p: &PublisherInfo) -> f64 {
+        self.per_s(p.sent, self.publisher_before(p.id).map_or(0, |p| p.sent))
+    }
+
+    fn topic(&self, topic: &str) -> TopicRow {
+        let publishers = || self.now.snapshot.publishers.iter().filter(|p| p.topic == topic);
+        let subscriptions = || self.now.snapshot.subscriptions.iter().filter(|s| s.topic == topic);
+        let mut lost = LossCounts::default();
+        let (mut lost_in_interval, mut missed_in_interval, mut skipped_in_interval) = (0, 0, 0);
+        let (mut behind, mut counts) = (Behind::default(), Vec::new());
+        for s in subscriptions() {
+            let before = self.subscription_before(s.id);
+            let grown = |of: fn(&ChannelInfo) -> u64| {
+                sum(s, of).saturating_sub(before.map_or(0, |before| sum(before, of)))
+            };
+            lost.add(&lost_of(s));
+            lost_in_interval += grown(|c| c.lost.total());
+            missed_in_interval += grown(|c| c.deadline_missed);
+            skipped_in_interval += grown(|c| c.skipped);
+            let worst = s.channels.iter().map(|c| c.behind).max_by_key(|b| (b.age_ns, b.messages));
+            behind = worst.into_iter().fold(behind, |a, b| {
+                if (b.age_ns, b.messages) > (a.age_ns, a.messages) { b } else { a }
+            });
+            add(&mut counts, &histogram(s), before.map(histogram).as_deref().unwrap_or(&[]));
+        }
+        let bytes = |p: &PublisherInfo| {
+            self.per_s(p.bytes, self.publisher_before(p.id).map_or(0, |p| p.bytes))
+        };
+        let missed = |p: &PublisherInfo| {
+            let before = self.publisher_before(p.id).map_or(0, |p| p.deadline_missed);
+            p.deadline_missed.saturating_sub(before)
+        };
+        missed_in_interval += publishers().map(missed).sum::<u64>();
+        TopicRow {
+            topic: topic.to_owned(),
+            types: type_names(&self.now.snapshot, topic).into_iter().map(str::to_owned).collect(),
+            lane: publishers().map(|p| p.qos.lane).next(),
+            rate_hz: publishers().map(|p| self.sent_hz(p)).sum(),
+            bytes_per_s: publishers().map(bytes).sum(),
+            memory_bytes: publishers().map(|p| p.memory_bytes).sum(),
+            publishers: publishers().map(|p| self.publisher(p)).collect(),
+            subscribers: subscriptions().map(|s| self.subscriber(s)).collect(),
+            latency: Latency::new(counts),
+            lost,
+            lost_in_interval,
+            missed_in_interval,
+            skipped_in_interval,
+            behind,
+        }
+    }
+
+    fn publisher(&self, p: &PublisherInfo) -> End {
+        End {
+            node: p.node.clone(),
+            qos: qos::of_publisher(&p.qos),
+            rate_hz: self.sent_hz(p),
+            lost: p.known_lost,
+            behind: Behind::default(),
+        }
+    }
+
+    fn subscriber(&self, s: &SubscriptionInfo) -> End {
+        let mut behind = Behind::default();
+        s.channels.iter().for_each(|c| behind.add(&c.behind));
+        End {
+            node: s.node.clone(),
+            qos: qos::of_subscriber(&s.qos),
+            rate_hz: self.received_hz(s),
+            lost: lost_of(s),
+            behind,
+        }
+    }
+
+    fn node(&self, node: &NodeInfo, own: &str) -> NodeRow {
+        let meta = &node.meta;
+        let process = self.now.processes.get(&meta.pid).filter(|_| meta.is_in_our_pid_namespace());
+        let before = self.before.processes.get(&meta.pid);
+        let cpu = process.zip(before).map(|(now, before)| (now.cpu_s - before.cpu_s).max(0.0));
+        let uptime_ns = rnet::boot_ns().saturating_sub(meta.started_boot_ns);
+        NodeRow {
+            pid: Some(meta.pid),
+            state: process.map_or("-", |process| process.state()),
+            cpu: cpu.map(|cpu_s| cpu_s / self.interval_s),
+            rss_bytes: process.map(|process| process.rss_bytes),
+            uptime_s: Some(uptime_ns as f64 / 1e9),
+            publishes: node.publishes.clone(),
+            subscribes: node.subscribes.clone(),
+            ..self.named(&meta.name, own)
+        }
+    }
+
+    fn remote(&self, name: &str) -> NodeRow {
+        let found = self.now.snapshot.remote.iter().find(|node| node.node == name);
+        let (publishes, subscribes) =
+            found.map(|node| (node.publishes.clone(), node.subscribes.clone())).unwrap_or_default();
+        NodeRow { publishes, subscribes, ..self.named(name, host_of(name).0.unwrap_or("-")) }
+    }
+
+    fn named(&self, name: &str, host: &str) -> NodeRow {
+        let publishers = self.now.snapshot.publishers.iter().filter(|p| p.node == name);
+        let subscriptions = self.now.snapshot.subscriptions.iter().filter(|s| s.node == name);
+        NodeRow {
+            node: name.to_owned(),
+            host: host.to_owned(),
+            pid: None,
+            state: "-",
+            cpu: None,
+            rss_bytes: None,
+            uptime_s: None,
+            sent_hz: publishers.map(|p| self.sent_hz(p)).sum(),
+            received_hz: subscriptions.map(|s| self.received_hz(s)).sum(),
+            publishes: Vec::new(),
+            subscribes: Vec::new(),
+        }
+    }
+}
+
+/// Of all channels of a subscription, those of publishers that are gone included.
+fn sum(s: &SubscriptionInfo, of: impl Fn(&ChannelInfo) -> u64) -> u64 {
+    s.channels.iter().chain(&s.past).map(of).fold(0, u64::saturating_add)
+}
+
+fn lost_of(s: &SubscriptionInfo) -> LossCounts {
+    let mut lost = LossCounts::default();
+    s.channels.iter().chain(&s.past).for_each(|c| lost.add(&c.lost));
+    lost
+}
+
+fn histogram(s: &SubscriptionInfo) -> Vec<u64> {
+    let mut counts = Vec::new();
+    s.channels.iter().chain(&s.past).for_each(|c| add(&mut counts, &c.latency, &[]));
+    counts
+}
+
+/// Adds to each bucket what `now` has more than `before`.
+fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
+    counts.resize(counts.len().max(now.len()), 0);
+    for (at, (count, now)) in counts.iter_mut().zip(now).enumerate() {
+        let grown = now.saturating_sub(before.get(at).copied().unwrap_or(0));
+        *count = count.saturating_add(grown);
+    }
+}

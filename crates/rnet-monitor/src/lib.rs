@@ -1,0 +1,28 @@
+//! What a robot-net domain looks like from outside, for the command line, for dashboards and for metrics.
+//!
+//! - `figures`: rates, latencies, losses and processes between two looks at a domain;
+//! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers` and `link` find it;
+//! - `problems`: what is wrong now, of both;
+//! - `link`: what the link to other hosts says of itself;
+//! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
+//!
+//! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
+//! that sees them.
+
+mod figures;
+mod findings;
+pub mod link;
+pub mod near;
+mod problems;
+mod process;
+mod publishers;
+mod qos;
+pub mod talk;
+pub mod text;
+mod topics;
+
+pub use figures::{End, Figures, HostRow, Latency, Look, NodeRow, TopicRow};
+pub use findings::{Finding, Findings, Level};
+pub use problems::problems;
+pub use process::Process;
+pub use topics::{type_name, type_names};

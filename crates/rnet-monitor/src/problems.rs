@@ -1,0 +1,63 @@
+//! What is wrong now, in words.
+
+use crate::figures::{Figures, Look, TopicRow};
+use crate::findings::{Finding, Findings, Level};
+use crate::{link, talk};
+
+/// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
+/// over is not among it: counters say that.
+pub fn problems(look: &Look, figures: &Figures) -> Vec<Finding> {
+    let mut findings = Findings::default();
+    talk::everything(&mut findings, &look.snapshot, None);
+    if let Some(status) = &look.link {
+        link::peers(&mut findings, status);
+    }
+    for problem in &look.snapshot.problems {
+        findings.problem("unreadable", problem.clone(), "restart that node");
+    }
+    let lasting = |f: &Finding| f.level == Level::Problem || f.check == "lag";
+    findings.0.retain(lasting);
+    for topic in &figures.topics {
+        of_topic(&mut findings, topic, figures.interval_s);
+    }
+    for host in figures.hosts.iter().filter(|host| !host.held_back.is_empty()) {
+        findings.problem(
+            "held_back",
+            format!("the way to host {} is full: {} wait", host.host, host.held_back.join(", ")),
+            "let less cross (network.topics in robot.toml: rate, newest_only, compression), or read faster there; rnet \
+             link status shows what waits for what",
+        );
+    }
+    for node in figures.nodes.iter().filter(|node| node.state == "stopped") {
+        findings.problem(
+            "stopped",
+            format!("the process of {} is stopped (pid {})", node.node, node.pid.unwrap_or(0)),
+            "a debugger or SIGSTOP holds it; SIGCONT lets it go on",
+        );
+    }
+    findings.0
+}
+
+fn of_topic(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {
+    let name = &topic.topic;
+    if topic.lost_in_interval > 0 {
+        findings.problem(
+            "loss",
+            format!(
+                "{} messages of {name} were lost in {interval_s:.1} s; so far: {}",
+                topic.lost_in_interval, topic.lost
+            ),
+            format!("rnet topic info {name} shows which subscriber lost them, and by which cause"),
+        );
+    }
+    if topic.missed_in_interval > 0 {
+        findings.problem(
+            "deadline",
+            format!(
+                "nothing came on {name} in {} periods of its deadline in {interval_s:.1} s",
+                topic.missed_in_interval
+            ),
+            "look whether the publisher is slowed or stopped, or give the topic a longer deadline",
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What the kernel says of the process of a node.
+
+use std::fs;
+
+/// `proc_pid_stat(5)`, as far as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Process {
+    /// `R`, `S`, `D`, `T`, …
+    pub state: char,
+    /// User and system time so far, in s.
+    pub cpu_s: f64,
+    /// Memory that is in RAM, shared pages included.
+    pub rss_bytes: u64,
+}
+
+impl Process {
+    /// `None` if there is no such process, or it is not to be seen from here.
+    pub fn read(pid: u32) -> Option<Process> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Process::parse(&stat, rustix::param::clock_ticks_per_second(), rustix::param::page_size())
+    }
+
+    fn parse(stat: &str, ticks_per_s: u64, page_bytes: usize) -> Option<Process> {
+        // The second field is the program's name in brackets, which may hold blanks and brackets.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // From the third field on: the state; utime and stime are 14 and 15, the resident pages 24.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Process {
+            state: fields.first()?.chars().next()?,
+            cpu_s: (number(14)? + number(15)?) as f64 / ticks_per_s as f64,
+            rss_bytes: number(24)?.saturating_mul(page_bytes as u64),
+        })
+    }
+
+    /// The state in a word.
+    pub fn state(self) -> &'static str {
+        match self.state {
+            'T' | 't' => "stopped",
+            'Z' | 'X' => "ended",
+            'D' => "waits for a device",
+            _ => "runs",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Process;
+
+    #[test]
+    fn a_name_with_brackets_is_no_obstacle() {
+        let stat = "42 (a) b (c) T 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 3 0 99 4096 7 18446744073709551615";
+        let process = Process::parse(stat, 100, 4096).unwrap();
+        assert_eq!(process, Process { state: 'T', cpu_s: 2.0, rss_bytes: 7 * 4096 });
+        assert_eq!(process.state(), "stopped");
+        for short in ["", "42 (a", "42 (a) R 1 2"] {
+            assert_eq!(Process::parse(short, 100, 4096), None);
+        }
+        assert!(Process::read(std::process::id()).unwrap().rss_bytes > 0);
+    }
+}

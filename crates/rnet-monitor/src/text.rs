@@ -1,0 +1,20 @@
+//! Text of others.
+
+use std::borrow::Cow;
+
+/// Text of a peer for a terminal: what would steer it is written as its number.
+pub fn tame(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        c.is_control()
+            // What changes the direction of writing.
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let tamed = text.chars().map(|c| match steers(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    });
+    Cow::Owned(tamed.collect())
+}
