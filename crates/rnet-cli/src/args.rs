@@ -18,6 +18,7 @@ use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
 use crate::play::args::PlayArgs;
 use crate::record::args::RecordArgs;
+use crate::rerun::args::RerunArgs;
 use crate::service::args::ServiceCommand;
 use crate::shared_args::{NodeArg, seconds};
 use crate::state::args::StateCommand;
@@ -114,6 +115,11 @@ pub enum Command {
     /// On a terminal: space stops and goes on, `s` steps, the left and right arrows go back and forth by five
     /// seconds, up and down play faster and slower, `q` ends.
     Play(PlayArgs),
+    /// Run a node again on its recorded inputs, and compare what it publishes
+    ///
+    /// The node runs in a domain of its own and gets one message after the other, each when it rests from the one
+    /// before. Ends with 0 if it publishes what was recorded, 1 if it does not, 124 if it does not join, rest or answer.
+    Rerun(RerunArgs),
     /// Look into recordings, and make files of them
     #[command(subcommand)]
     Bag(BagCommand),

@@ -166,6 +166,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet play run.mcap --start 10 --end 20 --rate max",
         ],
     ),
+    (
+        "rerun",
+        &[
+            "rnet rerun run.mcap --node ./controller",
+            "rnet rerun run.mcap --tolerance torques=0.01 --ignore header.stamp --node ./controller --gain 2",
+            "rnet rerun run.mcap --key time_ns --junit rerun.xml --plot rerun.svg --node python3 controller.py",
+        ],
+    ),
     ("bag info", &["rnet bag info run.mcap", "rnet bag info run.mcap --json"]),
     ("bag ls", &["rnet bag ls run.mcap", "rnet bag ls run.mcap --json"]),
     (

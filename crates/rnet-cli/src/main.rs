@@ -31,7 +31,9 @@ mod log;
 mod node;
 mod param;
 mod play;
+mod plot;
 mod record;
+mod rerun;
 mod service;
 mod session;
 mod shared_args;
@@ -94,6 +96,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Play(args) => play::run(context, &args),
+        Command::Rerun(args) => rerun::run(context, &args),
         Command::Bag(command) => bag::run(context, command),
         Command::Bench(command) => bench::run(context, command),
         Command::Demo(args) => demo::run(context, &args),

@@ -9,6 +9,7 @@ mod part;
 pub mod play;
 pub mod read;
 mod recorder;
+pub mod rerun;
 mod source;
 pub mod tools;
 

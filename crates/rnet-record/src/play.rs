@@ -23,11 +23,11 @@ use rnet::Node;
 
 use crate::read::{ReadError, Recording};
 use ahead::Ahead;
-use carried::Carried;
-use clock::Clock;
-use order::Due;
+pub(crate) use carried::Carried;
+pub(crate) use clock::Clock;
+pub(crate) use order::{Due, InOrder};
 use pace::{Pace, Waited};
-use publishers::Publishers;
+pub(crate) use publishers::Publishers;
 
 pub use publishers::{Lives, PlayError};
 

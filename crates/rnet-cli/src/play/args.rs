@@ -60,7 +60,7 @@ impl FromStr for RateArg {
     }
 }
 
-fn hertz(text: &str) -> Result<f64, String> {
+pub fn hertz(text: &str) -> Result<f64, String> {
     let hz: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.1..=10_000.0).contains(&hz) {
         true => Ok(hz),

@@ -123,6 +123,12 @@ impl Publishers {
         self.of.get_mut(&channel)
     }
 
+    /// Why a subscriber of a publisher does not fit, if one does not.
+    pub fn refused(&self, publisher: u64) -> Option<String> {
+        let one = self.of.values().find(|one| one.id() == publisher)?;
+        one.incompatible().first().map(ToString::to_string)
+    }
+
     /// Topic and id of each.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.of.values().map(|publisher| (publisher.topic(), publisher.id()))

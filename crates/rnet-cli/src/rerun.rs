@@ -1,0 +1,201 @@
+//! `rnet rerun`: a node again on its recorded inputs.
+
+pub mod args;
+mod junit;
+
+use std::fmt::Write;
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rnet::inspect::Location;
+use rnet_record::read::Recording;
+use rnet_record::rerun::{
+    Difference, Rerun, RerunError, RerunOptions, Tolerance, Tolerances, TopicResult, Trace, rerun,
+};
+use serde_json::json;
+
+use self::args::RerunArgs;
+use crate::bag::file;
+use crate::bench::place::Place;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::plot::{Line, Plot};
+use crate::value::tame;
+
+/// The domain, in a directory of its own.
+const DOMAIN: &str = "rerun";
+
+pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
+    let recording = file::open(context, &args.file)?;
+    let options = options(&recording, args);
+    let base = std::path::absolute(context.base())
+        .map_err(|e| Failure::Usage(format!("cannot use --dir: {e}")))?;
+    let place = Place::new(&base)?;
+    let location = Location::new(Some(DOMAIN), Some(place.path().to_owned()), None)?;
+    let done = rerun(&recording, &location, &mut command(args, place.path())?, &options);
+    if let Some(path) = &args.junit {
+        write(path, &junit::document(&args.file, &done))?;
+    }
+    let done = done.map_err(|error| failure(&error))?;
+    if let (Some(path), Some(trace)) = (&args.plot, &done.worst) {
+        write(path, &plot(&recording, trace))?;
+    }
+    tell(context, &recording, &done)?;
+    match done.is_same() {
+        true => Ok(()),
+        false if context.json() => Err(Failure::Told),
+        false => {
+            Err(Failure::Failed(format!("{} does not publish what was recorded", tame(&done.node))))
+        }
+    }
+}
+
+fn options(recording: &Recording, args: &RerunArgs) -> RerunOptions {
+    let mut tolerances = Tolerances::default();
+    for one in &args.tolerance {
+        tolerances.set(&one.field, Tolerance::Within(one.within));
+    }
+    for field in &args.ignore {
+        tolerances.set(field, Tolerance::Ignored);
+    }
+    let from = recording.found().times.map_or(0, |times| times.0);
+    let at = |time: std::time::Duration| {
+        from.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    };
+    RerunOptions {
+        name: args.name.as_ref().map(ToString::to_string),
+        inputs: args.input.iter().map(ToString::to_string).collect(),
+        outputs: args.output.iter().map(ToString::to_string).collect(),
+        tolerances,
+        key: args.key.clone(),
+        start_ns: args.start.map(at),
+        end_ns: args.end.map(at),
+        clock_hz: args.clock_rate,
+        timeout: args.timeout,
+        settle: args.settle,
+        trace: args.plot.is_some(),
+    }
+}
+
+/// The node's command. Nothing of the robot's configuration may lead it out of its domain, and nothing durable of it be
+/// written.
+fn command(args: &RerunArgs, place: &Path) -> Outcome<Command> {
+    let mut command = Command::new(&args.node[0]);
+    command.args(&args.node[1..]);
+    command.env("RNET_DIR", place).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
+    command.env("RNET_STATE_DIR", place.join("durable")).env("RNET_SIM_TIME", "1");
+    for name in ["RNET_GROUP", "RNET_LISTEN", "RNET_CONNECT"] {
+        command.env_remove(name);
+    }
+    // What the node says is talk.
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
+    command.stdout(Stdio::from(stderr));
+    Ok(command)
+}
+
+fn failure(error: &RerunError) -> Failure {
+    let text = tame(&format!("{}: {error}", error.code())).into_owned();
+    match error.is_timeout() {
+        true => Failure::TimedOut(text),
+        false => Failure::Failed(text),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    fs::write(path, text)
+        .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
+}
+
+fn plot(recording: &Recording, trace: &Trace) -> String {
+    let start = recording.found().times.map_or(0, |times| times.0);
+    let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Line {
+        name: name.to_owned(),
+        points: trace
+            .points
+            .iter()
+            .map(|point| (point.0.saturating_sub(start) as f64 / 1e9, value(point)))
+            .collect(),
+    };
+    let lines = vec![line("recorded", |point| point.1), line("re-run", |point| point.2)];
+    let title = format!("{} {}", trace.topic, trace.field);
+    Plot { title, x: "s".to_owned(), lines }.svg()
+}
+
+fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
+    if context.json() {
+        let topics: Vec<_> = done.outputs.iter().map(document).collect();
+        return context.document(&json!({
+            "node": done.node,
+            "same": done.is_same(),
+            "inputs": done.inputs,
+            "outputs": topics,
+            "seconds": done.took.as_secs_f64(),
+        }));
+    }
+    let inputs: u64 = done.inputs.values().sum();
+    let (node, took) = (&done.node, done.took.as_secs_f64());
+    let topics: Vec<&str> = done.inputs.keys().map(String::as_str).collect();
+    let line = format!("{node} got {inputs} messages of {} in {took:.3} s", topics.join(", "));
+    context.line(format_args!("{}", tame(&line)))?;
+    let start = recording.found().times.map_or(0, |times| times.0);
+    for topic in &done.outputs {
+        context.line(format_args!("{}", tame(&said(topic))))?;
+        let (first, worst) = (topic.first.as_ref(), topic.worst.as_ref());
+        for (word, one) in [("first", first), ("worst", worst)] {
+            if let Some(one) = one {
+                context.line(format_args!("  {word}: {}", tame(&difference(one, start))))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn document(topic: &TopicResult) -> serde_json::Value {
+    let one = |one: &Option<Difference>| {
+        one.as_ref().map(|one| {
+            json!({"number": one.number, "at_ns": one.at_ns, "field": one.field, "recorded": one.recorded,
+                   "rerun": one.rerun, "by": one.by, "allowed": one.allowed})
+        })
+    };
+    json!({
+        "topic": topic.topic,
+        "same": topic.is_same(),
+        "compared": topic.compared,
+        "differing": topic.differing,
+        "missing": topic.missing,
+        "unrecorded": topic.unrecorded,
+        "first": one(&topic.first),
+        "worst": one(&topic.worst),
+    })
+}
+
+/// What came of a topic, on a line.
+fn said(topic: &TopicResult) -> String {
+    let TopicResult { topic: name, compared, differing, missing, unrecorded, .. } = topic;
+    let word = if topic.is_same() { "same" } else { "DIFFERENT" };
+    let mut text = format!("{name}: {word}, {compared} messages compared");
+    for (count, what) in [
+        (differing, "differ"),
+        (missing, "of the recording are missing"),
+        (unrecorded, "were not recorded"),
+    ] {
+        if *count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    text
+}
+
+fn difference(one: &Difference, start_ns: u64) -> String {
+    let at = one.at_ns.saturating_sub(start_ns) as f64 / 1e9;
+    let Difference { number, field, recorded, rerun, .. } = one;
+    let by = one.by.map(|by| format!(", by {by:e}")).unwrap_or_default();
+    let allowed = match one.allowed > 0.0 {
+        true => format!(", {} allowed", one.allowed),
+        false => String::new(),
+    };
+    let field = if field.is_empty() { "the message" } else { field };
+    format!("message {number} at {at:.6} s: {field} was {recorded}, is {rerun}{by}{allowed}")
+}

@@ -1,0 +1,256 @@
+//! `rnet rerun`. The node that is run again is this program: see `the_node`.
+
+mod util;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet_record::{RecordOptions, Recorder};
+use util::processes::nothing_is_left;
+use util::{DOMAIN, Place, Ran, Running, SOON};
+
+/// What the node is to do, and its gain.
+const ROLE: &str = "RERUN_ROLE";
+const GAIN: &str = "RERUN_GAIN";
+/// Messages of the recording.
+const COUNT: u32 = 40;
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+struct Angle {
+    number: u64,
+    rad: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+struct Factor {
+    by: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+struct Torque {
+    number: u64,
+    now_ns: u64,
+    newton_metres: [f64; 2],
+}
+
+/// A controller with a memory: each answer depends on all angles before it, and on a gain that another thread takes.
+fn control(node: &Node, role: &str, gain: f64) {
+    let mut sum = 0.0;
+    let factor = std::sync::Arc::new(std::sync::Mutex::new(1.0));
+    let (set, is_silent) = (factor.clone(), role == "silent");
+    let mut taken = node.publisher::<Factor>("/factor_taken").unwrap();
+    let _on = node.subscriber::<Factor>("/factor").unwrap().on(move |factor| {
+        *set.lock().unwrap() = factor.by;
+        if !is_silent {
+            taken.send(&factor).unwrap();
+        }
+    });
+    let mut angles = node
+        .subscriber_with::<Angle>("/angle", SubscriberOptions::new().reliable().keep_all())
+        .unwrap();
+    let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
+    let mut torques = node.publisher_with::<Torque>("/torque", reliable).unwrap();
+    let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").unwrap());
+    while let Ok(angle) = angles.recv(SOON) {
+        let angle = *angle;
+        sum += angle.rad * gain * *factor.lock().unwrap();
+        match role {
+            "silent" => continue,
+            "dies" if angle.number == 7 => std::process::abort(),
+            "spins" if angle.number == 7 => loop {
+                std::hint::spin_loop();
+            },
+            "skips" if angle.number == 7 => continue,
+            "extra" => extra.as_mut().unwrap().send(&Factor { by: sum }).unwrap(),
+            _ => {}
+        }
+        let torque =
+            Torque { number: angle.number, now_ns: node.now(), newton_metres: [sum, -1.0] };
+        torques.send(&torque).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "the node that the other tests run again"]
+fn the_node() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    if role == "alone" {
+        std::thread::park();
+    }
+    let gain = std::env::var(GAIN).map_or(1.5, |gain| gain.parse().unwrap());
+    let name = if role == "renamed" { "other" } else { "arm" };
+    control(&Node::builder(name).open().unwrap(), &role, gain);
+}
+
+fn node_args() -> Vec<String> {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    [&program, "the_node", "--exact", "--ignored", "--nocapture"].map(str::to_owned).into()
+}
+
+/// A recording of the node at its work. The factor changes on the way.
+fn recorded(place: &Place) -> PathBuf {
+    let file = place.dir.join("run.mcap");
+    let mut command = Command::new(&node_args()[0]);
+    command.args(&node_args()[1..]).env(ROLE, "works").env_remove(GAIN);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
+    let node = place.node("body");
+    let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
+    let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
+    let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
+    let options = SubscriberOptions::new().reliable().keep_all();
+    let mut torques = node.subscriber_with::<Torque>("/torque", options).unwrap();
+    let mut taken = node.subscriber::<Factor>("/factor_taken").unwrap();
+    let location =
+        rnet::inspect::Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap();
+    let mut options = RecordOptions::default();
+    options.location = Some(location);
+    let recorder = Recorder::start(&file, options).unwrap();
+    command.stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let process = Running::start(command);
+    angles.wait_for_subscribers(1, SOON).unwrap();
+    factor.wait_for_subscribers(1, SOON).unwrap();
+    torques.wait_for_publishers(1, SOON).unwrap();
+    taken.wait_for_publishers(1, SOON).unwrap();
+    for number in 0..COUNT {
+        if number == COUNT / 2 {
+            factor.send(&Factor { by: 0.5 }).unwrap();
+            // Its callback runs beside the loop that answers.
+            assert_eq!(taken.recv(SOON).unwrap().by, 0.5);
+        }
+        angles.send(&Angle { number: number.into(), rad: f64::from(number).sin() }).unwrap();
+        assert_eq!(torques.recv(SOON).unwrap().number, u64::from(number));
+    }
+    let report = recorder.stop().unwrap();
+    assert_eq!(report.losses.total(), 0);
+    drop(process);
+    file
+}
+
+fn again(place: &Place, file: &Path, role: &str, gain: &str, args: &[&str]) -> Ran {
+    let mut command = place.command();
+    command.arg("rerun").arg(file).args(["--ignore", "now_ns"]).args(args);
+    command.arg("--node").args(node_args()).env(ROLE, role).env(GAIN, gain);
+    Running::start(command).wait()
+}
+
+/// No process and no file of a domain.
+fn nothing_is_left_but(place: &Place, files: &[&Path]) {
+    for file in files {
+        fs::remove_file(file).unwrap();
+    }
+    let _ = fs::remove_dir_all(place.domain_dir());
+    nothing_is_left(place);
+}
+
+#[test]
+fn the_same_program_publishes_the_same_again() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
+    let (xml, svg) = (junit.to_str().unwrap(), plot.to_str().unwrap());
+    let text = again(&place, &file, "works", "1.5", &["--junit", xml, "--plot", svg]).ok();
+    assert!(text.contains(&format!("/arm got {} messages of /angle, /factor in", COUNT + 1)));
+    assert!(text.contains(&format!("/torque: same, {COUNT} messages compared\n")), "{text}");
+    let said = fs::read_to_string(&junit).unwrap();
+    assert!(said.contains("tests=\"2\" failures=\"0\" errors=\"0\""), "{said}");
+    assert!(said.contains("<testcase classname=\"/arm\" name=\"/torque\"/>"), "{said}");
+    let drawn = fs::read_to_string(&plot).unwrap();
+    assert!(drawn.contains(">recorded</text>") && drawn.contains(">re-run</text>"), "{drawn}");
+    // And what it publishes does not depend on how fast it goes, nor on how it is compared.
+    let by_key =
+        again(&place, &file, "works", "1.5", &["--key", "number", "--output", "/torque", "--json"]);
+    assert_eq!(by_key.json()["outputs"][0]["compared"], COUNT, "{by_key:?}");
+    nothing_is_left_but(&place, &[&file, &junit, &plot]);
+}
+
+#[test]
+fn its_time_is_that_of_the_recording() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let mut command = place.command();
+    command.arg("rerun").arg(&file).args(["--json", "--output", "/torque", "--node"]);
+    command.args(node_args()).env(ROLE, "works").env_remove(GAIN);
+    let ran = Running::start(command).wait();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    // The node of the recording had the time of its host since its start.
+    let said = ran.json();
+    let first = &said["outputs"][0]["first"];
+    assert_eq!((&first["field"], &first["number"]), (&"now_ns".into(), &0.into()), "{said}");
+    let now_ns: u64 = first["rerun"].as_str().unwrap().parse().unwrap();
+    let answered_ns = first["at_ns"].as_u64().unwrap();
+    // The angle was sent before the answer to it, which came at once.
+    assert!((answered_ns - 60_000_000_000..answered_ns).contains(&now_ns), "{said}");
+}
+
+#[test]
+fn a_changed_program_is_told_by_field_within_tolerances() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
+    let args = ["--json", "--junit", junit.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
+    let ran = again(&place, &file, "works", "1.6", &args);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let said = ran.json();
+    let torque = &said["outputs"][1];
+    // The first angle is 0, and so is the first answer.
+    assert_eq!((&torque["compared"], &torque["differing"]), (&COUNT.into(), &(COUNT - 1).into()));
+    assert_eq!(torque["first"]["number"], 1, "{torque}");
+    assert_eq!(torque["worst"]["field"], "newton_metres[0]", "{torque}");
+    let said = fs::read_to_string(&junit).unwrap();
+    assert!(said.contains("failures=\"1\"") && said.contains("newton_metres[0]"), "{said}");
+    assert!(fs::read_to_string(&plot).unwrap().contains("/torque newton_metres[0]"));
+    let text = again(&place, &file, "works", "1.6", &[]);
+    assert!(text.stdout.contains("first: message 1 at "), "{text:?}");
+    again(&place, &file, "works", "1.6", &["--tolerance", "newton_metres=1"]).ok();
+    again(&place, &file, "works", "1.6", &["--tolerance", "1"]).ok();
+    again(&place, &file, "works", "1.6", &["--ignore", "newton_metres[0]"]).ok();
+    again(&place, &file, "works", "1.6", &["--tolerance", "newton_metres=-1"]).fails(2);
+}
+
+#[test]
+fn what_is_missing_or_was_not_recorded_is_a_difference() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let ran = again(&place, &file, "extra", "1.5", &[]);
+    let extra = format!("/extra: DIFFERENT, 0 messages compared, {COUNT} were not recorded");
+    assert!(ran.stdout.contains(&extra), "{ran:?}");
+    ran.fails(1);
+    again(&place, &file, "extra", "1.5", &["--output", "/torque"]).ok();
+    let ran = again(&place, &file, "skips", "1.5", &["--key", "number", "--output", "/torque"]);
+    let skipped = format!("{} messages compared, 1 of the recording are missing", COUNT - 1);
+    assert!(ran.stdout.contains(&skipped), "{ran:?}");
+    ran.fails(1);
+}
+
+#[test]
+fn a_node_that_dies_or_does_not_answer_is_a_named_error() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let junit = place.dir.join("rerun.xml");
+    let said = again(&place, &file, "dies", "1.5", &["--junit", junit.to_str().unwrap()]).fails(1);
+    assert!(said.contains("died: /arm has died after message 7 of /angle"), "{said}");
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("errors=\"1\"") && xml.contains("<error type=\"died\""), "{xml}");
+    let short = ["--timeout", "3"];
+    let said = again(&place, &file, "spins", "1.5", &short).fails(124);
+    assert!(said.contains("restless: /arm does not rest after message 7 of /angle"), "{said}");
+    let said = again(&place, &file, "silent", "1.5", &short).fails(124);
+    assert!(said.contains("no_answer: /arm never answers: it got 41 messages"), "{said}");
+    let said = again(&place, &file, "alone", "1.5", &short).fails(124);
+    assert!(said.contains("not_joined: no node has joined"), "{said}");
+    let said = again(&place, &file, "renamed", "1.5", &[]).fails(1);
+    assert!(said.contains("not_recorded: /other published nothing"), "{said}");
+    assert!(said.contains("nodes that did: /arm, /body;"), "{said}");
+    again(&place, &file, "renamed", "1.5", &["--name", "/arm"]).ok();
+    let said = again(&place, &file, "works", "1.5", &["--input", "/none", "--timeout", "3"]);
+    assert!(said.fails(124).contains("not_subscribed: /arm has not subscribed to /none in 3s"));
+    let said = rnet!(place, "rerun", file.to_str().unwrap(), "--node", "/none/such").fails(1);
+    assert!(said.contains("command: cannot start /none/such"), "{said}");
+    nothing_is_left_but(&place, &[&file, &junit]);
+}

@@ -1,0 +1,136 @@
+//! Running one node again on its recorded inputs, and comparing what it publishes with what it published.
+//!
+//! The node runs in a domain of its own, in which nobody else is but the re-run. It gets its inputs one by one, in the
+//! order in which they were sent, and each only when it rests: all threads of its process sleep, and none of them waits
+//! for a message that it has not taken. So what it publishes depends on its inputs and on their order alone, not on
+//! how fast it or this machine is. Its time is that of the recording, if it follows `/clock`.
+//!
+//! What counts as an input or an output, and what this cannot see, is docs/design/rerun.md.
+
+mod compare;
+mod error;
+mod feed;
+mod node;
+mod rest;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Location;
+
+use crate::play::InOrder;
+use crate::read::{Recording, Select};
+use compare::Comparison;
+pub use compare::{Difference, Tolerance, Tolerances, TopicResult};
+pub use error::RerunError;
+use feed::Feed;
+use node::Tested;
+pub use trace::Trace;
+
+/// How to run a node again.
+#[derive(Clone, Debug)]
+pub struct RerunOptions {
+    /// Name that the node has in the recording; of none, the name with which it joins.
+    pub name: Option<String>,
+    /// Topics that the node gets, which it has to subscribe to; of none, all recorded ones that it subscribes to when
+    /// it starts, without those that it published itself and those of the library.
+    pub inputs: Vec<String>,
+    /// Topics that are compared; of none, all that it publishes or published, without those of the library.
+    pub outputs: Vec<String>,
+    /// What of a message may differ.
+    pub tolerances: Tolerances,
+    /// The field by whose value an output and its recorded one are found; of none, the first is compared with the first,
+    /// and so on. With it, outputs that were not recorded are counted and are no difference: a node in lock step also
+    /// answers the inputs that it had no time for when it was recorded.
+    pub key: Option<String>,
+    /// From this time of the recording on, in ns since 1970 UTC.
+    pub start_ns: Option<u64>,
+    /// Up to before this time of the recording, in ns since 1970 UTC.
+    pub end_ns: Option<u64>,
+    /// How many times a second of the recording `/clock` is published beside the inputs.
+    pub clock_hz: f64,
+    /// How long the node may take to join, to rest after an input, and to answer at all.
+    pub timeout: Duration,
+    /// For so long nothing about its endpoints changes when it has started. Outputs that the node still owes at the end
+    /// are awaited as long.
+    pub settle: Duration,
+    /// Keep the values of fields, for a plot.
+    pub trace: bool,
+}
+
+impl Default for RerunOptions {
+    fn default() -> Self {
+        Self {
+            name: None,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            tolerances: Tolerances::default(),
+            key: None,
+            start_ns: None,
+            end_ns: None,
+            clock_hz: 100.0,
+            timeout: Duration::from_secs(10),
+            settle: Duration::from_millis(500),
+            trace: false,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Rerun {
+    /// Name of the node.
+    pub node: String,
+    /// Messages that it got, by topic.
+    pub inputs: BTreeMap<String, u64>,
+    /// What it published, by topic.
+    pub outputs: Vec<TopicResult>,
+    /// How long that took.
+    pub took: Duration,
+    /// The field that differs the most, if its values were kept.
+    pub worst: Option<Trace>,
+}
+
+impl Rerun {
+    /// Whether everything was published that was recorded, within the tolerances, and nothing else.
+    pub fn is_same(&self) -> bool {
+        self.outputs.iter().all(TopicResult::is_same)
+    }
+}
+
+/// Starts the node by a command, in the domain of `location`, feeds it, and compares what it publishes. The node's
+/// process and all of its process group are ended with the call.
+///
+/// The command is told its domain by the environment, as `rnet rerun` tells it: `RNET_DIR`, `RNET_DOMAIN`, and
+/// `RNET_NETWORK=off`.
+///
+/// # Errors
+/// [`RerunError`]: the node does not join, dies, does not rest or never answers; the file says nothing of it or cannot
+/// be read.
+pub fn rerun(
+    recording: &Recording,
+    location: &Location,
+    command: &mut Command,
+    options: &RerunOptions,
+) -> Result<Rerun, RerunError> {
+    let begun = Instant::now();
+    let tested = Tested::join(recording, location, command, options)?;
+    let mut comparison = Comparison::new(recording, &tested.recorded, options);
+    let mut feed = Feed::open(tested, options)?;
+    let select = Select {
+        topics: feed.topics(),
+        without_channels: feed.own_channels(recording),
+        start_ns: options.start_ns,
+        end_ns: options.end_ns,
+        with_reserved: true,
+    };
+    for due in InOrder::new(recording, recording.messages(select)) {
+        feed.step(&due?, &mut comparison)?;
+    }
+    feed.end(recording, &mut comparison, options)?;
+    let (node, inputs) = feed.told();
+    let (outputs, worst) = comparison.end()?;
+    Ok(Rerun { node, inputs, outputs, took: begun.elapsed(), worst })
+}

@@ -1,0 +1,331 @@
+//! What was published beside what was recorded.
+
+mod fields;
+mod tolerance;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use rnet::MessageType;
+use rnet::inspect::Heard;
+use serde_json::Value;
+
+use super::RerunOptions;
+use super::error::RerunError;
+use super::trace::Trace;
+use crate::names;
+use crate::play::InOrder;
+use crate::read::{Message, Recording, Select};
+use fields::{decoded, differences, numbers, picked};
+pub use tolerance::{Tolerance, Tolerances};
+
+/// Recorded messages that are looked at for the one with the same key.
+const MAX_AHEAD: usize = 1024;
+/// Fields of which the values are kept for a plot.
+const MAX_TRACES: usize = 256;
+
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Which of the recorded messages that were compared, from 0.
+    pub number: u64,
+    /// When the recorded message was sent, in ns since 1970 UTC.
+    pub at_ns: u64,
+    /// Path of the field; empty where the whole message is meant.
+    pub field: String,
+    /// The recorded value.
+    pub recorded: String,
+    /// The value of the re-run.
+    pub rerun: String,
+    /// By how much, if both are numbers.
+    pub by: Option<f64>,
+    /// What was allowed.
+    pub allowed: f64,
+}
+
+impl Difference {
+    /// How bad it is: by how many times what is allowed, or else as a part of the value.
+    fn badness(&self) -> (bool, f64) {
+        match self.by {
+            None => (true, f64::INFINITY),
+            Some(by) if self.allowed > 0.0 => (false, by / self.allowed),
+            Some(by) => {
+                let number = |text: &str| text.parse::<f64>().map_or(0.0, f64::abs);
+                let value = number(&self.recorded).max(number(&self.rerun));
+                (true, if value > 0.0 { by / value } else { by })
+            }
+        }
+    }
+
+    fn is_worse_than(&self, other: &Self) -> bool {
+        self.badness().partial_cmp(&other.badness()) == Some(std::cmp::Ordering::Greater)
+    }
+}
+
+/// What came of a topic.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopicResult {
+    /// Its name.
+    pub topic: String,
+    /// Messages that were compared.
+    pub compared: u64,
+    /// Of these, those that differ by more than is allowed.
+    pub differing: u64,
+    /// Messages that were recorded, and not published this time.
+    pub missing: u64,
+    /// Messages that were published, and not recorded.
+    pub unrecorded: u64,
+    /// Messages that were published and not recorded are no difference.
+    pub allows_unrecorded: bool,
+    /// The first field that differs.
+    pub first: Option<Difference>,
+    /// The field that differs the most.
+    pub worst: Option<Difference>,
+}
+
+impl TopicResult {
+    /// Whether nothing differs.
+    pub fn is_same(&self) -> bool {
+        let is_unrecorded = self.unrecorded > 0 && !self.allows_unrecorded;
+        self.differing == 0 && self.missing == 0 && !is_unrecorded
+    }
+}
+
+struct Topic {
+    result: TopicResult,
+    /// Recorded messages that were read and have no partner yet.
+    waiting: VecDeque<(Message, Option<Value>)>,
+}
+
+/// The outputs of a node, recorded and new.
+pub struct Comparison<'a> {
+    options: &'a RerunOptions,
+    recorded: InOrder<'a>,
+    topics: BTreeMap<String, Topic>,
+    types: HashMap<u16, MessageType>,
+    heard_types: HashMap<u64, MessageType>,
+    traces: BTreeMap<(String, String), Trace>,
+    /// When the first input was sent; what was recorded before it is an answer to others.
+    begin_ns: Option<u64>,
+}
+
+impl<'a> Comparison<'a> {
+    /// With what `node` published in the recording.
+    pub fn new(recording: &'a Recording, node: &str, options: &'a RerunOptions) -> Self {
+        let by_node = |metadata: &BTreeMap<String, String>| {
+            metadata.get(names::NODE_KEY).is_some_and(|name| name == node)
+        };
+        let is_output = |topic: &str| match options.outputs.is_empty() {
+            true => !topic.starts_with("/_rnet/"),
+            false => options.outputs.iter().any(|output| output == topic),
+        };
+        let takes = |c: &&std::sync::Arc<_>| {
+            let channel: &crate::read::Channel = c;
+            by_node(&channel.metadata) && is_output(&channel.topic)
+        };
+        let topics: BTreeSet<String> =
+            recording.channels().filter(takes).map(|c| c.topic.clone()).collect();
+        let without_channels: BTreeSet<u16> =
+            recording.channels().filter(|c| !takes(c)).map(|c| c.id).collect();
+        let select = Select {
+            without_channels,
+            start_ns: options.start_ns,
+            end_ns: options.end_ns,
+            ..Select::default()
+        };
+        let mut comparison = Self {
+            options,
+            recorded: InOrder::new(recording, recording.messages(select)),
+            topics: BTreeMap::new(),
+            types: HashMap::new(),
+            heard_types: HashMap::new(),
+            traces: BTreeMap::new(),
+            begin_ns: None,
+        };
+        for topic in &topics {
+            comparison.topic(topic);
+        }
+        comparison
+    }
+
+    /// Inputs begin at this time of the recording.
+    pub fn begin(&mut self, at_ns: u64) {
+        self.begin_ns.get_or_insert(at_ns);
+    }
+
+    fn topic(&mut self, topic: &str) -> &mut Topic {
+        let allows_unrecorded = self.options.key.is_some();
+        self.topics.entry(topic.to_owned()).or_insert_with(|| Topic {
+            result: TopicResult {
+                topic: topic.to_owned(),
+                allows_unrecorded,
+                ..TopicResult::default()
+            },
+            waiting: VecDeque::new(),
+        })
+    }
+
+    /// Reads recorded messages until there is one more of a topic; of any, if there is none.
+    fn read(&mut self, topic: Option<&str>) -> Result<bool, RerunError> {
+        while let Some(due) = self.recorded.next() {
+            let due = due?;
+            if self.begin_ns.is_some_and(|begin| due.at_ns < begin) {
+                continue;
+            }
+            let of = due.message.channel.topic.clone();
+            let key = match &self.options.key {
+                Some(field) => picked(&self.value_of(&due.message)?, field),
+                None => None,
+            };
+            self.topic(&of).waiting.push_back((due.message, key));
+            if topic.is_none_or(|topic| topic == of) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The recorded message that a new one is compared with.
+    fn partner(&mut self, topic: &str, key: Option<&Value>) -> Result<Option<Message>, RerunError> {
+        let mut at = 0;
+        loop {
+            if at >= self.topic(topic).waiting.len()
+                && (at >= MAX_AHEAD || !self.read(Some(topic))?)
+            {
+                return Ok(None);
+            }
+            let of = self.topic(topic);
+            if key.is_none() || of.waiting[at].1.as_ref() == key {
+                of.result.missing += at as u64;
+                return Ok(of.waiting.drain(..=at).next_back().map(|(message, _)| message));
+            }
+            at += 1;
+        }
+    }
+
+    fn value_of(&mut self, message: &Message) -> Result<Value, RerunError> {
+        let id = message.channel.id;
+        if let std::collections::hash_map::Entry::Vacant(entry) = self.types.entry(id) {
+            entry.insert(message.channel.message_type()?);
+        }
+        Ok(decoded(&self.types[&id], message.data()))
+    }
+
+    fn value_heard(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Value {
+        let ty = self.heard_types.entry(heard.stamp.publisher).or_insert_with(|| {
+            match heard.schema {
+                Some(schema) => schema.clone().into(),
+                // What is no description of a plain type is bytes.
+                None => MessageType::try_from(heard.type_desc.clone()).unwrap_or(MessageType::Raw),
+            }
+        });
+        decoded(ty, bytes)
+    }
+
+    /// Compares a message that the node has published.
+    pub fn add(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Result<(), RerunError> {
+        let is_output = match self.options.outputs.is_empty() {
+            true => true,
+            false => self.options.outputs.iter().any(|output| output == heard.topic),
+        };
+        if !is_output {
+            return Ok(());
+        }
+        let key = match &self.options.key {
+            Some(field) => picked(&self.value_heard(heard, bytes), field),
+            None => None,
+        };
+        let partner = match (&self.options.key, &key) {
+            (Some(_), None) => None,
+            _ => self.partner(heard.topic, key.as_ref())?,
+        };
+        let Some(recorded) = partner else {
+            self.topic(heard.topic).result.unrecorded += 1;
+            return Ok(());
+        };
+        let at_ns = recorded.publish_ns();
+        let is_equal = recorded.data() == bytes;
+        let mut found = Vec::new();
+        if !is_equal || self.options.trace {
+            let (before, now) = (self.value_of(&recorded)?, self.value_heard(heard, bytes));
+            if self.options.trace {
+                self.trace(heard.topic, at_ns, &before, &now);
+            }
+            if !is_equal {
+                found = differences(&before, &now, &self.options.tolerances);
+            }
+        }
+        let result = &mut self.topic(heard.topic).result;
+        let number = result.compared;
+        result.compared += 1;
+        result.differing += u64::from(!found.is_empty());
+        for difference in found {
+            let difference = Difference { number, at_ns, ..difference };
+            if result.first.is_none() {
+                result.first = Some(difference.clone());
+            }
+            if result.worst.as_ref().is_none_or(|worst| difference.is_worse_than(worst)) {
+                result.worst = Some(difference);
+            }
+        }
+        Ok(())
+    }
+
+    fn trace(&mut self, topic: &str, at_ns: u64, before: &Value, now: &Value) {
+        for (field, recorded, rerun) in numbers(before, now) {
+            let key = (topic.to_owned(), field);
+            if self.traces.len() >= MAX_TRACES && !self.traces.contains_key(&key) {
+                continue;
+            }
+            let (topic, field) = key.clone();
+            let new = || Trace { topic, field, points: Vec::new() };
+            self.traces.entry(key).or_insert_with(new).add(at_ns, recorded, rerun);
+        }
+    }
+
+    /// Whether anything has come, and topics on which something is still due.
+    pub fn owed(&mut self) -> Result<(bool, Vec<String>), RerunError> {
+        let is_any = self.topics.values().any(|t| t.result.compared + t.result.unrecorded > 0);
+        let names: Vec<String> = self.topics.keys().cloned().collect();
+        let mut owed = Vec::new();
+        for topic in names {
+            let is_owed = !self.topics[&topic].waiting.is_empty() || self.read(Some(&topic))?;
+            if is_owed {
+                owed.push(topic);
+            }
+        }
+        Ok((is_any, owed))
+    }
+
+    /// What came of all topics, and of the worst field.
+    pub fn end(mut self) -> Result<(Vec<TopicResult>, Option<Trace>), RerunError> {
+        let names: Vec<String> = self.topics.keys().cloned().collect();
+        for topic in names {
+            while self.read(Some(&topic))? {
+                let of = self.topic(&topic);
+                of.result.missing += of.waiting.drain(..).len() as u64;
+            }
+        }
+        let results: Vec<TopicResult> = self
+            .topics
+            .into_values()
+            .map(|mut topic| {
+                topic.result.missing += topic.waiting.len() as u64;
+                topic.result
+            })
+            .collect();
+        let mut worst: Option<(&TopicResult, &Difference)> = None;
+        for result in &results {
+            let Some(one) = result.worst.as_ref().filter(|one| one.by.is_some()) else { continue };
+            if worst.is_none_or(|(_, other)| one.is_worse_than(other)) {
+                worst = Some((result, one));
+            }
+        }
+        let key = worst.map(|(result, one)| (result.topic.clone(), one.field.clone()));
+        // Where nothing differs, any field shows that.
+        let trace = match key {
+            Some(key) => self.traces.remove(&key),
+            None => self.traces.pop_first().map(|(_, trace)| trace),
+        };
+        Ok((results, trace))
+    }
+}

@@ -1,0 +1,175 @@
+//! What a re-run can fail with, before there is anything to compare.
+
+use std::time::Duration;
+
+use crate::play::PlayError;
+use crate::read::{ReadError, TypeError};
+
+/// Why a node could not be run again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RerunError {
+    /// No node has joined the domain in time.
+    #[error(
+        "no node has joined the domain of the re-run in {0:?}; a node that names its domain in its code never does"
+    )]
+    NotJoined(Duration),
+    /// More than one node has joined.
+    #[error("{0} have joined; a re-run is of one node: say which with --name")]
+    Several(String),
+    /// The node published nothing that was recorded.
+    #[error(
+        "{node} published nothing in the recording; nodes that did: {known}; --name says as which it was recorded"
+    )]
+    NotRecorded {
+        /// Name of the node.
+        node: String,
+        /// Names of those that did.
+        known: String,
+    },
+    /// The node subscribes to nothing that was recorded.
+    #[error(
+        "{node} subscribes to {topics}, of which the recording has nothing; there is nothing to feed it"
+    )]
+    NoInputs {
+        /// Name of the node.
+        node: String,
+        /// What it subscribes to.
+        topics: String,
+    },
+    /// The node has not subscribed to what it was to get.
+    #[error("{node} has not subscribed to {topic} in {limit:?}")]
+    NotSubscribed {
+        /// Name of the node.
+        node: String,
+        /// The topic.
+        topic: String,
+        /// How long that was waited for.
+        limit: Duration,
+    },
+    /// A subscription of the node cannot read what was recorded.
+    #[error("{node} cannot take {topic} as it was recorded: {why}")]
+    Incompatible {
+        /// Name of the node.
+        node: String,
+        /// The topic.
+        topic: String,
+        /// Why not.
+        why: String,
+    },
+    /// The node has subscribed to a recorded topic when messages had passed.
+    #[error(
+        "{node} has subscribed to {topic} after its start, and missed what was before; name it with --input"
+    )]
+    Late {
+        /// Name of the node.
+        node: String,
+        /// The topic.
+        topic: String,
+    },
+    /// The process has ended.
+    #[error("{node} has died {at}: {how}")]
+    Died {
+        /// Name of the node.
+        node: String,
+        /// After which input.
+        at: String,
+        /// How it ended.
+        how: String,
+    },
+    /// The node has not come to rest.
+    #[error("{node} does not rest {at}: {why} for {limit:?}")]
+    Restless {
+        /// Name of the node.
+        node: String,
+        /// After which input.
+        at: String,
+        /// What it does instead.
+        why: String,
+        /// How long it was waited for.
+        limit: Duration,
+    },
+    /// Nothing came.
+    #[error(
+        "{node} never answers: it got {inputs} messages and published nothing on {topics} for {limit:?}"
+    )]
+    NoAnswer {
+        /// Name of the node.
+        node: String,
+        /// How many it got.
+        inputs: u64,
+        /// Where something was due.
+        topics: String,
+        /// How long it was waited for.
+        limit: Duration,
+    },
+    /// Outputs passed unseen.
+    #[error(
+        "{count} messages of {topic} passed unseen: the node publishes more for one input than its log holds"
+    )]
+    Lost {
+        /// The topic.
+        topic: String,
+        /// How many.
+        count: u64,
+    },
+    /// A message could not be published.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A type of the file cannot be read.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// The domain failed.
+    #[error(transparent)]
+    Rnet(#[from] rnet::Error),
+    /// The system failed.
+    #[error("cannot look at the process of the node: {0}")]
+    Process(#[from] std::io::Error),
+    /// The command cannot be run.
+    #[error("cannot start {program}: {source}")]
+    Command {
+        /// Which.
+        program: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl RerunError {
+    /// Its name, the same for good.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotJoined(_) => "not_joined",
+            Self::Several(_) => "several_nodes",
+            Self::NotRecorded { .. } => "not_recorded",
+            Self::NoInputs { .. } => "no_inputs",
+            Self::NotSubscribed { .. } => "not_subscribed",
+            Self::Incompatible { .. } => "incompatible",
+            Self::Late { .. } => "late_subscription",
+            Self::Died { .. } => "died",
+            Self::Restless { .. } => "restless",
+            Self::NoAnswer { .. } => "no_answer",
+            Self::Lost { .. } => "lost",
+            Self::Play(_) => "play",
+            Self::Read(_) => "read",
+            Self::Type(_) => "type",
+            Self::Rnet(error) => error.code(),
+            Self::Process(_) => "process",
+            Self::Command { .. } => "command",
+        }
+    }
+
+    /// Whether a time limit has passed.
+    pub fn is_timeout(&self) -> bool {
+        matches!(
+            self,
+            Self::NotJoined(_)
+                | Self::NotSubscribed { .. }
+                | Self::Restless { .. }
+                | Self::NoAnswer { .. }
+        )
+    }
+}

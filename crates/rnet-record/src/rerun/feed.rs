@@ -1,0 +1,151 @@
+//! The inputs one by one, each with its time, and what comes of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Passed;
+
+use super::RerunOptions;
+use super::compare::Comparison;
+use super::error::RerunError;
+use super::node::{CLOCK_TOPIC, Tested};
+use crate::names;
+use crate::play::{Carried, Due};
+use crate::read::Recording;
+
+/// Between two looks for an answer that is late.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The node that is fed.
+pub struct Feed {
+    tested: Tested,
+    carried: Carried,
+    counts: BTreeMap<String, u64>,
+    /// Time of the recording: that of the first input, and of the last.
+    times: Option<(u64, u64)>,
+    limit: Duration,
+    bytes: Vec<u8>,
+}
+
+impl Feed {
+    /// What the node has published when it started comes before the first input, and is not compared.
+    pub fn open(tested: Tested, options: &RerunOptions) -> Result<Self, RerunError> {
+        let counts = tested.fed.iter().map(|topic| (topic.clone(), 0)).collect();
+        let (carried, times, bytes) = (Carried::default(), None, Vec::new());
+        let mut feed = Self { tested, carried, counts, times, limit: options.timeout, bytes };
+        feed.hear(None)?;
+        Ok(feed)
+    }
+
+    /// What is read of the recording.
+    pub fn topics(&self) -> Vec<String> {
+        let meta = std::iter::once(names::META_TOPIC.to_owned());
+        self.tested.fed.iter().cloned().chain(meta).collect()
+    }
+
+    pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
+        self.tested.own_channels(recording)
+    }
+
+    /// Publishes an input, waits until the node rests, and takes what it has published.
+    pub fn step(&mut self, due: &Due, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+        let message = &due.message;
+        if message.channel.topic == names::META_TOPIC {
+            self.carried.remember(message.data());
+            return Ok(());
+        }
+        let start = self.times.map_or(due.at_ns, |times| times.0);
+        if self.times.is_none() {
+            comparison.begin(due.at_ns);
+        }
+        let now = self.times.map_or(due.at_ns, |times| times.1.max(due.at_ns));
+        self.times = Some((start, now));
+        self.turn_clock(now, comparison)?;
+        let topic = &message.channel.topic;
+        let meta = self.carried.of(message);
+        let publishers = &mut self.tested.publishers;
+        let Some(publisher) = publishers.iter_mut().find_map(|p| p.of(message.channel.id)) else {
+            return Ok(());
+        };
+        publisher.send_with(message.data(), meta)?;
+        *self.counts.entry(topic.clone()).or_default() += 1;
+        let after = || {
+            let at = now.saturating_sub(start) as f64 / 1e9;
+            format!(
+                "after message {} of {topic}, {at:.6} s after the first input",
+                message.sequence()
+            )
+        };
+        self.tested.rest(Some(topic), self.limit, &after)?;
+        self.hear(Some(comparison))
+    }
+
+    /// The time of the robot goes on in even steps, and to the next input.
+    fn turn_clock(&mut self, ns: u64, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+        let at = || format!("after {CLOCK_TOPIC} went on to {ns}");
+        loop {
+            let Some(clock) = &mut self.tested.clock else { return Ok(()) };
+            let tick = clock.due(ns).unwrap_or(ns);
+            clock.tick(tick)?;
+            self.tested.rest(Some(CLOCK_TOPIC), self.limit, &at)?;
+            self.hear(Some(comparison))?;
+            if tick == ns {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes what the node has published; without anybody to compare it, it is let go.
+    fn hear(&mut self, mut comparison: Option<&mut Comparison<'_>>) -> Result<(), RerunError> {
+        while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
+            match (passed, &mut comparison) {
+                (Passed::Message(heard), Some(comparison)) => {
+                    comparison.add(&heard, &self.bytes)?;
+                }
+                (Passed::Message(_), None) => {}
+                (Passed::Missed { missed, topic, .. }, _) => {
+                    let topic = topic.to_owned();
+                    return Err(RerunError::Lost { topic, count: missed.count });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for answers that are late, and says which never come.
+    pub fn end(
+        &mut self,
+        recording: &Recording,
+        comparison: &mut Comparison<'_>,
+        options: &RerunOptions,
+    ) -> Result<(), RerunError> {
+        let begun = Instant::now();
+        loop {
+            self.hear(Some(comparison))?;
+            let (is_any, owed) = comparison.owed()?;
+            let limit = if is_any { options.settle } else { options.timeout };
+            if owed.is_empty() || is_any && begun.elapsed() >= limit {
+                break;
+            }
+            self.tested.check_alive(&|| "after the last input".to_owned())?;
+            if begun.elapsed() >= limit {
+                return Err(RerunError::NoAnswer {
+                    node: self.tested.name.clone(),
+                    inputs: self.counts.values().sum(),
+                    topics: owed.join(", "),
+                    limit,
+                });
+            }
+            std::thread::sleep(PAUSE);
+        }
+        match options.inputs.is_empty() {
+            true => self.tested.check_late(recording),
+            false => Ok(()),
+        }
+    }
+
+    /// Name of the node, and what it was fed.
+    pub fn told(self) -> (String, BTreeMap<String, u64>) {
+        (self.tested.name.clone(), self.counts)
+    }
+}

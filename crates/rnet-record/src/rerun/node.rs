@@ -1,0 +1,390 @@
+//! The node that is run again: its process, its endpoints, and whether it rests.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::{Domain, Follow, Location, Snapshot};
+use rnet::{Node, Subscriber, SubscriberOptions};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::RerunOptions;
+use super::error::RerunError;
+use super::rest::{Look, look};
+use crate::names;
+use crate::play::{Clock, Lives, Options, Publishers};
+use crate::read::{Recording, Select};
+
+/// Topics of the library: logs, calls, the graph.
+const OWN_TOPICS: &str = "/_rnet/";
+pub const CLOCK_TOPIC: &str = "/clock";
+/// Between two looks at a node that starts, or does not rest.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Looks without a pause between them: most inputs are answered by then.
+const QUICK_LOOKS: u32 = 20;
+/// How long a node may take to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Our node, and the process that is looked at.
+pub struct Tested {
+    process: Process,
+    domain: Domain,
+    node: Node,
+    /// Its name in the domain.
+    pub name: String,
+    /// Its name in the recording.
+    pub recorded: String,
+    pid: u32,
+    pub publishers: Vec<Publishers>,
+    /// Topics that it gets.
+    pub fed: BTreeSet<String>,
+    pub clock: Option<Clock>,
+    /// What it publishes.
+    pub follow: Follow,
+    /// A node may wait for somebody to listen. Nobody reads these.
+    _listeners: Vec<Subscriber<[u8]>>,
+}
+
+/// Ended when dropped, with its process group.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        // One that has ended cannot be signalled, and one that cannot be is waited for in vain.
+        let signal = |signal| group.map(|group| kill_process_group(group, signal));
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            signal(Signal::TERM);
+            let end = Instant::now() + GRACE;
+            while Instant::now() < end && matches!(self.0.try_wait(), Ok(None)) {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        signal(Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+impl Tested {
+    /// Starts it, and waits until its endpoints are there and connected.
+    pub fn join(
+        recording: &Recording,
+        location: &Location,
+        command: &mut Command,
+        options: &RerunOptions,
+    ) -> Result<Self, RerunError> {
+        let own_name = format!("/rnet_rerun_{}", std::process::id());
+        let node = Node::builder(&own_name)
+            .tool()
+            .domain(location.id().as_str())
+            .dir(location.base())
+            .open()?;
+        // From before it is there, so that nothing of it passes unseen.
+        let mut follow = Follow::matching(location.domain()?, true, move |publisher| {
+            publisher.node != own_name && !publisher.topic.starts_with(OWN_TOPICS)
+        });
+        follow.wait(Duration::ZERO);
+        follow.poll(&mut Vec::new())?;
+        let child = command.process_group(0).spawn().map_err(|source| RerunError::Command {
+            program: command.get_program().to_string_lossy().into_owned(),
+            source,
+        })?;
+        let process = Process(child);
+        let mut tested = Self {
+            process,
+            domain: location.domain()?,
+            node,
+            name: "the node".to_owned(),
+            recorded: String::new(),
+            pid: 0,
+            publishers: Vec::new(),
+            fed: BTreeSet::new(),
+            clock: None,
+            follow,
+            _listeners: Vec::new(),
+        };
+        tested.meet(options)?;
+        tested.check_recorded(recording)?;
+        tested.listen(recording)?;
+        tested.connect(recording, options)?;
+        Ok(tested)
+    }
+
+    /// Waits for it to join the domain.
+    fn meet(&mut self, options: &RerunOptions) -> Result<(), RerunError> {
+        let end = Instant::now() + options.timeout;
+        let own = self.node.name().to_owned();
+        loop {
+            let snapshot = self.domain.snapshot()?;
+            let others: Vec<_> = snapshot.nodes.iter().filter(|n| n.meta.name != own).collect();
+            let named = others.iter().find(|n| options.name.as_ref() == Some(&n.meta.name));
+            match (named, others.as_slice()) {
+                (Some(node), _) | (None, [node]) => {
+                    self.name.clone_from(&node.meta.name);
+                    self.recorded = options.name.clone().unwrap_or_else(|| self.name.clone());
+                    self.pid = node.meta.pid;
+                    return Ok(());
+                }
+                (None, []) => {}
+                (None, several) => {
+                    let names: Vec<&str> = several.iter().map(|n| n.meta.name.as_str()).collect();
+                    return Err(RerunError::Several(names.join(", ")));
+                }
+            }
+            self.check_alive(&|| "before it joined".to_owned())?;
+            if Instant::now() >= end {
+                return Err(RerunError::NotJoined(options.timeout));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn check_recorded(&self, recording: &Recording) -> Result<(), RerunError> {
+        let nodes: BTreeSet<&str> = recording
+            .channels()
+            .filter_map(|channel| channel.metadata.get(names::NODE_KEY))
+            .map(String::as_str)
+            .collect();
+        match nodes.contains(self.recorded.as_str()) {
+            true => Ok(()),
+            false => Err(RerunError::NotRecorded {
+                node: self.recorded.clone(),
+                known: nodes.into_iter().collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    fn is_own(&self, metadata: &std::collections::BTreeMap<String, String>) -> bool {
+        metadata.get(names::NODE_KEY) == Some(&self.recorded)
+    }
+
+    /// Ids of the channels that it wrote itself.
+    pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
+        let channels = recording.channels();
+        channels.filter(|c| self.is_own(&c.metadata)).map(|c| c.id).collect()
+    }
+
+    fn listen(&mut self, recording: &Recording) -> Result<(), RerunError> {
+        let mut topics = BTreeSet::new();
+        for channel in recording.channels() {
+            let is_new = self.is_own(&channel.metadata)
+                && !channel.topic.starts_with(OWN_TOPICS)
+                && topics.insert(&channel.topic);
+            if let (true, Ok(source)) = (is_new, channel.source()) {
+                let options = SubscriberOptions::new().lane(source.lane).keep_last(1);
+                let listener = self.node.subscriber_with::<[u8]>(&channel.topic, options)?;
+                self._listeners.push(listener);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a publisher for each recorded topic that it subscribes to, until nothing about its endpoints changes any
+    /// more.
+    fn connect(&mut self, recording: &Recording, options: &RerunOptions) -> Result<(), RerunError> {
+        let end = Instant::now() + options.timeout;
+        let own_channels = self.own_channels(recording);
+        let (mut endpoints, mut changed) = (BTreeSet::new(), Instant::now());
+        let at = || "when it started".to_owned();
+        loop {
+            self.check_alive(&at)?;
+            let snapshot = self.domain.snapshot()?;
+            let subscribed = self.subscribed(&snapshot);
+            for topic in &subscribed {
+                self.feed(recording, &own_channels, topic, options)?;
+            }
+            let now: BTreeSet<u64> = of_node(&snapshot, &self.name).collect();
+            if now != endpoints {
+                (endpoints, changed) = (now, Instant::now());
+            }
+            let lacks = options.inputs.iter().find(|topic| !self.fed.contains(*topic));
+            let is_quiet = changed.elapsed() >= options.settle;
+            if lacks.is_none()
+                && is_quiet
+                && self.is_connected(&snapshot)?
+                && self.rests(&at)?.is_ok()
+            {
+                return match self.fed.is_empty() {
+                    true => Err(RerunError::NoInputs {
+                        node: self.name.clone(),
+                        topics: subscribed.into_iter().collect::<Vec<_>>().join(", "),
+                    }),
+                    false => Ok(()),
+                };
+            }
+            if Instant::now() >= end {
+                let (node, limit) = (self.name.clone(), options.timeout);
+                return Err(match lacks {
+                    Some(topic) => RerunError::NotSubscribed { node, topic: topic.clone(), limit },
+                    None => RerunError::Restless {
+                        node,
+                        at: at(),
+                        why: self.rests(&at)?.err().unwrap_or_else(|| "it connects".to_owned()),
+                        limit,
+                    },
+                });
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn subscribed(&self, snapshot: &Snapshot) -> BTreeSet<String> {
+        let own = snapshot.subscriptions.iter().filter(|s| s.node == self.name);
+        own.map(|subscription| subscription.topic.clone()).collect()
+    }
+
+    /// Opens the publishers of a topic, if it was recorded and is wanted.
+    fn feed(
+        &mut self,
+        recording: &Recording,
+        own_channels: &BTreeSet<u16>,
+        topic: &str,
+        options: &RerunOptions,
+    ) -> Result<(), RerunError> {
+        let is_named = options.inputs.iter().any(|input| input == topic);
+        let is_wanted = match options.inputs.is_empty() {
+            true => !topic.starts_with(OWN_TOPICS),
+            false => is_named || topic == CLOCK_TOPIC,
+        };
+        let select = Select {
+            topics: vec![topic.to_owned()],
+            without_channels: own_channels.clone(),
+            ..Select::default()
+        };
+        let is_recorded = recording.channels().any(|channel| select.takes(channel));
+        if !is_wanted || self.fed.contains(topic) {
+            return Ok(());
+        }
+        if topic == CLOCK_TOPIC && !is_recorded {
+            if self.clock.is_none() {
+                self.clock = Some(Clock::open(&self.node, options.clock_hz)?);
+            }
+        } else if is_recorded {
+            // Reliable publishers all of them: nothing that it is fed is lost.
+            let play = Options { select, rate: None, ..Options::default() };
+            let publishers = Publishers::open(recording, &self.node, &Lives::default(), &play)?;
+            self.publishers.push(publishers);
+            self.fed.insert(topic.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether all its subscriptions are served by all our publishers of their topics.
+    fn is_connected(&self, snapshot: &Snapshot) -> Result<bool, RerunError> {
+        let ours = snapshot.publishers.iter().filter(|p| p.node == self.node.name());
+        for publisher in ours {
+            let theirs = snapshot.subscriptions.iter().filter(|s| s.node == self.name);
+            for subscription in theirs.filter(|s| s.topic == publisher.topic) {
+                if publisher.admitted.iter().any(|one| one.subscription == subscription.id) {
+                    continue;
+                }
+                let why = self.publishers.iter().find_map(|p| p.refused(publisher.id));
+                return match why {
+                    None => Ok(false),
+                    Some(why) => Err(RerunError::Incompatible {
+                        node: self.name.clone(),
+                        topic: publisher.topic.clone(),
+                        why,
+                    }),
+                };
+            }
+        }
+        Ok(true)
+    }
+
+    pub fn check_alive(&mut self, at: &dyn Fn() -> String) -> Result<(), RerunError> {
+        match self.process.0.try_wait()? {
+            None => Ok(()),
+            Some(_) => Err(self.died(at)),
+        }
+    }
+
+    fn died(&mut self, at: &dyn Fn() -> String) -> RerunError {
+        let how = match self.process.0.try_wait() {
+            Ok(Some(status)) => status.to_string(),
+            // The command is not the node, but started it.
+            _ => "its process has ended".to_owned(),
+        };
+        RerunError::Died { node: self.name.clone(), at: at(), how }
+    }
+
+    /// Waits until it has taken what was sent on a topic, and rests. `at` says after what.
+    pub fn rest(
+        &mut self,
+        topic: Option<&str>,
+        limit: Duration,
+        at: &dyn Fn() -> String,
+    ) -> Result<(), RerunError> {
+        let (end, mut looks) = (Instant::now() + limit, 0);
+        let mut why = String::new();
+        while Instant::now() < end {
+            // First this: what it has taken, it is awake for.
+            let waits = match topic {
+                Some(topic) => self.waits_for(topic)?,
+                None => false,
+            };
+            match waits {
+                true => {
+                    why = format!("a thread sleeps beside a message of {}", topic.unwrap_or(""))
+                }
+                false => match self.rests(at)? {
+                    Ok(()) => return Ok(()),
+                    Err(reason) => why = reason,
+                },
+            }
+            looks += 1;
+            if looks > QUICK_LOOKS {
+                self.check_alive(at)?;
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Err(RerunError::Restless { node: self.name.clone(), at: at(), why, limit })
+    }
+
+    /// Whether a thread of it is about to be woken by a message of a topic.
+    fn waits_for(&mut self, topic: &str) -> Result<bool, RerunError> {
+        let snapshot = self.domain.topic_snapshot(topic)?;
+        let own = snapshot.subscriptions.iter().filter(|s| s.node == self.name);
+        let mut channels = own.flat_map(|subscription| &subscription.channels);
+        Ok(channels.any(|channel| channel.asleep && channel.behind.messages > 0))
+    }
+
+    /// Whether all its threads sleep at one moment, or which one does not.
+    fn rests(&mut self, at: &dyn Fn() -> String) -> Result<Result<(), String>, RerunError> {
+        let looks = (look(self.pid)?, look(self.pid)?);
+        Ok(match looks {
+            (Look::Asleep(before), Look::Asleep(after)) if before == after => Ok(()),
+            (Look::Awake(name), _) | (_, Look::Awake(name)) => {
+                Err(format!("its thread {name} has not slept"))
+            }
+            (Look::Gone, _) | (_, Look::Gone) => return Err(self.died(at)),
+            _ => Err("its threads have not slept".to_owned()),
+        })
+    }
+
+    /// It has subscribed to something that was recorded, when messages of it had passed.
+    pub fn check_late(&mut self, recording: &Recording) -> Result<(), RerunError> {
+        let snapshot = self.domain.snapshot()?;
+        let own_channels = self.own_channels(recording);
+        for topic in self.subscribed(&snapshot) {
+            let is_fed = self.fed.contains(&topic) || topic.starts_with(OWN_TOPICS);
+            let select = Select {
+                topics: vec![topic.clone()],
+                without_channels: own_channels.clone(),
+                ..Select::default()
+            };
+            if !is_fed && recording.channels().any(|channel| select.takes(channel)) {
+                return Err(RerunError::Late { node: self.name.clone(), topic });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ids of the endpoints of a node.
+fn of_node<'a>(snapshot: &'a Snapshot, node: &'a str) -> impl Iterator<Item = u64> + 'a {
+    let publishers = snapshot.publishers.iter().filter(move |p| p.node == node).map(|p| p.id);
+    let subscriptions = snapshot.subscriptions.iter().filter(move |s| s.node == node);
+    publishers.chain(subscriptions.map(|s| s.id))
+}

@@ -1,0 +1,134 @@
+//! Whether a process rests: all of its threads sleep at one moment.
+//!
+//! The kernel says of one thread at a time whether it sleeps, and meanwhile another may have been woken by it. So all
+//! are looked at twice. The number of times that a thread was switched away from grows with each of its sleeps: where no
+//! number and no thread has changed, and all slept at both looks, each slept from the one to the other, and all of them
+//! did between the two. A thread that has been woken is runnable at once, however long it waits for a core.
+
+use std::fs;
+use std::io;
+
+/// What a look at a process finds.
+pub enum Look {
+    /// It has ended.
+    Gone,
+    /// One of its threads runs or waits for a disk; its name.
+    Awake(String),
+    /// All sleep, and have slept so many times.
+    Asleep(Vec<(u32, u64)>),
+}
+
+/// Looks at each thread once.
+pub fn look(pid: u32) -> io::Result<Look> {
+    let tasks = match fs::read_dir(format!("/proc/{pid}/task")) {
+        Ok(tasks) => tasks,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Gone),
+        Err(error) => return Err(error),
+    };
+    let mut threads = Vec::new();
+    for task in tasks {
+        let Ok(task) = task else { return Ok(Look::Gone) };
+        let Some(id) = task.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // A thread that has just ended was awake a moment ago.
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else {
+            return Ok(Look::Awake("a thread that ends".to_owned()));
+        };
+        let thread = Thread::of(&status);
+        match thread.state {
+            'S' => threads.push((id, thread.switches)),
+            'Z' | 'X' => return Ok(Look::Gone),
+            _ => return Ok(Look::Awake(thread.name.to_owned())),
+        }
+    }
+    threads.sort_unstable();
+    match threads.is_empty() {
+        true => Ok(Look::Gone),
+        false => Ok(Look::Asleep(threads)),
+    }
+}
+
+/// What `/proc/PID/task/TID/status` says.
+struct Thread<'a> {
+    name: &'a str,
+    state: char,
+    switches: u64,
+}
+
+impl Thread<'_> {
+    fn of(status: &str) -> Thread<'_> {
+        let mut thread = Thread { name: "", state: '?', switches: 0 };
+        for (key, value) in status.lines().filter_map(|line| line.split_once(':')) {
+            let value = value.trim();
+            match key {
+                "Name" => thread.name = value,
+                "State" => thread.state = value.chars().next().unwrap_or('?'),
+                "voluntary_ctxt_switches" | "nonvoluntary_ctxt_switches" => {
+                    thread.switches += value.parse().unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        thread
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_works_is_awake_and_one_that_waits_is_not() {
+        // This process has a thread that looks.
+        assert!(matches!(look(std::process::id()).unwrap(), Look::Awake(_)));
+        let mut cat =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            // At rest from one look to the next.
+            if let (Look::Asleep(a), Look::Asleep(b)) =
+                (look(cat.id()).unwrap(), look(cat.id()).unwrap())
+                && a == b
+            {
+                break;
+            }
+            assert!(Instant::now() < end, "cat waits for its input");
+        }
+        drop(cat.stdin.take());
+        cat.wait().unwrap();
+        assert!(matches!(look(cat.id()).unwrap(), Look::Gone));
+    }
+
+    #[test]
+    fn a_sleep_between_two_looks_is_seen() {
+        let (told, tell) = mpsc::channel();
+        let (work, has_work) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            told.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
+            while has_work.recv().is_ok() {
+                told.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
+            }
+        });
+        let id = tell.recv().unwrap();
+        let switches = || {
+            let path = format!("/proc/self/task/{id}/status");
+            loop {
+                let status = fs::read_to_string(&path).unwrap();
+                let thread = Thread::of(&status);
+                if thread.state == 'S' {
+                    return thread.switches;
+                }
+            }
+        };
+        let before = switches();
+        work.send(()).unwrap();
+        tell.recv().unwrap();
+        assert!(switches() > before);
+        drop(work);
+        thread.join().unwrap();
+    }
+}
