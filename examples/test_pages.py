@@ -99,7 +99,10 @@ def test_every_block_is_played(page: Path) -> None:
                 if line.startswith("rnet "):
                     options = shlex.split(line, comments=True)[1:]
                     options = options[: options.index(">")] if ">" in options else options
-                    subprocess.run([RNET, *options, "--help"], check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)
+                    # What follows --node are the words of another program.
+                    end = options.index("--node") if options[0] == "rerun" else len(options)
+                    options.insert(end, "--help")
+                    subprocess.run([RNET, *options], check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)
         elif language == "python" and name:
             module = name.removesuffix(".py").replace("/", ".")
             assert name in ran.split() or f"-m {module} " in f"{ran} ".replace("\n", " "), f"{page.name}: nothing runs {name}"
