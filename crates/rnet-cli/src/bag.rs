@@ -8,6 +8,7 @@ pub mod file;
 mod info;
 mod ls;
 mod make;
+mod plot;
 mod recover;
 
 use args::BagCommand;
@@ -25,6 +26,7 @@ pub fn run(context: &mut Context, command: BagCommand) -> Outcome {
         BagCommand::Merge(args) => make::merged(context, &args),
         BagCommand::Split(args) => make::split_up(context, &args),
         BagCommand::Convert(args) => convert::run(context, &args),
+        BagCommand::Plot(args) => plot::run(context, &args),
         BagCommand::Recover(args) => recover::run(context, &args),
     }
 }

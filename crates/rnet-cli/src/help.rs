@@ -213,6 +213,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "bag plot",
+        &[
+            "rnet bag plot run.mcap /imu.linear_acceleration.x",
+            "rnet bag plot run.mcap /imu.linear_acceleration.x /imu.linear_acceleration.y --output imu.svg",
+        ],
+    ),
+    (
         "bag recover",
         &["rnet bag recover run.mcap", "rnet bag recover run.mcap --output whole.mcap"],
     ),

@@ -134,3 +134,49 @@ fn messages_become_tables_and_lines() {
     assert!(refused.contains("a table is of one topic"), "{refused}");
     rnet!(place, "bag", "convert", file, "--output", "run.xyz").fails(2);
 }
+
+#[test]
+fn plots_are_drawn_in_the_terminal_and_as_pictures() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let drawn = rnet!(place, "bag", "plot", file, "/arm/pose.x").ok();
+    let rows: Vec<&str> = drawn.lines().collect();
+    assert_eq!((rows[0], rows.len()), ("/arm/pose.x", 15), "{drawn}");
+    // x grows with the time: its last dots are above, its first ones below.
+    assert!(rows[1].starts_with("10 │") && rows[1].chars().count() > 70, "{drawn}");
+    assert!(rows[12].starts_with(" 0 │") && rows[12].chars().count() < 15, "{drawn}");
+    assert!(rows[14].contains("0 s") && rows[14].ends_with("1 s"), "{drawn}");
+    let json = rnet!(place, "bag", "plot", file, "/arm/pose.x", "--start", "0.15", "--json").json();
+    let line = &json["lines"][0];
+    assert_eq!(
+        (&line["points"], &line["min"], &line["max"]),
+        (&8.into(), &2.0.into(), &10.0.into())
+    );
+
+    let (svg, png) = (place.dir.join("a.svg"), place.dir.join("a.png"));
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    rnet!(place, "bag", "plot", file, "/arm/pose.x", "/arm/pose.x", "-o", path(&svg)).ok();
+    let text = std::fs::read_to_string(&svg).unwrap();
+    assert!(text.starts_with("<svg") && text.contains("/arm/pose.x"), "{text}");
+    assert!(text.matches("<polyline").count() > 2, "{text}");
+    rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", path(&png), "--width", "640").ok();
+    let bytes = std::fs::read(&png).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG"));
+    assert_eq!(u32::from_be_bytes(bytes[16..20].try_into().unwrap()), 640);
+    // As many colours as letters and lines need, and not one white picture.
+    assert!(bytes.len() > 4_000, "{} bytes", bytes.len());
+    let there = rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", path(&png)).fails(1);
+    assert!(there.contains("exists"), "{there}");
+
+    for (field, words) in [
+        ("/arm/pose.y", "Pose has x"),
+        ("/arm/pose", "which field of /arm/pose? It has x"),
+        ("/arm/pos.x", "there is no topic /arm/pos"),
+        ("/raw.x", "fields are read of protobuf and plain messages"),
+    ] {
+        let said = rnet!(place, "bag", "plot", file, field).fails(1);
+        assert!(said.contains(words), "{field}: {said}");
+    }
+    rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", "plot.xyz").fails(2);
+}

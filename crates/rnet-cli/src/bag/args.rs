@@ -28,6 +28,8 @@ pub enum BagCommand {
     Split(SplitArgs),
     /// Write messages as a table or as text: .csv, .jsonl
     Convert(ConvertArgs),
+    /// Draw fields over time, in the terminal or as a picture: .svg, .png
+    Plot(PlotArgs),
     /// Write what can be read of a damaged recording into a new file
     Recover(RecoverArgs),
 }
@@ -120,6 +122,30 @@ pub struct ConvertArgs {
     /// The new file: NAME.csv for a table of one topic, NAME.jsonl for a document a line
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct PlotArgs {
+    /// An MCAP file
+    pub file: PathBuf,
+    /// Fields that are numbers or arrays of numbers, behind their topics: /imu.linear_acceleration.x
+    #[arg(required = true, value_name = "TOPIC.FIELD")]
+    pub fields: Vec<String>,
+    /// A new file with all of them in one picture: NAME.svg or NAME.png [default: the terminal, one below the other]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Width of the picture, in pixels
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000))]
+    pub width: u32,
+    /// Height of the picture, in pixels
+    #[arg(long, value_name = "PIXELS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(200..=10_000))]
+    pub height: u32,
+    /// From this many seconds after the start of the recording on
+    #[arg(long, value_name = "S", value_parser = offset)]
+    pub start: Option<f64>,
+    /// Up to this many seconds after the start of the recording
+    #[arg(long, value_name = "S", value_parser = offset)]
+    pub end: Option<f64>,
 }
 
 #[derive(Debug, Args)]

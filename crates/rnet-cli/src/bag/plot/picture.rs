@@ -1,0 +1,130 @@
+//! A plot as a file: SVG or PNG.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Once;
+
+use plotters::backend::BitMapBackend;
+use plotters::chart::{ChartBuilder, SeriesLabelPosition};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::element::PathElement;
+use plotters::prelude::{DrawingBackend, SVGBackend};
+use plotters::series::LineSeries;
+use plotters::style::{BLACK, Color, FontStyle, RGBColor, WHITE, register_font};
+
+use super::{Line, range};
+use crate::failure::{Failure, Outcome};
+
+/// Colours that people who see few colours tell apart, by Okabe and Ito.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+/// Where a range has no length it gets one, as a part of its size.
+const LEAST_RANGE: f64 = 1e-6;
+
+/// Writes a new file, whose name says what it is.
+pub fn write(path: &Path, lines: &[Line], size: (u32, u32)) -> Outcome {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let failed = |why: String| Failure::Failed(format!("cannot write {}: {why}", path.display()));
+    let bytes = match extension {
+        Some("svg") => {
+            let mut text = String::new();
+            draw(SVGBackend::with_string(&mut text, size).into_drawing_area(), lines)
+                .map_err(failed)?;
+            text.into_bytes()
+        }
+        Some("png") => {
+            let mut pixels = vec![0; size.0 as usize * size.1 as usize * 3];
+            draw(BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), lines)
+                .map_err(failed)?;
+            png(&pixels, size).map_err(|error| failed(error.to_string()))?
+        }
+        _ => {
+            let what = "the name of the new file says what it is: .svg or .png";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+    };
+    let mut file = File::create_new(path).map_err(|error| failed(error.to_string()))?;
+    file.write_all(&bytes).map_err(|error| failed(error.to_string()))
+}
+
+fn png(pixels: &[u8], (width, height): (u32, u32)) -> Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
+fn draw<B: DrawingBackend>(area: DrawingArea<B, Shift>, lines: &[Line]) -> Result<(), String> {
+    static FONT: Once = Once::new();
+    FONT.call_once(|| {
+        // A picture has the same letters wherever it is made, with no fonts installed.
+        let registered = register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular());
+        debug_assert!(registered.is_ok(), "the font of the crate dejavu is one");
+    });
+    let said = |error: &dyn std::error::Error| error.to_string();
+    area.fill(&WHITE).map_err(|error| said(&error))?;
+    let columns = area.dim_in_pixel().0 as usize;
+    let times = wide(range(lines.iter().flat_map(Line::times)));
+    let values = wide(range(lines.iter().flat_map(Line::values)));
+    if !(values.1 - values.0).is_finite() {
+        return Err(format!("numbers from {:e} to {:e} have no common scale", values.0, values.1));
+    }
+    let mut chart = ChartBuilder::on(&area)
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(72)
+        .build_cartesian_2d(times.0..times.1, values.0..values.1)
+        .map_err(|error| said(&error))?;
+    chart
+        .configure_mesh()
+        .x_desc("s from the start of the recording")
+        .light_line_style(WHITE)
+        .draw()
+        .map_err(|error| said(&error))?;
+    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+        let thinned = line.thinned(times, columns);
+        let mut name = Some(line.name.as_str());
+        for part in thinned.split(Option::is_none).filter(|part| !part.is_empty()) {
+            let points = part.iter().flatten().copied();
+            let drawn = chart.draw_series(LineSeries::new(points, colour.stroke_width(1)));
+            let drawn = drawn.map_err(|error| said(&error))?;
+            if let Some(name) = name.take() {
+                let colour = *colour;
+                drawn
+                    .label(name)
+                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+            }
+        }
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .draw()
+        .map_err(|error| said(&error))?;
+    area.present().map_err(|error| said(&error))
+}
+
+/// A range that can be drawn: of some length, and with room above and below.
+fn wide(range: Option<(f64, f64)>) -> (f64, f64) {
+    let (low, high) = range.unwrap_or((0.0, 1.0));
+    let least = low.abs().max(high.abs()).max(LEAST_RANGE) * LEAST_RANGE;
+    match high - low > least {
+        true => (low, high),
+        false => (low - least.max(0.5), high + least.max(0.5)),
+    }
+}
