@@ -10,9 +10,9 @@ use super::args::{PlotArgs, SelectArgs};
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::did_you_mean;
 use crate::style::NOTE;
 use crate::value::tame;
+use rnet_monitor::near::did_you_mean;
 
 /// Lines of one plot.
 const MAX_LINES: usize = 32;
