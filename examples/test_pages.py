@@ -34,6 +34,7 @@ NOT_RUN = {
     ("two-computers.md", "rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
     ("playing.md", "rnet bag info run.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
     ("playing.md", "rnet bag check run.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
+    ("playing.md", "rnet bag plot run.mcap /imu.linear_acceleration.x"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
     ("playing.md", "rnet bag filter run.mcap --topic '/arm/**' --start 10 --end 20 --output arm.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
     ("playing.md", "rnet play run.mcap"): "a recording; crates/rnet-cli/tests/play.rs runs each",
     ("playing.md", "rnet rerun run.mcap --node ./controller"): "a recording; crates/rnet-cli/tests/rerun.rs runs each",
