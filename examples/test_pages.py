@@ -37,6 +37,7 @@ NOT_RUN = {
     ("playing.md", "rnet bag plot run.mcap /imu.linear_acceleration.x"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
     ("playing.md", "rnet bag filter run.mcap --topic '/arm/**' --start 10 --end 20 --output arm.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
     ("playing.md", "rnet play run.mcap"): "a recording; crates/rnet-cli/tests/play.rs runs each",
+    ("playing.md", "rnet play run.mcap --paused --node-name /player"): "a recording; crates/rnet-cli/tests/play.rs calls each",
     ("playing.md", "rnet rerun run.mcap --node ./controller"): "a recording; crates/rnet-cli/tests/rerun.rs runs each",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }

@@ -1,7 +1,8 @@
-//! `rnet play`: publishes the messages of a recording again.
+//! `rnet play`: publishes the messages of a recording again. Keys and services control it.
 
 pub mod args;
 mod keyboard;
+mod services;
 
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use self::args::PlayArgs;
 use self::keyboard::Keyboard;
+use self::services::Services;
 use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -46,7 +48,8 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
         ));
     }
     let start_ns = recording.found().times.map_or(0, |times| times.0);
-    let mut desk = Desk { context, domain, keyboard, start_ns };
+    let services = Services::open(&node, start_ns)?;
+    let mut desk = Desk { context, domain, keyboard, services, start_ns };
     let played = play(&recording, &node, &lives, &options, &mut desk);
     drop(desk);
     let played = played.map_err(|error| Failure::Failed(error.to_string()))?;
@@ -59,6 +62,7 @@ struct Desk<'a> {
     context: &'a Context,
     domain: Domain,
     keyboard: Option<Keyboard>,
+    services: Services,
     start_ns: u64,
 }
 
@@ -67,7 +71,8 @@ impl Conductor for Desk<'_> {
         if signal::stopped() {
             return Some(Control::Quit);
         }
-        let control = self.keyboard.as_mut()?.control()?;
+        let pressed = self.keyboard.as_mut().and_then(Keyboard::control);
+        let control = pressed.or_else(|| self.services.control(position))?;
         if control != Control::Quit {
             let at = position.now_ns.saturating_sub(self.start_ns) as f64 / 1e9;
             let what = match control {

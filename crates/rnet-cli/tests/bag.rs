@@ -68,6 +68,15 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     let failed = rnet!(place, "bag", "cat", path, "--json");
     let there = failed.json_lines().len();
     assert!((1..11).contains(&there), "{failed:#?}");
+    // It might as well be one that is still written.
+    assert!(failed.stderr.contains("the file ends"), "{failed:#?}");
+    failed.ok();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 6] ^= 1;
+    flipped.truncate(bytes.len() / 3);
+    let other = place.dir.join("flipped.mcap");
+    std::fs::write(&other, flipped).unwrap();
+    let failed = rnet!(place, "bag", "cat", other.to_str().unwrap());
     assert!(failed.fails(1).contains("is damaged"));
     assert!(rnet!(place, "bag", "check", path).fails(1).contains("at byte "));
     let ran = rnet!(place, "bag", "recover", path);

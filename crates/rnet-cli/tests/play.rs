@@ -121,3 +121,40 @@ fn what_is_damaged_or_no_recording_is_said() {
     assert!(ran.ok().starts_with("played "));
     assert!(rnet!(place, "play", "/dev/null").fails(1).contains("no MCAP file"));
 }
+
+#[test]
+fn a_player_is_stopped_stepped_and_moved_by_its_services() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    // It was published best_effort, and is again.
+    let node = place.node("listener");
+    let options = SubscriberOptions::new().keep_all();
+    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let file = file.to_str().unwrap();
+    let playing = place.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
+    heard.wait_for_publishers(1, SOON).unwrap();
+    let call = |service: &str, data: &[&str]| {
+        let args = ["service", "call", service, "--json", "--timeout", "60"];
+        let ran = place.run(&[&args[..], data].concat());
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        ran.json()["data"].clone()
+    };
+    let said = call("/player/step", &[]);
+    assert_eq!((&said["seconds"], &said["paused"]), (&0.0.into(), &1.into()), "{said}");
+    assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 0.0);
+    // The one of 0.4 s is not in the file.
+    let said = call("/player/seek", &["{seconds: 0.35}"]);
+    assert_eq!((&said["seconds"], &said["paused"]), (&0.35.into(), &1.into()), "{said}");
+    assert_eq!(call("/player/step", &[])["seconds"], 0.5);
+    assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 5.0);
+    // Who pauses twice pauses all the same.
+    assert_eq!(call("/player/pause", &[])["paused"], 1);
+    let said = call("/player/seek", &["{seconds: 1e9}"]);
+    assert_eq!(said["seconds"], 1.0, "{said}");
+    call("/player/seek", &["{seconds: 0.6}"]);
+    assert_eq!(call("/player/resume", &[])["paused"], 0);
+    for n in 6..=10 {
+        assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), f64::from(n));
+    }
+    assert_eq!(playing.wait().json()["messages"], 8);
+}

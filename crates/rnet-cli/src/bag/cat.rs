@@ -21,7 +21,12 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let start_ns = recording.found().times.map_or(0, |times| times.0);
     let limits = Limits::of(args.truncate_length, args.full_length);
     let mut cat = Cat { start_ns, limits, types: Types::default() };
-    let mut broken = recording.found().problems.len() as u64 + recording.found().more_problems;
+    let found = recording.found();
+    let mut broken = match found.is_without_end() {
+        // What is there is whole, and more may come.
+        true => 0,
+        false => found.problems.len() as u64 + found.more_problems,
+    };
     let mut left = args.count.unwrap_or(u64::MAX);
     for message in recording.messages(select) {
         if left == 0 {

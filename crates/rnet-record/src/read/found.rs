@@ -6,7 +6,7 @@ use mcap::records::Metadata;
 
 use super::blocks::Block;
 use super::channels::Channels;
-use super::error::ReadError;
+use super::error::{Problem, ReadError};
 
 /// Problems that are kept by one reader; the others are counted.
 const MAX_PROBLEMS: usize = 100;
@@ -42,6 +42,12 @@ impl Found {
             true => self.problems.push(problem),
             false => self.more_problems += 1,
         }
+    }
+
+    /// Whether nothing is wrong but that the file has no end: it is still written, or whoever wrote it was killed.
+    pub fn is_without_end(&self) -> bool {
+        let is_end = |one: &ReadError| matches!(one.problem, Problem::Cut { .. } | Problem::NoEnd);
+        !self.problems.is_empty() && self.more_problems == 0 && self.problems.iter().all(is_end)
     }
 
     /// Messages of all channels.

@@ -1,0 +1,118 @@
+//! Control of a player by services of its node: `pause`, `resume`, `step`, `seek`.
+//!
+//! A handler hands what is asked to the player, which asks for it some fifty times a second, and replies when the player
+//! asks again: then it has been done.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use rnet::{HandlerError, Node, Service};
+use rnet_record::play::{Control, Position};
+
+use crate::failure::Outcome;
+
+/// Calls that wait for the player.
+const MAX_WAITING: usize = 16;
+
+/// What a call may carry: only `seek` looks at it.
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+#[repr(C)]
+struct PlayerRequest {
+    /// Seconds from the start of the recording.
+    seconds: f64,
+}
+
+/// Where the player is.
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+#[repr(C)]
+struct PlayerPosition {
+    /// Seconds from the start of the recording.
+    seconds: f64,
+    /// How many times as fast as it was.
+    rate: f64,
+    /// 1 if it is stopped.
+    paused: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Wish {
+    Pause,
+    Resume,
+    Step,
+    Seek(f64),
+}
+
+struct Call {
+    wish: Wish,
+    done: SyncSender<PlayerPosition>,
+}
+
+/// The services, and what they were asked.
+pub struct Services {
+    calls: Receiver<Call>,
+    /// Done by the time of the next question.
+    doing: VecDeque<SyncSender<PlayerPosition>>,
+    start_ns: u64,
+    _services: Vec<Service>,
+}
+
+impl Services {
+    pub fn open(node: &Node, start_ns: u64) -> Outcome<Services> {
+        let (sender, calls) = sync_channel(MAX_WAITING);
+        let serve = |name: &str, wish: fn(f64) -> Wish| {
+            let sender = sender.clone();
+            let service = format!("{}/{name}", node.name());
+            let service = node.service::<PlayerRequest, PlayerPosition>(&service);
+            service.serve(move |request| ask(&sender, wish(request.seconds)))
+        };
+        let services = vec![
+            serve("pause", |_| Wish::Pause)?,
+            serve("resume", |_| Wish::Resume)?,
+            serve("step", |_| Wish::Step)?,
+            serve("seek", Wish::Seek)?,
+        ];
+        Ok(Services { calls, doing: VecDeque::new(), start_ns, _services: services })
+    }
+
+    /// What is asked of the player now. Answers who asked before.
+    pub fn control(&mut self, position: &Position) -> Option<Control> {
+        let at_ns = position.now_ns as i64 - self.start_ns as i64;
+        let now = PlayerPosition {
+            seconds: at_ns as f64 / 1e9,
+            rate: position.rate.unwrap_or(f64::INFINITY),
+            paused: position.paused.into(),
+        };
+        // Who has gone is not told.
+        for done in self.doing.drain(..) {
+            let _ = done.try_send(now);
+        }
+        let call = self.calls.try_recv().ok()?;
+        self.doing.push_back(call.done);
+        match call.wish {
+            Wish::Pause => (!position.paused).then_some(Control::Pause),
+            Wish::Resume => position.paused.then_some(Control::Pause),
+            Wish::Step => Some(Control::Step),
+            // Out of range, the player goes as far as it can.
+            Wish::Seek(seconds) => {
+                Some(Control::Seek(((seconds * 1e9).round() as i64).saturating_sub(at_ns)))
+            }
+        }
+    }
+}
+
+fn ask(calls: &SyncSender<Call>, wish: Wish) -> Result<PlayerPosition, HandlerError> {
+    let over = || HandlerError::new("Over", "the recording has been played");
+    if let Wish::Seek(seconds) = wish
+        && !seconds.is_finite()
+    {
+        return Err(HandlerError::new("BadValue", "seconds is no number"));
+    }
+    let (done, is_done) = sync_channel(1);
+    match calls.try_send(Call { wish, done }) {
+        Ok(()) => is_done.recv().map_err(|_| over()),
+        Err(TrySendError::Full(_)) => {
+            Err(HandlerError::new("Full", format!("{MAX_WAITING} calls wait for the player")))
+        }
+        Err(TrySendError::Disconnected(_)) => Err(over()),
+    }
+}
