@@ -23,6 +23,7 @@ use crate::service::args::ServiceCommand;
 use crate::shared_args::{NodeArg, seconds};
 use crate::state::args::StateCommand;
 use crate::status::args::StatusArgs;
+use crate::top::args::TopArgs;
 use crate::types::args::{ProtoArgs, TypeCommand};
 use crate::value::field::FieldPath;
 
@@ -91,6 +92,11 @@ pub enum Command {
     Log(LogArgs),
     /// Show who publishes to whom: as text, DOT, Mermaid or SVG
     Graph(GraphArgs),
+    /// Watch nodes, topics and problems on a screen
+    ///
+    /// Keys: Tab and 1 to 4 choose the list, arrows a row, Enter opens its page and Esc leaves it, `s` sorts, `/`
+    /// filters by name, space stops and goes on, `q` ends.
+    Top(TopArgs),
     /// Say whether all is well, with an exit code: 0 if it is
     ///
     /// What is wrong now counts, and what has gone wrong within the time of --over; for services of systemd, probes of

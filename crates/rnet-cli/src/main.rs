@@ -42,6 +42,7 @@ mod state;
 mod status;
 mod style;
 mod table;
+mod top;
 mod topic;
 mod types;
 mod value;
@@ -88,6 +89,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Node(command) => node::run(context, command),
         Command::Log(args) => log::run(context, args),
         Command::Graph(args) => graph::run(context, &args),
+        Command::Top(args) => top::run(context, &args),
         Command::Status(args) => status::run(context, &args),
         Command::Record(args) => record::run(context, &args),
         Command::Launch(args) => launch::run(context, args),

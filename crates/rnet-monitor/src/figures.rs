@@ -193,8 +193,8 @@ impl HostRow {
             round_trip_s: seconds(&peer.round_trip),
             clock_offset_s: seconds(&peer.clock_offset),
             clock_offset_uncertainty_s: seconds(&peer.clock_offset_uncertainty),
-            in_bytes_per_s: way(Direction::In).map(|t| t.bytes_per_s).sum(),
-            out_bytes_per_s: way(Direction::Out).map(|t| t.bytes_per_s).sum(),
+            in_bytes_per_s: total(way(Direction::In).map(|t| t.bytes_per_s)),
+            out_bytes_per_s: total(way(Direction::Out).map(|t| t.bytes_per_s)),
             lost: peer.topics.iter().filter_map(|t| t.lost.as_ref()).flat_map(lost).sum(),
             held_back: peer.topics.iter().filter(waits).map(|t| t.name.clone()).collect(),
         }
@@ -279,8 +279,8 @@ impl Between<'_> {
             topic: topic.to_owned(),
             types: type_names(&self.now.snapshot, topic).into_iter().map(str::to_owned).collect(),
             lane: publishers().map(|p| p.qos.lane).next(),
-            rate_hz: publishers().map(|p| self.sent_hz(p)).sum(),
-            bytes_per_s: publishers().map(bytes).sum(),
+            rate_hz: total(publishers().map(|p| self.sent_hz(p))),
+            bytes_per_s: total(publishers().map(bytes)),
             memory_bytes: publishers().map(|p| p.memory_bytes).sum(),
             publishers: publishers().map(|p| self.publisher(p)).collect(),
             subscribers: subscriptions().map(|s| self.subscriber(s)).collect(),
@@ -351,12 +351,17 @@ impl Between<'_> {
             cpu: None,
             rss_bytes: None,
             uptime_s: None,
-            sent_hz: publishers.map(|p| self.sent_hz(p)).sum(),
-            received_hz: subscriptions.map(|s| self.received_hz(s)).sum(),
+            sent_hz: total(publishers.map(|p| self.sent_hz(p))),
+            received_hz: total(subscriptions.map(|s| self.received_hz(s))),
             publishes: Vec::new(),
             subscribes: Vec::new(),
         }
     }
+}
+
+/// The sum of none is 0: that of the standard library is -0, and is shown so.
+fn total(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |a, b| a + b)
 }
 
 /// Of all channels of a subscription, those of publishers that are gone included.

@@ -1,0 +1,147 @@
+//! `rnet top`: nodes, topics and what is wrong, on a screen that is drawn anew each second.
+//!
+//! - this file: the looks at the domain, and what is printed with `--once`;
+//! - `rows`: figures as cells of tables;
+//! - `model`: what is shown, and what keys do to it;
+//! - `screen`: how it is drawn.
+
+pub mod args;
+mod model;
+mod rows;
+mod screen;
+
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rnet::inspect::Domain;
+use rnet_monitor::link::own_host;
+use rnet_monitor::{Figures, Finding, Level, Look, problems};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::style::{NOTE, PROBLEM};
+use crate::{signal, table};
+use args::TopArgs;
+use model::Model;
+
+/// How long a key waits at most; a signal is noticed as late.
+const KEY_WAIT: Duration = Duration::from_millis(100);
+
+pub fn run(context: &mut Context, args: &TopArgs) -> Outcome {
+    let mut looks = Looks::new(context.domain()?, args)?;
+    if args.once || context.json() {
+        signal::sleep(args.interval)?;
+        let (figures, problems) = looks.next()?;
+        return print(context, &looks.domain, figures, &problems);
+    }
+    if !context.on_terminal() {
+        let what = "rnet top draws on a terminal, and this is none: --once prints one interval";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    watch(&mut looks, args)
+}
+
+/// Two looks at a domain, the last and the one before.
+struct Looks {
+    domain: Domain,
+    last: Look,
+    all: bool,
+    filter: String,
+}
+
+impl Looks {
+    fn new(mut domain: Domain, args: &TopArgs) -> Outcome<Looks> {
+        let last = Look::new(domain.snapshot()?);
+        Ok(Looks { domain, last, all: args.all, filter: args.filter.clone() })
+    }
+
+    /// What has happened since the last look, and what is wrong.
+    fn next(&mut self) -> Outcome<(Figures, Vec<Finding>)> {
+        let now = Look::new(self.domain.snapshot()?);
+        let own = own_host(&now.snapshot);
+        let mut figures = Figures::new(&self.last, &now, &own, self.all);
+        let problems = problems(&now, &figures);
+        self.last = now;
+        figures.topics.retain(|topic| topic.topic.contains(&self.filter));
+        figures.nodes.retain(|node| node.node.contains(&self.filter));
+        Ok((figures, problems))
+    }
+}
+
+fn print(
+    context: &mut Context,
+    domain: &Domain,
+    figures: Figures,
+    problems: &[Finding],
+) -> Outcome {
+    if context.json() {
+        return context.document(&json!({
+            "domain": domain.id(),
+            "interval_s": figures.interval_s,
+            "nodes": figures.nodes,
+            "topics": figures.topics,
+            "hosts": figures.hosts,
+            "problems": problems,
+        }));
+    }
+    let nodes: Vec<Vec<String>> = figures.nodes.iter().map(rows::node).collect();
+    table::print(context, &rows::NODE_TITLES, &nodes)?;
+    context.line(format_args!(""))?;
+    let topics: Vec<Vec<String>> = figures.topics.iter().map(rows::topic).collect();
+    table::print(context, &rows::TOPIC_TITLES, &topics)?;
+    if !figures.hosts.is_empty() {
+        context.line(format_args!(""))?;
+        let hosts: Vec<Vec<String>> = figures.hosts.iter().map(rows::host).collect();
+        table::print(context, &rows::HOST_TITLES, &hosts)?;
+    }
+    if !problems.is_empty() {
+        context.line(format_args!(""))?;
+    }
+    for finding in problems {
+        let word = match finding.level {
+            Level::Problem => context.styled(PROBLEM, "PROBLEM"),
+            Level::Note | Level::Ok => context.styled(NOTE, "note   "),
+        };
+        context.line(format_args!("{word}  {}", finding.what))?;
+        if let Some(advice) = &finding.advice {
+            context.line(format_args!("         -> {advice}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The terminal, which is as it was once this is dropped; a panic restores it too, before it is told.
+struct Screen(ratatui::DefaultTerminal);
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
+    let mut screen = Screen(ratatui::try_init()?);
+    let mut model = Model::new(looks.domain.id());
+    let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
+    while !signal::stopped() {
+        screen.0.draw(|frame| screen::draw(frame, &mut model))?;
+        if event::poll(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
+            match event::read()? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => {
+                    if model.is_end(key) {
+                        return Ok(());
+                    }
+                    model.press(key.code);
+                }
+                _ => {}
+            }
+        }
+        if Instant::now() >= due && !model.is_paused {
+            let (figures, problems) = looks.next()?;
+            model.update(figures, problems);
+            due = Instant::now() + args.interval;
+        }
+    }
+    Err(Failure::Interrupted)
+}

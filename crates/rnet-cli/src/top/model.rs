@@ -1,0 +1,216 @@
+//! What `rnet top` shows, and what keys do to it.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use rnet_monitor::{Figures, Finding, NodeRow, TopicRow};
+
+/// Rates of a topic that are kept for its sparkline.
+const KEPT_RATES: usize = 120;
+
+/// A list of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tab {
+    Topics,
+    Nodes,
+    Hosts,
+    Problems,
+}
+
+impl Tab {
+    pub const ALL: [Tab; 4] = [Tab::Topics, Tab::Nodes, Tab::Hosts, Tab::Problems];
+
+    fn next(self) -> Tab {
+        let at = Tab::ALL.iter().position(|tab| *tab == self).unwrap_or(0);
+        Tab::ALL[(at + 1) % Tab::ALL.len()]
+    }
+}
+
+/// By what rows are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    Name,
+    /// Of nodes the CPU time.
+    Rate,
+    /// Of nodes the memory.
+    Bytes,
+    /// Of nodes what they receive.
+    Latency,
+    /// Of nodes what they send.
+    Lost,
+}
+
+impl Sort {
+    const ALL: [Sort; 5] = [Sort::Name, Sort::Rate, Sort::Bytes, Sort::Latency, Sort::Lost];
+
+    fn next(self) -> Sort {
+        let at = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
+        Sort::ALL[(at + 1) % Sort::ALL.len()]
+    }
+
+    /// Its column in the table of topics, and in that of nodes.
+    pub fn columns(self) -> (usize, usize) {
+        match self {
+            Sort::Name => (0, 0),
+            Sort::Rate => (1, 4),
+            Sort::Bytes => (2, 5),
+            Sort::Latency => (4, 7),
+            Sort::Lost => (6, 6),
+        }
+    }
+}
+
+pub struct Model {
+    pub domain: String,
+    pub figures: Option<Figures>,
+    pub problems: Vec<Finding>,
+    pub tab: Tab,
+    pub sort: Sort,
+    pub filter: String,
+    /// Whether keys are letters of the filter.
+    pub is_filtering: bool,
+    pub is_paused: bool,
+    /// Whether the page of what is selected is shown, not the list.
+    pub is_page: bool,
+    /// The name of what is selected: it stays so when rows change places.
+    pub selected: Option<String>,
+    rates: BTreeMap<String, VecDeque<u64>>,
+}
+
+impl Model {
+    pub fn new(domain: &str) -> Model {
+        Model {
+            domain: domain.to_owned(),
+            figures: None,
+            problems: Vec::new(),
+            tab: Tab::Topics,
+            sort: Sort::Name,
+            filter: String::new(),
+            is_filtering: false,
+            is_paused: false,
+            is_page: false,
+            selected: None,
+            rates: BTreeMap::new(),
+        }
+    }
+
+    pub fn update(&mut self, figures: Figures, problems: Vec<Finding>) {
+        self.rates.retain(|name, _| figures.topics.iter().any(|topic| topic.topic == *name));
+        for topic in &figures.topics {
+            let rates = self.rates.entry(topic.topic.clone()).or_default();
+            if rates.len() == KEPT_RATES {
+                rates.pop_front();
+            }
+            rates.push_back(topic.rate_hz.round() as u64);
+        }
+        (self.figures, self.problems) = (Some(figures), problems);
+    }
+
+    /// The rates of a topic, in Hz, oldest first.
+    pub fn rates(&self, topic: &str) -> Vec<u64> {
+        self.rates.get(topic).into_iter().flatten().copied().collect()
+    }
+
+    pub fn topics(&self) -> Vec<&TopicRow> {
+        let all = self.figures.iter().flat_map(|figures| &figures.topics);
+        let mut topics: Vec<_> = all.filter(|t| t.topic.contains(&self.filter)).collect();
+        topics.sort_by(|a, b| match self.sort {
+            Sort::Name => Ordering::Equal,
+            Sort::Rate => b.rate_hz.total_cmp(&a.rate_hz),
+            Sort::Bytes => b.bytes_per_s.total_cmp(&a.bytes_per_s),
+            Sort::Latency => b.latency.p99_ns.cmp(&a.latency.p99_ns),
+            Sort::Lost => b.lost.total().cmp(&a.lost.total()),
+        });
+        topics
+    }
+
+    pub fn nodes(&self) -> Vec<&NodeRow> {
+        let all = self.figures.iter().flat_map(|figures| &figures.nodes);
+        let mut nodes: Vec<_> = all.filter(|n| n.node.contains(&self.filter)).collect();
+        let down = |a: Option<f64>, b: Option<f64>| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0));
+        nodes.sort_by(|a, b| match self.sort {
+            Sort::Name => Ordering::Equal,
+            Sort::Rate => down(a.cpu, b.cpu),
+            Sort::Bytes => b.rss_bytes.cmp(&a.rss_bytes),
+            Sort::Latency => b.received_hz.total_cmp(&a.received_hz),
+            Sort::Lost => b.sent_hz.total_cmp(&a.sent_hz),
+        });
+        nodes
+    }
+
+    /// The names of the rows, as they are shown.
+    fn names(&self) -> Vec<String> {
+        let hosts = self.figures.iter().flat_map(|figures| &figures.hosts);
+        match self.tab {
+            Tab::Topics => self.topics().iter().map(|topic| topic.topic.clone()).collect(),
+            Tab::Nodes => self.nodes().iter().map(|node| node.node.clone()).collect(),
+            Tab::Hosts => hosts.map(|host| host.host.clone()).collect(),
+            Tab::Problems => self.problems.iter().map(|found| found.what.clone()).collect(),
+        }
+    }
+
+    /// The row that is selected: the first, if what was selected is gone.
+    pub fn at(&self) -> usize {
+        let of = |name: &String| self.names().iter().position(|other| other == name);
+        self.selected.as_ref().and_then(of).unwrap_or(0)
+    }
+
+    fn go(&mut self, by: isize) {
+        let names = self.names();
+        let at = self.at().saturating_add_signed(by).min(names.len().saturating_sub(1));
+        self.selected = names.into_iter().nth(at);
+    }
+
+    /// Whether this key ends the program.
+    pub fn is_end(&self, key: KeyEvent) -> bool {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        is_control && key.code == KeyCode::Char('c')
+            || !self.is_filtering && key.code == KeyCode::Char('q')
+    }
+
+    pub fn press(&mut self, key: KeyCode) {
+        if self.is_filtering {
+            return self.press_in_filter(key);
+        }
+        match key {
+            KeyCode::Tab => self.show(self.tab.next()),
+            KeyCode::Char(digit @ '1'..='4') => {
+                self.show(Tab::ALL[digit as usize - '1' as usize]);
+            }
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::PageUp => self.go(-10),
+            KeyCode::PageDown => self.go(10),
+            KeyCode::Home => self.go(isize::MIN),
+            KeyCode::End => self.go(isize::MAX),
+            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char(' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('/') if !self.is_page => self.is_filtering = true,
+            KeyCode::Enter if matches!(self.tab, Tab::Topics | Tab::Nodes) => {
+                self.go(0);
+                self.is_page = self.selected.is_some();
+            }
+            KeyCode::Esc if self.is_page => self.is_page = false,
+            KeyCode::Esc => self.filter.clear(),
+            _ => {}
+        }
+    }
+
+    fn press_in_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Char(letter) => self.filter.push(letter),
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Enter => self.is_filtering = false,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.is_filtering = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn show(&mut self, tab: Tab) {
+        (self.tab, self.is_page, self.selected) = (tab, false, None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Figures as cells of tables.
+
+use std::time::Duration;
+
+use rnet_monitor::{HostRow, NodeRow, TopicRow};
+
+use crate::table;
+use crate::value::tame;
+
+pub const NODE_TITLES: [&str; 8] =
+    ["NODE", "HOST", "PID ", "STATE", "CPU ", "MEMORY ", "OUT ", "IN "];
+pub const TOPIC_TITLES: [&str; 10] =
+    ["TOPIC", "RATE ", "BYTES ", "P50 ", "P99 ", "MAX ", "LOST ", "BEHIND ", "PUB ", "SUB "];
+pub const HOST_TITLES: [&str; 7] = ["HOST", "STATE", "RTT ", "OFFSET ", "IN ", "OUT ", "LOST "];
+
+const NONE: &str = "-";
+
+pub fn node(node: &NodeRow) -> Vec<String> {
+    vec![
+        tame(&node.node).into_owned(),
+        tame(&node.host).into_owned(),
+        node.pid.map_or(NONE.to_owned(), |pid| pid.to_string()),
+        node.state.to_owned(),
+        node.cpu.map_or(NONE.to_owned(), |cpu| format!("{:.1} %", cpu * 100.0)),
+        node.rss_bytes.map_or(NONE.to_owned(), |bytes| table::bytes(bytes as f64)),
+        hz(node.sent_hz),
+        hz(node.received_hz),
+    ]
+}
+
+pub fn topic(topic: &TopicRow) -> Vec<String> {
+    vec![
+        topic.topic.clone(),
+        hz(topic.rate_hz),
+        format!("{}/s", table::bytes(topic.bytes_per_s)),
+        latency(topic.latency.p50_ns),
+        latency(topic.latency.p99_ns),
+        latency(topic.latency.max_ns),
+        topic.lost.total().to_string(),
+        topic.behind.messages.to_string(),
+        topic.publishers.len().to_string(),
+        topic.subscribers.len().to_string(),
+    ]
+}
+
+pub fn host(host: &HostRow) -> Vec<String> {
+    let time = |s: Option<f64>| s.map_or(NONE.to_owned(), |s| format!("{:.3} ms", s * 1e3));
+    vec![
+        tame(&host.host).into_owned(),
+        host.state.to_owned(),
+        time(host.round_trip_s),
+        match host.clock_offset_uncertainty_s {
+            Some(uncertain) => format!("± {:.3} ms", uncertain * 1e3),
+            None => NONE.to_owned(),
+        },
+        format!("{}/s", table::bytes(host.in_bytes_per_s)),
+        format!("{}/s", table::bytes(host.out_bytes_per_s)),
+        host.lost.to_string(),
+    ]
+}
+
+pub fn uptime(node: &NodeRow) -> String {
+    let uptime = node.uptime_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    uptime.map_or(NONE.to_owned(), table::uptime)
+}
+
+pub fn latency(ns: Option<u64>) -> String {
+    ns.map_or(NONE.to_owned(), table::latency)
+}
+
+/// `12.3 Hz`, `1.20 kHz`.
+pub fn hz(hz: f64) -> String {
+    match hz {
+        hz if hz < 1e3 => format!("{hz:.1} Hz"),
+        hz if hz < 1e6 => format!("{:.2} kHz", hz / 1e3),
+        _ => format!("{:.2} MHz", hz / 1e6),
+    }
+}

@@ -1,0 +1,399 @@
+//! How `rnet top` is drawn. It fits on 80 × 24 characters.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, TableState, Wrap};
+use rnet_monitor::{End, Finding, Level, NodeRow, TopicRow};
+
+use super::model::{Model, Tab};
+use super::rows;
+use crate::value::tame;
+
+/// Lines of the list of problems below another list.
+const PROBLEM_LINES: u16 = 5;
+/// Bars of the histogram of latencies.
+const MAX_BARS: usize = 8;
+const BAR_CHARS: usize = 40;
+
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+
+pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+    let below = if model.tab == Tab::Problems { 0 } else { PROBLEM_LINES };
+    let areas = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(below),
+        Constraint::Length(1),
+    ]);
+    let [head, body, problems, foot] = areas.areas(frame.area());
+    frame.render_widget(Paragraph::new(title(model)), head);
+    if model.figures.is_none() {
+        frame.render_widget(Paragraph::new("the first interval is not over yet"), body);
+    } else if model.is_page && draw_page(frame, model, body) {
+        // It is drawn.
+    } else {
+        draw_list(frame, model, body);
+    }
+    if below > 0 {
+        draw_problems(frame, model, problems);
+    }
+    frame.render_widget(Paragraph::new(keys(model)), foot);
+}
+
+fn title(model: &Model) -> Line<'static> {
+    let count = |tab| match (tab, &model.figures) {
+        (Tab::Problems, _) => model.problems.iter().filter(|f| f.level == Level::Problem).count(),
+        (_, None) => 0,
+        (Tab::Topics, Some(figures)) => figures.topics.len(),
+        (Tab::Nodes, Some(figures)) => figures.nodes.len(),
+        (Tab::Hosts, Some(figures)) => figures.hosts.len(),
+    };
+    let mut spans = vec![Span::styled(format!("domain {}  ", model.domain), BOLD)];
+    for (at, tab) in Tab::ALL.into_iter().enumerate() {
+        let text = format!(" {} {tab:?} {} ", at + 1, count(tab));
+        let bad = tab == Tab::Problems && count(tab) > 0;
+        let style = if bad { Style::new().fg(Color::Red) } else { Style::new() };
+        let style = if tab == model.tab { style.add_modifier(Modifier::REVERSED) } else { style };
+        spans.push(Span::styled(text, style));
+    }
+    if model.is_paused {
+        spans.push(Span::styled("  paused", Style::new().fg(Color::Yellow)));
+    }
+    Line::from(spans)
+}
+
+fn keys(model: &Model) -> Line<'static> {
+    if model.is_filtering {
+        return Line::from(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
+    }
+    let keys = match model.is_page {
+        true => "Esc back  Space pause  q quit",
+        false => "Tab next  / filter  s sort  Enter open  Space pause  q quit",
+    };
+    let filter = match model.filter.is_empty() {
+        true => String::new(),
+        false => format!("  [{}]", model.filter),
+    };
+    Line::from(vec![Span::styled(keys, DIM), Span::raw(filter)])
+}
+
+fn draw_list(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let (topic_column, node_column) = model.sort.columns();
+    let hosts = model.figures.iter().flat_map(|figures| &figures.hosts);
+    let (titles, sorted, cells): (&[&str], _, Vec<Vec<String>>) = match model.tab {
+        Tab::Topics => {
+            let rows = model.topics().into_iter().map(rows::topic).collect();
+            (&rows::TOPIC_TITLES, Some(topic_column), rows)
+        }
+        Tab::Nodes => {
+            let rows = model.nodes().into_iter().map(rows::node).collect();
+            (&rows::NODE_TITLES, Some(node_column), rows)
+        }
+        Tab::Hosts => (&rows::HOST_TITLES, None, hosts.map(rows::host).collect()),
+        Tab::Problems => return draw_all_problems(frame, model, area),
+    };
+    let width = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.get(column));
+        let title = titles[column].trim_end().chars().count();
+        cells.map(|cell| cell.chars().count()).chain([title]).max().unwrap_or(0) as u16
+    };
+    // Names have what the figures leave.
+    let widths = (0..titles.len()).map(|column| match column {
+        0 => Constraint::Min(8),
+        _ => Constraint::Length(width(column)),
+    });
+    let head = titles.iter().enumerate().map(|(at, title)| {
+        let style = if sorted == Some(at) { BOLD.add_modifier(Modifier::UNDERLINED) } else { BOLD };
+        Span::styled(right(title.trim_end(), titles[at], width(at)), style)
+    });
+    let bad = |row: &[String]| model.tab == Tab::Topics && row[6] != "0";
+    let rows = cells.iter().map(|row| {
+        let style = if bad(row) { Style::new().fg(Color::Yellow) } else { Style::new() };
+        let cells = row.iter().enumerate().map(|(at, cell)| right(cell, titles[at], width(at)));
+        Row::new(cells.collect::<Vec<_>>()).style(style)
+    });
+    let table = Table::new(rows, widths)
+        .header(Row::new(head.collect::<Vec<_>>()))
+        .column_spacing(1)
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut state = TableState::new().with_selected((!cells.is_empty()).then(|| model.at()));
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// A cell of a column whose title ends with a blank stands at its right end.
+fn right(cell: &str, title: &str, width: u16) -> String {
+    match title.ends_with(' ') {
+        true => format!("{cell:>width$}", width = usize::from(width)),
+        false => cell.to_owned(),
+    }
+}
+
+fn worded(finding: &Finding) -> Line<'static> {
+    let (word, colour) = match finding.level {
+        Level::Problem => ("PROBLEM ", Color::Red),
+        Level::Note | Level::Ok => ("note ", Color::Yellow),
+    };
+    Line::from(vec![
+        Span::styled(word, Style::new().fg(colour)),
+        Span::raw(tame(&finding.what).into_owned()),
+    ])
+}
+
+fn draw_problems(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let lines: Vec<Line<'_>> = match (&model.figures, model.problems.is_empty()) {
+        (Some(_), true) => vec![Line::styled("all is well", DIM)],
+        _ => model.problems.iter().map(worded).collect(),
+    };
+    let block = Block::new().borders(ratatui::widgets::Borders::TOP);
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+fn draw_all_problems(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let mut lines = Vec::new();
+    for finding in model.problems.iter().skip(model.at()) {
+        lines.push(worded(finding));
+        let advice = finding.advice.iter();
+        lines.extend(advice.map(|advice| Line::styled(format!("  -> {advice}"), DIM)));
+    }
+    if lines.is_empty() {
+        lines.push(Line::raw("all is well"));
+    }
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
+}
+
+/// The page of what is selected; whether it is there still.
+fn draw_page(frame: &mut Frame<'_>, model: &Model, area: Rect) -> bool {
+    let Some(name) = &model.selected else { return false };
+    match model.tab {
+        Tab::Topics => {
+            let Some(topic) = model.topics().into_iter().find(|topic| topic.topic == *name) else {
+                return false;
+            };
+            draw_topic(frame, model, topic, area);
+        }
+        Tab::Nodes => {
+            let Some(node) = model.nodes().into_iter().find(|node| node.node == *name) else {
+                return false;
+            };
+            frame.render_widget(Paragraph::new(of_node(node)).wrap(Wrap { trim: false }), area);
+        }
+        Tab::Hosts | Tab::Problems => return false,
+    }
+    true
+}
+
+fn draw_topic(frame: &mut Frame<'_>, model: &Model, topic: &TopicRow, area: Rect) {
+    let [above, spark, below] =
+        Layout::vertical([Constraint::Length(3), Constraint::Length(3), Constraint::Min(0)])
+            .areas(area);
+    let latency = &topic.latency;
+    let lines = vec![
+        Line::styled(format!("{}  {}", topic.topic, topic.types.join(", ")), BOLD),
+        Line::raw(format!(
+            "{}  latency p50 {}  p99 {}  max {}",
+            rows::hz(topic.rate_hz),
+            rows::latency(latency.p50_ns),
+            rows::latency(latency.p99_ns),
+            rows::latency(latency.max_ns)
+        )),
+        Line::raw(format!("lost: {}; {} passed over", topic.lost, topic.skipped_in_interval)),
+    ];
+    frame.render_widget(Paragraph::new(lines), above);
+    let rates = model.rates(&topic.topic);
+    let shown = rates.len().saturating_sub(usize::from(spark.width));
+    frame.render_widget(Sparkline::default().data(&rates[shown..]), spark);
+    let mut lines = bars(&latency.counts);
+    let mut ends = |word: &str, ends: &[End]| {
+        lines.extend(ends.iter().map(|end| {
+            Line::raw(format!(
+                "{word} {}  {}  {}; {}, {}",
+                tame(&end.node),
+                rows::hz(end.rate_hz),
+                end.qos,
+                end.lost,
+                end.behind
+            ))
+        }));
+    };
+    ends("<-", &topic.publishers);
+    ends("->", &topic.subscribers);
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), below);
+}
+
+/// The histogram of latencies in at most so many bars, each of as many buckets.
+fn bars(counts: &[u64]) -> Vec<Line<'static>> {
+    let Some(first) = counts.iter().position(|count| *count > 0) else { return Vec::new() };
+    let last = counts.iter().rposition(|count| *count > 0).unwrap_or(first);
+    let buckets = (last - first + 1).div_ceil(MAX_BARS);
+    let bars: Vec<(usize, u64)> = (first..=last)
+        .step_by(buckets)
+        .map(|at| (at, counts[at..(at + buckets).min(counts.len())].iter().sum()))
+        .collect();
+    let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
+    let line = |(at, count): (usize, u64)| {
+        let end = (at + buckets - 1).min(counts.len() - 1);
+        let len = (count as f64 / most as f64 * BAR_CHARS as f64).ceil() as usize;
+        let bound = rows::latency(Some(rnet::bucket_high(end)));
+        Line::raw(format!("{:>9} {:<BAR_CHARS$} {count}", format!("≤ {bound}"), "▇".repeat(len)))
+    };
+    bars.into_iter().map(line).collect()
+}
+
+fn of_node(node: &NodeRow) -> Vec<Line<'static>> {
+    let row = rows::node(node);
+    let mut lines = vec![
+        Line::styled(format!("{} on {}", tame(&node.node), tame(&node.host)), BOLD),
+        Line::raw(format!("process {}, {}, for {}", row[2], row[3], rows::uptime(node))),
+        Line::raw(format!(
+            "CPU {}, memory {}, sends {}, receives {}",
+            row[4], row[5], row[6], row[7]
+        )),
+        Line::raw(""),
+    ];
+    lines.extend(node.publishes.iter().map(|topic| Line::raw(format!("-> {topic}"))));
+    lines.extend(node.subscribes.iter().map(|topic| Line::raw(format!("<- {topic}"))));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::crossterm::event::KeyCode;
+    use rnet::{Behind, LossCounts};
+    use rnet_monitor::{Figures, Latency};
+
+    use super::*;
+
+    fn topic(name: &str, rate_hz: f64) -> TopicRow {
+        let end = |node: &str| End {
+            node: node.to_owned(),
+            qos: "reliable, bulk".to_owned(),
+            rate_hz,
+            lost: LossCounts::default(),
+            behind: Behind::default(),
+        };
+        TopicRow {
+            topic: name.to_owned(),
+            types: vec!["foxglove.Imu".to_owned()],
+            lane: None,
+            publishers: vec![end("/driver")],
+            subscribers: vec![end("/estimator")],
+            rate_hz,
+            bytes_per_s: 100.0 * rate_hz,
+            latency: Latency { counts: vec![0, 3, 9, 1], ..Latency::default() },
+            lost: LossCounts::default(),
+            lost_in_interval: 0,
+            missed_in_interval: 0,
+            skipped_in_interval: 0,
+            behind: Behind::default(),
+            memory_bytes: 0,
+        }
+    }
+
+    fn node(name: &str) -> NodeRow {
+        NodeRow {
+            node: name.to_owned(),
+            host: "robot".to_owned(),
+            pid: Some(42),
+            state: "runs",
+            cpu: Some(0.25),
+            rss_bytes: Some(5_000_000),
+            uptime_s: Some(61.0),
+            sent_hz: 10.0,
+            received_hz: 0.0,
+            publishes: vec!["/imu".to_owned()],
+            subscribes: Vec::new(),
+        }
+    }
+
+    fn model() -> Model {
+        let mut model = Model::new("lab");
+        let topics = vec![topic("/imu", 1000.0), topic("/scan", 5000.0)];
+        let nodes = vec![node("/driver"), node("/estimator")];
+        let figures = Figures { interval_s: 1.0, nodes, topics, hosts: Vec::new() };
+        let problem = Finding {
+            level: Level::Problem,
+            check: "loss",
+            what: "3 messages of /imu were lost".to_owned(),
+            advice: Some("look there".to_owned()),
+        };
+        model.update(figures, vec![problem]);
+        model
+    }
+
+    fn lines(model: &mut Model) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, model)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let row = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..24).map(|y| row(y).trim_end().to_owned()).collect()
+    }
+
+    fn at(lines: &[String], text: &str) -> usize {
+        let found = lines.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("{text} is missing: {lines:#?}"))
+    }
+
+    #[test]
+    fn the_lists_fit_and_are_sorted() {
+        let mut model = model();
+        let shown = lines(&mut model);
+        assert!(shown[0].starts_with("domain lab   1 Topics 2  2 Nodes 2 "), "{shown:#?}");
+        assert!(shown[1].starts_with("TOPIC") && shown[1].ends_with("SUB"), "{shown:#?}");
+        assert!(at(&shown, "/imu ") < at(&shown, "/scan"));
+        at(&shown, "PROBLEM 3 messages of /imu were lost");
+        model.press(KeyCode::Char('s'));
+        let shown = lines(&mut model);
+        assert!(at(&shown, "/scan") < at(&shown, "/imu "), "{shown:#?}");
+        model.press(KeyCode::Tab);
+        at(&lines(&mut model), "25.0 %");
+        model.press(KeyCode::Char('4'));
+        at(&lines(&mut model), "-> look there");
+    }
+
+    #[test]
+    fn what_is_selected_stays_so_when_rows_change_places() {
+        let mut model = model();
+        model.press(KeyCode::Down);
+        assert_eq!((model.selected.as_deref(), model.at()), (Some("/scan"), 1));
+        model.press(KeyCode::Char('s'));
+        assert_eq!(model.at(), 0);
+        model.press(KeyCode::Up);
+        model.press(KeyCode::End);
+        assert_eq!(model.selected.as_deref(), Some("/imu"));
+    }
+
+    #[test]
+    fn a_page_shows_the_histogram_and_the_ends_and_ends_with_its_topic() {
+        let mut model = model();
+        model.press(KeyCode::Enter);
+        let shown = lines(&mut model);
+        assert!(at(&shown, "▇ 9") < at(&shown, "<- /driver"), "{shown:#?}");
+        at(&shown, "-> /estimator  1.00 kHz  reliable, bulk");
+        let nothing =
+            Figures { interval_s: 1.0, nodes: Vec::new(), topics: Vec::new(), hosts: Vec::new() };
+        model.update(nothing, Vec::new());
+        at(&lines(&mut model), "TOPIC");
+        at(&lines(&mut model), "all is well");
+    }
+
+    #[test]
+    fn letters_of_a_filter_are_no_commands() {
+        let mut model = model();
+        for key in ['/', 's', 'c', 'a', 'q'] {
+            model.press(KeyCode::Char(key));
+        }
+        at(&lines(&mut model), "filter: scaq_");
+        model.press(KeyCode::Backspace);
+        model.press(KeyCode::Enter);
+        let shown = lines(&mut model);
+        assert!(
+            at(&shown, "/scan") > 0 && !shown.iter().any(|l| l.contains("/imu  ")),
+            "{shown:#?}"
+        );
+    }
+}
