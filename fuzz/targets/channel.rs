@@ -100,7 +100,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 let len = if step & 0x40 == 0 { 100 } else { 20_000 };
                 let sent_ns = (step & 0x20 != 0).then_some(u64::from(step));
                 let _ = writer.send_with(&vec![step; len], &meta, sent_ns);
-                let _ = writer.publish_gap(KnownGap { cause: LossCause::Restart, size: 1 });
+                let _ = writer.publish_gap(KnownGap { cause: LossCause::Restart, size: 1 }, None);
             }
             2 => spoil(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),
             3 => spoil(&file, CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8, &mut input),

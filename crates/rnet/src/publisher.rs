@@ -191,7 +191,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// # Errors
     /// `Closed` in a forked child, `Io` if the publisher's file was truncated; nothing is counted then.
     pub fn publish_gap(&mut self, cause: LossCause, size: u64) -> Result<()> {
-        self.writer.publish_gap(KnownGap { cause, size })
+        self.writer.publish_gap(KnownGap { cause, size }, None)
     }
 
     fn send_encoded(&mut self, message: &T) -> Result<()> {

@@ -396,7 +396,9 @@ impl Proxy {
     fn lose(&mut self, cause: LossCause, count: u64) {
         self.arrived.lost.add(&of_cause(cause, count));
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
-        let _ = self.publisher.as_mut().map(|publisher| publisher.publish_gap(cause, count));
+        let place = self.place();
+        let forward = |publisher: &mut Publisher<_>| publisher.forward_gap(cause, count, place);
+        let _ = self.publisher.as_mut().map(forward);
         self.note_place();
     }
 

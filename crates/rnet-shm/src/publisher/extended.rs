@@ -117,17 +117,28 @@ impl Writer {
             path: &self.path,
             history: self.history,
         };
-        self.log.push_forwarded(self.map.log(), tag, stamps, payload, counted_len, &mut gate)
+        let position = self.log.push_forwarded(
+            self.map.log(),
+            tag,
+            stamps,
+            payload,
+            counted_len,
+            &mut gate,
+        )?;
+        self.mark_appended();
+        Ok(position)
     }
 
     /// Has every reader count messages that are missing, without a message of its own, and wakes those
-    /// that sleep.
-    pub fn publish_gap(&mut self, gap: KnownGap) -> Result<(), Error> {
+    /// that sleep. Of messages of another host, `next_seq` is noted where [`Writer::set_mark`] says: the number behind
+    /// those that are missing.
+    pub fn publish_gap(&mut self, gap: KnownGap, next_seq: Option<u64>) -> Result<(), Error> {
         self.check_fork()?;
         self.check_truncated()?;
         self.show();
         self.refresh_readers();
         self.raise_known_lost(gap);
+        self.mark(next_seq);
         self.wake();
         Ok(())
     }

@@ -35,6 +35,8 @@ pub struct Forwarding {
     unshown: Option<Unshown>,
     /// Where it says how far it has come.
     mark: Option<Mark>,
+    /// Number of the message at its origin that follows the one that is being sent.
+    behind: Option<u64>,
 }
 
 fn behind(meta: &Meta) -> Option<u64> {
@@ -73,9 +75,10 @@ impl Writer {
         }
         // Whoever has to make room has to be seen.
         self.show();
-        self.send_with(payload, meta, Some(sent_ns))?;
-        self.mark(behind(meta));
-        Ok(())
+        self.forwarding.behind = behind(meta);
+        let sent = self.send_with(payload, meta, Some(sent_ns));
+        self.forwarding.behind = None;
+        sent
     }
 
     /// Has each message that is forwarded noted there once readers can see it, by the number behind its own at its
@@ -84,8 +87,13 @@ impl Writer {
         self.forwarding.mark = mark;
     }
 
+    /// Notes the message that was appended just now, if it is one that is forwarded.
+    pub(super) fn mark_appended(&self) {
+        self.mark(self.forwarding.behind);
+    }
+
     #[inline]
-    fn mark(&self, next_seq: Option<u64>) {
+    pub(super) fn mark(&self, next_seq: Option<u64>) {
         if let (Some(mark), Some(_)) = (&self.forwarding.mark, next_seq) {
             mark.set(next_seq);
         }

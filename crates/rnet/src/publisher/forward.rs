@@ -1,6 +1,6 @@
 //! What a publisher offers for the sake of what forwards messages between hosts.
 
-use rnet_core::{Error, Meta, Result};
+use rnet_core::{Error, KnownGap, LossCause, Meta, Result};
 
 use rnet_shm::words::Mark;
 
@@ -65,6 +65,18 @@ impl Publisher<[u8]> {
     #[doc(hidden)]
     pub fn show(&mut self) {
         self.writer.show();
+    }
+
+    /// As [`Publisher::publish_gap`], of messages of another host up to the one with the number `next_seq`, which is noted
+    /// where [`Publisher::set_mark`] says.
+    #[doc(hidden)]
+    pub fn forward_gap(
+        &mut self,
+        cause: LossCause,
+        size: u64,
+        next_seq: Option<u64>,
+    ) -> Result<()> {
+        self.writer.publish_gap(KnownGap { cause, size }, next_seq)
     }
 
     /// Has each message of [`Publisher::forward_along`] noted there as soon as subscribers can see it, by the number
