@@ -22,6 +22,7 @@ use crate::bench::place::Place;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::plot::{Line, Plot};
+use crate::signal;
 use crate::value::tame;
 
 /// The domain, in a directory of its own.
@@ -35,6 +36,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let place = Place::new(&base)?;
     let location = Location::new(Some(DOMAIN), Some(place.path().to_owned()), None)?;
     let done = rerun(&recording, &location, &mut command(args, place.path())?, &options);
+    signal::check()?;
     if let Some(path) = &args.junit {
         write(path, &junit::document(&args.file, &done))?;
     }
@@ -76,6 +78,7 @@ fn options(recording: &Recording, args: &RerunArgs) -> RerunOptions {
         timeout: args.timeout,
         settle: args.settle,
         trace: args.plot.is_some(),
+        stop: signal::stopped,
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
 use rnet_record::{RecordOptions, Recorder};
-use util::processes::nothing_is_left;
+use util::processes::{nothing_is_left, until};
 use util::{DOMAIN, Place, Ran, Running, SOON};
 
 /// What the node is to do, and its gain.
@@ -271,5 +271,41 @@ fn a_node_that_is_not_the_recorded_one_is_a_named_error() {
     assert!(said.fails(124).contains("not_subscribed: /arm has not subscribed to /none in 15s"));
     let said = rnet!(place, "rerun", file.to_str().unwrap(), "--node", "/none/such").fails(1);
     assert!(said.contains("command: cannot start /none/such"), "{said}");
+    nothing_is_left_but(&place, &[&file]);
+}
+
+/// Nodes that are run again, whose domains are in this place.
+fn nodes_of(place: &Place) -> usize {
+    let setting = format!("RNET_DIR={}/", place.dir.display()).into_bytes();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let is_ours = |path: PathBuf| {
+        let environment = fs::read(path.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(&setting))
+    };
+    pids.filter(|entry| is_ours(entry.path())).count()
+}
+
+#[test]
+fn the_node_ends_with_the_command() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let start = || {
+        let mut command = place.command();
+        command.arg("rerun").arg(&file).args(["--timeout", "60", "--node"]);
+        command.args(node_args()).env(ROLE, "spins").env_remove(GAIN);
+        let running = Running::start(command);
+        until("the node is there", || nodes_of(&place) == 1);
+        running
+    };
+    let running = start();
+    running.signal("INT");
+    assert_eq!(running.wait().code, Some(130));
+    assert_eq!(nodes_of(&place), 0);
+    let mut running = start();
+    running.signal("KILL");
+    running.until_end();
+    until("the node is gone", || nodes_of(&place) == 0);
+    // What the killed one has left goes with the next.
+    again(&place, &file, "works", "1.5", &[]).ok();
     nothing_is_left_but(&place, &[&file]);
 }

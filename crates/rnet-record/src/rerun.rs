@@ -58,6 +58,8 @@ pub struct RerunOptions {
     pub settle: Duration,
     /// Keep the values of fields, for a plot.
     pub trace: bool,
+    /// Asked now and then: whether to give up, as [`RerunError::Interrupted`].
+    pub stop: fn() -> bool,
 }
 
 impl Default for RerunOptions {
@@ -74,6 +76,7 @@ impl Default for RerunOptions {
             timeout: Duration::from_secs(10),
             settle: Duration::from_millis(500),
             trace: false,
+            stop: || false,
         }
     }
 }

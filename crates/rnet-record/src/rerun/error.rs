@@ -103,6 +103,9 @@ pub enum RerunError {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// Outputs passed unseen.
     #[error(
         "{count} messages of {topic} passed unseen: the node publishes more for one input than its log holds"
@@ -152,6 +155,7 @@ impl RerunError {
             Self::Died { .. } => "died",
             Self::Restless { .. } => "restless",
             Self::NoAnswer { .. } => "no_answer",
+            Self::Interrupted => "interrupted",
             Self::Lost { .. } => "lost",
             Self::Play(_) => "play",
             Self::Read(_) => "read",

@@ -54,6 +54,7 @@ impl Feed {
             self.carried.remember(message.data());
             return Ok(());
         }
+        self.tested.check_alive(&|| format!("before message {}", message.sequence()))?;
         let start = self.times.map_or(due.at_ns, |times| times.0);
         if self.times.is_none() {
             comparison.begin(due.at_ns);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Follow, Location, Snapshot};
 use rnet::{Node, Subscriber, SubscriberOptions};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use super::RerunOptions;
 use super::error::RerunError;
@@ -36,6 +36,7 @@ pub struct Tested {
     /// Its name in the recording.
     pub recorded: String,
     pid: u32,
+    stop: fn() -> bool,
     pub publishers: Vec<Publishers>,
     /// Topics that it gets.
     pub fed: BTreeSet<String>,
@@ -86,6 +87,9 @@ impl Tested {
         });
         follow.wait(Duration::ZERO);
         follow.poll(&mut Vec::new())?;
+        let with_us = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+        // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+        unsafe { command.pre_exec(with_us) };
         let child = command.process_group(0).spawn().map_err(|source| RerunError::Command {
             program: command.get_program().to_string_lossy().into_owned(),
             source,
@@ -98,6 +102,7 @@ impl Tested {
             name: "the node".to_owned(),
             recorded: String::new(),
             pid: 0,
+            stop: options.stop,
             publishers: Vec::new(),
             fed: BTreeSet::new(),
             clock: None,
@@ -295,8 +300,9 @@ impl Tested {
 
     pub fn check_alive(&mut self, at: &dyn Fn() -> String) -> Result<(), RerunError> {
         match self.process.0.try_wait()? {
-            None => Ok(()),
             Some(_) => Err(self.died(at)),
+            None if (self.stop)() => Err(RerunError::Interrupted),
+            None => Ok(()),
         }
     }
 
