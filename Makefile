@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-net test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
+SLOW := test-net test-metrics test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -166,6 +166,11 @@ test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --package rnet-net --features zenoh
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py
+
+# What Prometheus itself says of the metrics.
+test-metrics:
+	@$(STEP) setup-metrics scripts/setup.sh --metrics
+	@$(STEP) --tests test-metrics cargo test --package rnet-cli --test metrics -- --include-ignored
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

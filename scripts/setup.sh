@@ -6,6 +6,7 @@
 #   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
 #   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
 #   setup.sh --net        what makes hosts of network namespaces, for `make test-net`
+#   setup.sh --metrics    Prometheus' own check of metrics, for `make test-metrics`
 #   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,6 +41,10 @@ case ${1-} in
 --net)
     # Without them, or without root, the tests that need hosts say that they were not run.
     if [ "$(id -u)" -eq 0 ] && ! { command -v ip && command -v nft; } >/dev/null; then need_packages iproute2 nftables; fi
+    exit
+    ;;
+--metrics)
+    command -v promtool >/dev/null || need_packages prometheus
     exit
     ;;
 --fuzz)

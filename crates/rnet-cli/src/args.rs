@@ -15,6 +15,7 @@ use crate::demo::args::DemoArgs;
 use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
+use crate::metrics::args::MetricsArgs;
 use crate::param::args::ParamCommand;
 use crate::play::args::PlayArgs;
 use crate::record::args::RecordArgs;
@@ -102,6 +103,8 @@ pub enum Command {
     /// What is wrong now counts, and what has gone wrong within the time of --over; for services of systemd, probes of
     /// Kubernetes and scripts.
     Status(StatusArgs),
+    /// Print counters, rates and latencies as text for Prometheus
+    Metrics(MetricsArgs),
     /// Record topics, state and parameters into an MCAP file
     Record(RecordArgs),
     /// Start the nodes of a robot, keep them running, and stop them

@@ -38,6 +38,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["rnet graph", "rnet graph --output robot.svg", "rnet graph --format mermaid --over 0"],
     ),
     ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
+    (
+        "metrics",
+        &["rnet metrics", "rnet metrics --format prometheus > /var/lib/node_exporter/rnet.prom"],
+    ),
     ("command list", &["rnet command list", "rnet command list --json"]),
     ("command who", &["rnet command who /cmd_vel", "rnet command who /cmd_vel --json"]),
     (

@@ -28,6 +28,7 @@ mod input;
 mod launch;
 mod link;
 mod log;
+mod metrics;
 mod node;
 mod param;
 mod play;
@@ -91,6 +92,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Graph(args) => graph::run(context, &args),
         Command::Top(args) => top::run(context, &args),
         Command::Status(args) => status::run(context, &args),
+        Command::Metrics(args) => metrics::run(context, &args),
         Command::Record(args) => record::run(context, &args),
         Command::Launch(args) => launch::run(context, args),
         Command::LaunchKeeper(args) => launch::keeper::run(context, &args),

@@ -50,8 +50,13 @@ fn print(context: &mut Context, domain: &Domain, figures: &Figures, found: &[Fin
             "problems": found,
         }));
     }
-    let hosts = if hosts > 0 { format!(", {hosts} other hosts") } else { String::new() };
-    context.line(format_args!("domain {}: {nodes} nodes, {topics} topics{hosts}", domain.id()))?;
+    let of = |count: usize, what: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {what}{plural}")
+    };
+    let (nodes, topics) = (of(nodes, "node"), of(topics, "topic"));
+    let hosts = if hosts > 0 { format!(", {}", of(hosts, "other host")) } else { String::new() };
+    context.line(format_args!("domain {}: {nodes}, {topics}{hosts}", domain.id()))?;
     for finding in found {
         let word = context.styled(PROBLEM, "PROBLEM");
         context.line(format_args!("{word}  {}", finding.what))?;

@@ -17,7 +17,7 @@ fn a_domain_without_problems_is_well() {
     let _angles = control.subscriber::<[u8]>("/angles").unwrap();
     let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
     let text = rnet!(place, "status", "--over", "0.1", "/imu", "/control").ok();
-    assert!(text.contains("2 nodes, 1 topics\nall is well"), "{text}");
+    assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
     let document = rnet!(place, "status", "--over", "0.1", "--json").json();
     assert_eq!((&document["ok"], &document["nodes"]), (&true.into(), &2.into()), "{document}");
     drop(pump);

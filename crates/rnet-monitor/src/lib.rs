@@ -2,6 +2,7 @@
 //!
 //! - `figures`: rates, latencies, losses and processes between two looks at a domain;
 //! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers` and `link` find it;
+//! - `metrics`: the figures as text for Prometheus;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
 //! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
@@ -12,6 +13,7 @@
 mod figures;
 mod findings;
 pub mod link;
+mod metrics;
 pub mod near;
 mod problems;
 mod process;
@@ -23,6 +25,7 @@ mod topics;
 
 pub use figures::{End, Figures, HostRow, Latency, Look, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};
+pub use metrics::{MAX_OF_A_KIND, MetricsFormat, metrics};
 pub use problems::problems;
 pub use process::Process;
 pub use topics::{type_name, type_names};

@@ -1,0 +1,26 @@
+//! `rnet metrics`: the figures of a domain as text for Prometheus.
+
+pub mod args;
+
+use rnet_monitor::link::own_host;
+use rnet_monitor::{Figures, Look, metrics, problems};
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+use args::MetricsArgs;
+
+pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
+    if context.json() {
+        let why = "rnet metrics prints text for Prometheus; rnet top --once --json prints JSON";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let mut domain = context.domain()?;
+    let before = Look::new(domain.snapshot()?);
+    signal::sleep(args.over)?;
+    let now = Look::new(domain.snapshot()?);
+    let figures = Figures::new(&before, &now, &own_host(&now.snapshot), args.all);
+    let found = problems(&now, &figures);
+    let text = metrics(args.format.into(), domain.id(), &now, &figures, &found);
+    context.line(format_args!("{}", text.trim_end()))
+}
