@@ -7,7 +7,7 @@ mod hosts;
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::LinkStatus;
-use rnet::msgs::link_status::{Cause, Direction, State, Topic};
+use rnet::msgs::link_status::{Cause, Direction, Lost, State, Topic};
 use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
 /// The last status of a host's link.
@@ -81,6 +81,33 @@ fn what_does_not_cross_is_told_with_its_cause() {
     }
     there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
         topic.held_back() == Cause::NoSubscriber
+    });
+}
+
+/// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.
+#[test]
+fn what_newest_only_passes_over_is_no_loss() {
+    let config = "[[network.topic]]\ntopic = \"/t\"\nnewest_only = true\nrate_limit_hz = 20\n";
+    let hosts = Hosts::with_config("passed over", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().log_len_bytes(1 << 16);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut sent = 0_u64;
+    for _ in 0..5 {
+        for _ in 0..2_000 {
+            sent += 1;
+            publisher.send(&[sent.to_le_bytes(); 1 << 10].concat()).unwrap();
+        }
+        // The last of them crosses.
+        while heard.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
+    }
+    assert_eq!(heard.lost().total(), 0);
+    let mut here = Watch::of(&from);
+    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
+        assert_eq!(topic.lost, Some(Lost::default()));
+        topic.messages + topic.skipped == sent
     });
 }
 

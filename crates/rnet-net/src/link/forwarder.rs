@@ -301,8 +301,9 @@ impl Forwarder {
     /// The next message has this number.
     fn come_to(&mut self, stream: &mut Stream, seq: u64) {
         if self.shaping.takes_newest() {
-            let lost = self.subscriber.lost();
-            self.course.leave_out(stream, seq, lost.overrun + lost.detached);
+            // Of what was overwritten as it was about to be read something newer crosses, as of what was passed over.
+            let detached = self.subscriber.lost().detached;
+            self.course.leave_out(stream, seq, detached);
         } else {
             self.course.come_to(stream, seq);
         }
