@@ -21,7 +21,7 @@ use crate::bag::file;
 use crate::bench::place::Place;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Line, Plot};
+use crate::plot::{Line, picture};
 use crate::signal;
 use crate::value::tame;
 
@@ -38,11 +38,11 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let done = rerun(&recording, &location, &mut command(args, place.path())?, &options);
     signal::check()?;
     if let Some(path) = &args.junit {
-        write(path, &junit::document(&args.file, &done))?;
+        write(path, junit::document(&args.file, &done).as_bytes())?;
     }
     let done = done.map_err(|error| failure(&error))?;
     if let (Some(path), Some(trace)) = (&args.plot, &done.worst) {
-        write(path, &plot(&recording, trace))?;
+        write(path, &plot(path, &recording, trace)?)?;
     }
     tell(context, &recording, &done)?;
     match done.is_same() {
@@ -106,12 +106,15 @@ fn failure(error: &RerunError) -> Failure {
     }
 }
 
-fn write(path: &Path, text: &str) -> Outcome {
-    fs::write(path, text)
+fn write(path: &Path, bytes: &[u8]) -> Outcome {
+    fs::write(path, bytes)
         .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-fn plot(recording: &Recording, trace: &Trace) -> String {
+/// Of the picture, in pixels.
+const PLOT_SIZE: (u32, u32) = (960, 420);
+
+fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<Vec<u8>> {
     let start = recording.found().times.map_or(0, |times| times.0);
     let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Line {
         name: name.to_owned(),
@@ -121,9 +124,9 @@ fn plot(recording: &Recording, trace: &Trace) -> String {
             .map(|point| (point.0.saturating_sub(start) as f64 / 1e9, value(point)))
             .collect(),
     };
-    let lines = vec![line("recorded", |point| point.1), line("re-run", |point| point.2)];
+    let lines = [line("recorded", |point| point.1), line("re-run", |point| point.2)];
     let title = format!("{} {}", trace.topic, trace.field);
-    Plot { title, x: "s".to_owned(), lines }.svg()
+    picture(path, Some(&title), &lines, PLOT_SIZE)
 }
 
 fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {

@@ -52,7 +52,7 @@ pub struct RerunArgs {
     /// Write the result as JUnit XML, which CI systems show
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the field that differs the most, recorded and re-run, as an SVG
+    /// Write the field that differs the most, recorded and re-run, as .svg or .png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use rnet_record::rerun::{Rerun, RerunError};
 
 use super::{difference, said};
-use crate::plot::escaped;
 
 pub fn document(file: &Path, done: &Result<Rerun, RerunError>) -> String {
     let name = escaped(&format!("rnet rerun {}", file.display()));
@@ -49,6 +48,23 @@ pub fn document(file: &Path, done: &Result<Rerun, RerunError>) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite name=\"{name}\" {counts}>\n{cases}  </testsuite>\n</testsuites>\n"
     )
+}
+
+/// Text for XML. What XML 1.0 cannot hold at all is a question mark.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '"' => out += "&quot;",
+            '\n' => out += "&#10;",
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]

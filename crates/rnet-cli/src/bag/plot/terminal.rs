@@ -1,8 +1,8 @@
 //! A plot of characters: each is 2 by 4 dots of braille.
 
-use super::{Line, range};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::plot::{Line, range};
 
 const WIDTH: usize = 72;
 const HEIGHT: usize = 12;

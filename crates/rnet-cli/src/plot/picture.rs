@@ -1,7 +1,5 @@
 //! A plot as a file: SVG or PNG.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Once;
 
@@ -30,30 +28,36 @@ const COLOURS: [RGBColor; 7] = [
 /// Where a range has no length it gets one, as a part of its size.
 const LEAST_RANGE: f64 = 1e-6;
 
-/// Writes a new file, whose name says what it is.
-pub fn write(path: &Path, lines: &[Line], size: (u32, u32)) -> Outcome {
+/// The content of a file, whose name says what it is.
+///
+/// # Errors
+/// `Usage` for another name; `Failed` for numbers that have no common scale.
+pub fn picture(
+    path: &Path,
+    title: Option<&str>,
+    lines: &[Line],
+    size: (u32, u32),
+) -> Outcome<Vec<u8>> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let failed = |why: String| Failure::Failed(format!("cannot write {}: {why}", path.display()));
-    let bytes = match extension {
+    match extension {
         Some("svg") => {
             let mut text = String::new();
-            draw(SVGBackend::with_string(&mut text, size).into_drawing_area(), lines)
+            draw(SVGBackend::with_string(&mut text, size).into_drawing_area(), title, lines)
                 .map_err(failed)?;
-            text.into_bytes()
+            Ok(text.into_bytes())
         }
         Some("png") => {
             let mut pixels = vec![0; size.0 as usize * size.1 as usize * 3];
-            draw(BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), lines)
-                .map_err(failed)?;
-            png(&pixels, size).map_err(|error| failed(error.to_string()))?
+            let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
+            draw(area, title, lines).map_err(failed)?;
+            png(&pixels, size).map_err(|error| failed(error.to_string()))
         }
         _ => {
             let what = "the name of the new file says what it is: .svg or .png";
-            return Err(Failure::Usage(what.to_owned()));
+            Err(Failure::Usage(what.to_owned()))
         }
-    };
-    let mut file = File::create_new(path).map_err(|error| failed(error.to_string()))?;
-    file.write_all(&bytes).map_err(|error| failed(error.to_string()))
+    }
 }
 
 fn png(pixels: &[u8], (width, height): (u32, u32)) -> Result<Vec<u8>, png::EncodingError> {
@@ -67,7 +71,11 @@ fn png(pixels: &[u8], (width, height): (u32, u32)) -> Result<Vec<u8>, png::Encod
     Ok(bytes)
 }
 
-fn draw<B: DrawingBackend>(area: DrawingArea<B, Shift>, lines: &[Line]) -> Result<(), String> {
+fn draw<B: DrawingBackend>(
+    area: DrawingArea<B, Shift>,
+    title: Option<&str>,
+    lines: &[Line],
+) -> Result<(), String> {
     static FONT: Once = Once::new();
     FONT.call_once(|| {
         // A picture has the same letters wherever it is made, with no fonts installed.
@@ -82,7 +90,11 @@ fn draw<B: DrawingBackend>(area: DrawingArea<B, Shift>, lines: &[Line]) -> Resul
     if !(values.1 - values.0).is_finite() {
         return Err(format!("numbers from {:e} to {:e} have no common scale", values.0, values.1));
     }
-    let mut chart = ChartBuilder::on(&area)
+    let mut builder = ChartBuilder::on(&area);
+    if let Some(title) = title {
+        builder.caption(title, ("sans-serif", 18));
+    }
+    let mut chart = builder
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(72)
