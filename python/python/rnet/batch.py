@@ -7,7 +7,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadValue, MissingNumpy
+from ._numpy import numpy
+from .errors import BadValue
 from .types import dtype_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Rows:
         """An array to be filled, rows to fill at most, bytes of a row, whether messages of another
         length fit (those of a type that grew), an array for stamps.
         """
-        np = _numpy("recv_many")
+        np = numpy("recv_many")
         if max is not None and max < 1:
             raise _bad(f"max is {max}, and must be 1 or more")
         row = self._row(np, dtype, out)
@@ -76,7 +77,7 @@ class Rows:
             return self._outgoing_ctypes(messages)
         if self._type is None:
             return self._outgoing_raw(messages)
-        np = _numpy("send_many")
+        np = numpy("send_many")
         row = self._row(np, None, None)
         if not isinstance(messages, np.ndarray):
             raise TypeError(
@@ -177,16 +178,6 @@ def _refuse_addresses(format: str) -> None:
             "cannot send Python objects or pointers: their memory is full of addresses, which mean "
             "nothing to another process"
         )
-
-
-def _numpy(what: str) -> Any:
-    try:
-        import numpy
-    except ImportError:
-        raise MissingNumpy(
-            f"{what} needs numpy, which is not installed: pip install numpy", what=what
-        ) from None
-    return numpy
 
 
 def _checked(np: ModuleType, out: Any, row: _Row) -> Any:

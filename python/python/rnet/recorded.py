@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _rnet, builtin, protos, types
-from .errors import Closed, DamagedRecording, Malformed, MissingNumpy, ReadFailed
+from ._numpy import numpy
+from .errors import Closed, DamagedRecording, Malformed, ReadFailed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -271,7 +272,7 @@ class RecordedTopic:
         """Several fields, with the times, in one pass over the file. As :meth:`array`, except that integers are 0 where a
         message has nothing there, which ``absent`` of the series tells.
         """
-        np = _numpy("a field over time")
+        np = numpy("a field over time")
         file = self._file
         log, sent, columns, problems = file._open().series(
             self._name, list(names), file._ns(start), file._ns(end)
@@ -302,7 +303,7 @@ class RecordedTopic:
         for name, values in series.values.items():
             if not names and values.ndim > 1 and values.dtype.itemsize == 1:
                 continue
-            np = _numpy("a frame")
+            np = numpy("a frame")
             is_absent = np.zeros(len(series), bool)
             is_absent[series.absent[name]] = True
             for index in np.ndindex(values.shape[1:]):
@@ -413,7 +414,7 @@ def _plain(layout: dict[str, Any]) -> Callable[[bytes], Any]:
         decode: Callable[[bytes], Any] | None = types.codec(known).decode
         assert decode is not None
         return decode
-    np = _numpy("a plain message")
+    np = numpy("a plain message")
     dtype = np.dtype(_dtype(layout))
     is_longer = layout.get("tail", False)
 
@@ -450,13 +451,3 @@ def _format(kind: Any) -> Any:
     if "struct" in kind:
         return _dtype(kind["struct"])
     return (_format(kind["array"]["of"]), (kind["array"]["len"],))
-
-
-def _numpy(what: str) -> Any:
-    try:
-        import numpy
-    except ImportError:
-        raise MissingNumpy(
-            f"{what} needs numpy, which is not installed: pip install numpy", what=what
-        ) from None
-    return numpy

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from ..errors import BadValue, Closed, MissingNumpy
+from .._numpy import numpy
+from ..errors import BadValue, Closed
 from ..types import Codec
 
 if TYPE_CHECKING:
@@ -364,17 +365,6 @@ def bytes_of(layout: Layout, memory: Any) -> memoryview:
         raise layout.bad(
             f"data is no bytes-like object that is contiguous, but a {type(memory).__name__}"
         ) from error
-
-
-def numpy(what: str) -> Any:
-    """numpy, or MissingNumpy."""
-    try:
-        import numpy
-    except ImportError:
-        raise MissingNumpy(
-            f"{what} needs numpy, which is not installed: pip install numpy", what=what
-        ) from None
-    return numpy
 
 
 def as_array(layout: Layout, array: Any) -> Array:
