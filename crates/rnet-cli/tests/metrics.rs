@@ -84,6 +84,31 @@ fn the_text_keeps_the_rules_of_openmetrics() {
     });
 }
 
+/// The names of metrics in a text.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    text.match_indices("rnet_")
+        .map(|(at, _)| {
+            let rest = &text[at..];
+            &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())]
+        })
+        .collect()
+}
+
+#[test]
+fn the_grafana_dashboard_asks_for_what_there_is() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/robot-net.json");
+    let dashboard = &std::fs::read_to_string(path).unwrap();
+    let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    assert_eq!(parsed["title"], "robot-net");
+    with_robot(|place| {
+        let text = rnet!(place, "metrics", "--over", "0.1", "--format", "prometheus").ok();
+        let (asked, there) = (names(dashboard), names(&text));
+        let missing: Vec<_> = asked.difference(&there).collect();
+        assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
+    });
+}
+
 #[test]
 #[ignore = "needs promtool, which `make test-metrics` installs and runs this with"]
 fn promtool_finds_no_fault() {
