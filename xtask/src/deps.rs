@@ -42,7 +42,7 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core"]),
     ("rnet-cli", &["rnet-launch"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0041).
-    ("rnet-monitor", &["rnet"]),
+    ("rnet-monitor", &["rnet", "rnet-launch"]),
     ("rnet-cli", &["rnet-monitor"]),
     ("xtask", &[]),
     // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).

@@ -37,6 +37,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "graph",
         &["rnet graph", "rnet graph --output robot.svg", "rnet graph --format mermaid --over 0"],
     ),
+    ("top", &["rnet top", "rnet top --once", "rnet top --once --json | jq .problems"]),
     ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
     (
         "metrics",

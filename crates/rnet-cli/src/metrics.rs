@@ -16,9 +16,9 @@ pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
         return Err(Failure::Usage(why.to_owned()));
     }
     let mut domain = context.domain()?;
-    let before = Look::new(domain.snapshot()?);
+    let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::new(domain.snapshot()?);
+    let now = Look::new(&mut domain)?;
     let figures = Figures::new(&before, &now, &own_host(&now.snapshot), args.all);
     let found = problems(&now, &figures);
     let text = metrics(args.format.into(), domain.id(), &now, &figures, &found);

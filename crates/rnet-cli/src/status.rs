@@ -15,9 +15,9 @@ use args::StatusArgs;
 
 pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let mut domain = context.domain()?;
-    let before = Look::new(domain.snapshot()?);
+    let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::new(domain.snapshot()?);
+    let now = Look::new(&mut domain)?;
     let figures = Figures::new(&before, &now, &own_host(&now.snapshot), false);
     let missing = args.nodes.iter().map(|node| node.as_str()).filter(|wanted| {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")

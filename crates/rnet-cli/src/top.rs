@@ -52,13 +52,13 @@ struct Looks {
 
 impl Looks {
     fn new(mut domain: Domain, args: &TopArgs) -> Outcome<Looks> {
-        let last = Look::new(domain.snapshot()?);
+        let last = Look::new(&mut domain)?;
         Ok(Looks { domain, last, all: args.all, filter: args.filter.clone() })
     }
 
     /// What has happened since the last look, and what is wrong.
     fn next(&mut self) -> Outcome<(Figures, Vec<Finding>)> {
-        let now = Look::new(self.domain.snapshot()?);
+        let now = Look::new(&mut self.domain)?;
         let own = own_host(&now.snapshot);
         let mut figures = Figures::new(&self.last, &now, &own, self.all);
         let problems = problems(&now, &figures);

@@ -354,6 +354,10 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_told() {
     robot.run(&["node", "kill", "counter"]).ok();
     launch.until_stdout("/counter  started");
     logged("start 2 with gain 3.5");
+    let shown = robot.run(&["top", "--once", "--json", "--interval", "0.1"]).json();
+    let nodes = shown["nodes"].as_array().unwrap();
+    let counter = nodes.iter().find(|node| node["node"] == "/counter").unwrap();
+    assert_eq!(counter["restarts"], 1, "{counter}");
     let hears = |what: &str| {
         while !told.recv_timeout(std::time::Duration::from_secs(60)).unwrap().contains(what) {}
     };

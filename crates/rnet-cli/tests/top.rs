@@ -57,7 +57,8 @@ struct Terminal {
 
 impl Terminal {
     fn start(place: &Place, args: &[&str]) -> Terminal {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
@@ -112,6 +113,14 @@ impl Terminal {
 
     fn modes(&self) -> rustix::termios::Termios {
         tcgetattr(self.master.as_fd()).unwrap()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that has failed leaves it running.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

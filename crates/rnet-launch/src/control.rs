@@ -102,6 +102,7 @@ impl Control {
             file: self.record.file.clone(),
             process: self.record.process.clone(),
             folder: self.folder.path().to_owned(),
+            restarts: self.record.restarts,
         };
         match order.send(command) {
             Ok((Answer::Keeps, _)) => {}

@@ -43,6 +43,9 @@ pub struct KeeperOrder {
     pub process: Process,
     /// Where its record and its log go.
     pub folder: PathBuf,
+    /// As [`Record::restarts`].
+    #[serde(default)]
+    pub restarts: u32,
 }
 
 /// Reads of output between two looks at everything else: a node that writes without end is stopped all the same. More
@@ -158,6 +161,7 @@ impl Keeper {
             main: None,
             started_boot_ns: rnet::boot_ns(),
             is_ready: false,
+            restarts: order.restarts,
             end: None,
         };
         let mut keeper = Keeper { order, folder, log, record };

@@ -323,6 +323,7 @@ impl<'s> Launcher<'s> {
                 file: self.plan.file.clone(),
                 process: self.slots[at].node.process.clone(),
                 folder: self.folder.path().to_owned(),
+                restarts: self.slots[at].restarts,
             };
             order.send(self.around.keeper(&name))
         });

@@ -33,6 +33,9 @@ pub struct Record {
     pub started_boot_ns: u64,
     /// Whether it has said that it is ready.
     pub is_ready: bool,
+    /// How often its launchers have started it again because it had failed or ended.
+    #[serde(default)]
+    pub restarts: u32,
     /// How it has ended, if it has.
     pub end: Option<End>,
 }

@@ -120,6 +120,7 @@ impl Slot {
         self.child = child;
         self.pid = record.main.as_ref().map(|main| main.pid);
         self.is_ready = self.node.ready == Ready::Started;
+        self.restarts = record.restarts;
         (self.is_told, self.is_stopping, self.looks) = (false, false, 0);
         self.why.clear();
         self.enter(State::Running);

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use rnet::inspect::{ChannelInfo, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo};
+use rnet::inspect::{ChannelInfo, Domain, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo};
 use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::{Behind, Lane, LossCounts, quantile};
+use rnet_launch::{Record, RunFolder};
 use serde::Serialize;
 
 use crate::link::{self, host_of};
@@ -29,16 +30,30 @@ pub struct Look {
     /// What the link to other hosts has said last, if one runs.
     pub link: Option<LinkStatus>,
     processes: BTreeMap<u32, Process>,
+    /// How often the processes of `rnet launch` were started again.
+    restarts: BTreeMap<u32, u32>,
 }
 
 impl Look {
-    /// Reads of the processes of the snapshot's nodes, and of the link, how they are now.
-    pub fn new(snapshot: Snapshot) -> Look {
+    /// Reads what is there now: the domain, the processes of its nodes, the launcher's records, and what the link says.
+    ///
+    /// # Errors
+    /// As [`Domain::snapshot`].
+    pub fn new(domain: &mut Domain) -> rnet::Result<Look> {
+        let snapshot = domain.snapshot()?;
+        let folder = RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name));
+        // Without a place for records nobody has launched anything.
+        let records = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
+        let restarts = records.iter().filter_map(|record| {
+            let pid = u32::try_from(record.main.as_ref()?.pid).ok()?;
+            record.end.is_none().then_some((pid, record.restarts))
+        });
+        let restarts = restarts.collect();
         let here = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
         let pids = here.map(|node| node.meta.pid);
         let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
         let link = link::last(&snapshot);
-        Look { at: Instant::now(), snapshot, link, processes }
+        Ok(Look { at: Instant::now(), snapshot, link, processes, restarts })
     }
 }
 
@@ -95,6 +110,8 @@ pub struct NodeRow {
     pub rss_bytes: Option<u64>,
     /// How long it has run, in s.
     pub uptime_s: Option<f64>,
+    /// How often `rnet launch` has started its process again; `None` if it was not launched.
+    pub restarts: Option<u32>,
     /// Messages per second that its publishers have sent.
     pub sent_hz: f64,
     /// Messages per second that its subscriptions have received.
@@ -327,6 +344,7 @@ impl Between<'_> {
             cpu: cpu.map(|cpu_s| cpu_s / self.interval_s),
             rss_bytes: process.map(|process| process.rss_bytes),
             uptime_s: Some(uptime_ns as f64 / 1e9),
+            restarts: process.and_then(|_| self.now.restarts.get(&meta.pid).copied()),
             publishes: node.publishes.clone(),
             subscribes: node.subscribes.clone(),
             ..self.named(&meta.name, own)
@@ -351,6 +369,7 @@ impl Between<'_> {
             cpu: None,
             rss_bytes: None,
             uptime_s: None,
+            restarts: None,
             sent_hz: total(publishers.map(|p| self.sent_hz(p))),
             received_hz: total(subscriptions.map(|s| self.received_hz(s))),
             publishes: Vec::new(),

@@ -223,6 +223,8 @@ impl Text<'_> {
             self.gauge(name, unit, help, &labelled);
         };
         gauge("rnet_node_up", "", "1 for each node that is there.", each(&|_| Some(1.0)));
+        let help = "How often rnet launch has started its process again.";
+        gauge("rnet_node_restarts", "", help, each(&|n| n.restarts.map(f64::from)));
         let help = "Cores that its process used in the last interval: 1 is one core.";
         gauge("rnet_node_cpu_cores", "cores", help, each(&|n| n.cpu));
         let memory = each(&|n| n.rss_bytes.map(|bytes| bytes as f64));

@@ -53,10 +53,10 @@ impl Sort {
     pub fn columns(self) -> (usize, usize) {
         match self {
             Sort::Name => (0, 0),
-            Sort::Rate => (1, 4),
-            Sort::Bytes => (2, 5),
-            Sort::Latency => (4, 7),
-            Sort::Lost => (6, 6),
+            Sort::Rate => (1, 5),
+            Sort::Bytes => (2, 6),
+            Sort::Latency => (4, 8),
+            Sort::Lost => (6, 7),
         }
     }
 }

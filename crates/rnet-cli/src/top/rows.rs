@@ -7,8 +7,8 @@ use rnet_monitor::{HostRow, NodeRow, TopicRow};
 use crate::table;
 use crate::value::tame;
 
-pub const NODE_TITLES: [&str; 8] =
-    ["NODE", "HOST", "PID ", "STATE", "CPU ", "MEMORY ", "OUT ", "IN "];
+pub const NODE_TITLES: [&str; 9] =
+    ["NODE", "HOST", "PID ", "STATE", "STARTS ", "CPU ", "MEMORY ", "OUT ", "IN "];
 pub const TOPIC_TITLES: [&str; 10] =
     ["TOPIC", "RATE ", "BYTES ", "P50 ", "P99 ", "MAX ", "LOST ", "BEHIND ", "PUB ", "SUB "];
 pub const HOST_TITLES: [&str; 7] = ["HOST", "STATE", "RTT ", "OFFSET ", "IN ", "OUT ", "LOST "];
@@ -21,6 +21,7 @@ pub fn node(node: &NodeRow) -> Vec<String> {
         tame(&node.host).into_owned(),
         node.pid.map_or(NONE.to_owned(), |pid| pid.to_string()),
         node.state.to_owned(),
+        node.restarts.map_or(NONE.to_owned(), |restarts| (restarts + 1).to_string()),
         node.cpu.map_or(NONE.to_owned(), |cpu| format!("{:.1} %", cpu * 100.0)),
         node.rss_bytes.map_or(NONE.to_owned(), |bytes| table::bytes(bytes as f64)),
         hz(node.sent_hz),

@@ -246,10 +246,16 @@ fn of_node(node: &NodeRow) -> Vec<Line<'static>> {
     let row = rows::node(node);
     let mut lines = vec![
         Line::styled(format!("{} on {}", tame(&node.node), tame(&node.host)), BOLD),
-        Line::raw(format!("process {}, {}, for {}", row[2], row[3], rows::uptime(node))),
+        Line::raw(format!(
+            "process {}, {}, for {}; starts: {}",
+            row[2],
+            row[3],
+            rows::uptime(node),
+            row[4]
+        )),
         Line::raw(format!(
             "CPU {}, memory {}, sends {}, receives {}",
-            row[4], row[5], row[6], row[7]
+            row[5], row[6], row[7], row[8]
         )),
         Line::raw(""),
     ];
@@ -303,6 +309,7 @@ mod tests {
             cpu: Some(0.25),
             rss_bytes: Some(5_000_000),
             uptime_s: Some(61.0),
+            restarts: Some(2),
             sent_hz: 10.0,
             received_hz: 0.0,
             publishes: vec!["/imu".to_owned()],
