@@ -6,16 +6,17 @@ use super::error::{Problem, ReadError, RecordName};
 
 /// Bytes of a Message record before its data.
 pub const MESSAGE_HEADER_LEN_BYTES: usize = 22;
-/// Times, lengths of two texts, length of the data and CRC: no Attachment record is shorter.
-const MIN_ATTACHMENT_LEN_BYTES: usize = 36;
+/// What stands behind the texts of an Attachment record at least: the length of the data, and its CRC.
+const ATTACHMENT_END_LEN_BYTES: usize = 12;
 
 /// What a record says. It may not be a message, which is read by [`message_header`].
 pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadError> {
     let failed =
         |why: String| ReadError::new(offset, Problem::Record { what: RecordName(opcode), why });
-    // mcap subtracts the length of the CRC from what is there.
-    if opcode == op::ATTACHMENT && body.len() < MIN_ATTACHMENT_LEN_BYTES {
-        return Err(failed(format!("it has {} bytes", body.len())));
+    // mcap asks for memory of the length that a text says, 4 GiB at most, before it looks whether so much is there.
+    // And of what is there of an attachment it subtracts the length of the CRC.
+    if !texts_fit(opcode, body) {
+        return Err(failed("a text is longer than the record".to_owned()));
     }
     // An error of the parser is many lines long, of which the first says what it is.
     mcap::parse_record(opcode, body).map_err(|error| {
@@ -26,6 +27,63 @@ pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadErr
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         failed(line.unwrap_or("it is malformed").to_owned())
     })
+}
+
+/// Whether all texts of a record end within it, with room for what follows in an attachment. A record that ends before its texts begin is the parser's to refuse.
+fn texts_fit(opcode: u8, body: &[u8]) -> bool {
+    // Bytes before the texts, and how many texts stand behind each other.
+    let (at, texts) = match opcode {
+        op::HEADER => (0, 2),
+        op::SCHEMA => (2, 2),
+        op::CHANNEL => (4, 2),
+        op::CHUNK => (28, 1),
+        // Behind the offsets of its indexes, whose length stands there, and the length of these.
+        op::CHUNK_INDEX => match length(body, 32) {
+            Some(len) => (32 + 4 + len + 8, 1),
+            None => return true,
+        },
+        op::ATTACHMENT => (16, 2),
+        op::ATTACHMENT_INDEX => (40, 2),
+        op::METADATA => (0, 1),
+        op::METADATA_INDEX => (16, 1),
+        _ => return true,
+    };
+    let mut at = at;
+    let end = body.len().saturating_sub(match opcode {
+        op::ATTACHMENT => ATTACHMENT_END_LEN_BYTES,
+        _ => 0,
+    });
+    for _ in 0..texts {
+        let Some(len) = length(body, at) else { return opcode != op::ATTACHMENT };
+        at += 4 + len;
+        if at > end {
+            return false;
+        }
+    }
+    if !matches!(opcode, op::CHANNEL | op::METADATA) {
+        return true;
+    }
+    // A map of texts, with its length in bytes before it.
+    let Some(len) = length(body, at) else { return true };
+    at += 4;
+    let end = at + len;
+    while at < end {
+        // A key and its value, also where the map ends between them.
+        for _ in 0..2 {
+            let Some(len) = length(body, at) else { return true };
+            at += 4 + len;
+            if at > body.len() {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// The length that stands in the four bytes from `at` on.
+fn length(body: &[u8], at: usize) -> Option<usize> {
+    let bytes = body.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes) as usize)
 }
 
 /// What stands before the data of a message.
@@ -46,4 +104,62 @@ pub fn message_header(body: &[u8], offset: u64) -> Result<MessageHeader, ReadErr
         log_time: number(6),
         publish_time: number(14),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<u8> {
+        let len = (text.len() as u32).to_le_bytes();
+        [&len, text.as_bytes()].concat()
+    }
+
+    /// Each kind of record that has texts, with the places of their lengths.
+    fn records() -> Vec<(u8, Vec<u8>, Vec<usize>)> {
+        let map = |entries: Vec<u8>| [&(entries.len() as u32).to_le_bytes()[..], &entries].concat();
+        let entries = map([text("key"), text("value")].concat());
+        let two = [text("one"), text("two")].concat();
+        let after = |before: usize, rest: &[u8]| [&vec![0; before], rest].concat();
+        let chunk_index = [vec![0; 32], map(vec![0; 10]), vec![0; 8], text("lz4"), vec![0; 16]];
+        let channel = [vec![0; 4], two.clone(), entries.clone()].concat();
+        vec![
+            (op::HEADER, two.clone(), vec![0, 7]),
+            (op::SCHEMA, after(2, &[two.clone(), vec![0; 4]].concat()), vec![2, 9]),
+            (op::CHANNEL, channel, vec![4, 11, 22, 29]),
+            (op::CHUNK, after(28, &[text("lz4"), vec![0; 8]].concat()), vec![28]),
+            (op::CHUNK_INDEX, chunk_index.concat(), vec![54]),
+            (op::ATTACHMENT, after(16, &[two.clone(), vec![0; 12]].concat()), vec![16, 23]),
+            (op::ATTACHMENT_INDEX, after(40, &two), vec![40, 47]),
+            (op::METADATA, [text("one"), entries].concat(), vec![0, 11, 18]),
+            (op::METADATA_INDEX, after(16, &text("one")), vec![16]),
+        ]
+    }
+
+    #[test]
+    fn a_text_that_ends_behind_its_record_asks_for_no_memory() {
+        for (opcode, body, lengths) in records() {
+            parse(opcode, &body, 0).unwrap_or_else(|error| panic!("{opcode}: {error}"));
+            for at in lengths {
+                for lie in [body.len() as u32, u32::MAX] {
+                    let mut body = body.clone();
+                    body[at..at + 4].copy_from_slice(&lie.to_le_bytes());
+                    let error = parse(opcode, &body, 7).unwrap_err().to_string();
+                    assert!(error.contains("longer than the record"), "{opcode} at {at}: {error}");
+                }
+            }
+            // A map that ends within its entry.
+            if let op::CHANNEL | op::METADATA = opcode {
+                let mut body = body.clone();
+                let map = body.len() - 20;
+                body[map] = 1;
+                body[map + 11..map + 15].fill(0xff);
+                let error = parse(opcode, &body, 7).unwrap_err().to_string();
+                assert!(error.contains("longer than the record"), "{opcode}: {error}");
+            }
+            for len in 0..body.len() {
+                let _ = parse(opcode, &body[..len], 0);
+            }
+        }
+    }
 }
