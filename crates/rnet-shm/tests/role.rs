@@ -277,10 +277,10 @@ fn the_end_of_a_stopped_holder_takes_nothing_from_its_successor() {
     let (second, term, _) = net.next();
     net.replace(first);
     assert_eq!(net.hear(), (first, Said::Waits));
-    // The successor's own end does.
+    // The successor's own end does. Who started in its place may be the first to notice.
     net.replace(second);
-    let (third, next_term, _) = net.next();
-    assert!(next_term > term && third != second);
+    let (_, next_term, _) = net.next();
+    assert!(next_term > term, "{next_term} after {term}");
 }
 
 #[test]
