@@ -10,6 +10,7 @@ use rnet::{DomainId, NamePattern, NodeName, TopicName};
 use crate::action::args::ActionCommand;
 use crate::bag::args::BagCommand;
 use crate::bench::args::BenchCommand;
+use crate::blackbox::args::BlackBoxCommand;
 use crate::command::args::CommandCommand;
 use crate::demo::args::DemoArgs;
 use crate::graph::args::GraphArgs;
@@ -107,6 +108,9 @@ pub enum Command {
     Metrics(MetricsArgs),
     /// Record topics, state and parameters into an MCAP file
     Record(RecordArgs),
+    /// Keep the last seconds at all times, and write a file of them when something happens
+    #[command(subcommand, name = "blackbox")]
+    BlackBox(BlackBoxCommand),
     /// Start the nodes of a robot, keep them running, and stop them
     Launch(LaunchArgs),
     /// Parent process of a launched node, which `rnet launch` starts

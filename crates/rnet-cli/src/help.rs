@@ -155,6 +155,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "blackbox run",
+        &[
+            "rnet blackbox run --trigger '/battery.voltage < 21' --trigger death",
+            "rnet blackbox run -t 'log error' -t loss --before 60 --memory 256M -o /var/log/robot",
+        ],
+    ),
+    (
+        "blackbox trigger",
+        &["rnet blackbox trigger 'it stopped by itself'", "rnet blackbox trigger test --json"],
+    ),
+    ("blackbox status", &["rnet blackbox status", "rnet blackbox status --json"]),
+    ("blackbox list", &["rnet blackbox list", "rnet blackbox list /var/log/robot --json"]),
+    ("blackbox recover", &["rnet blackbox recover", "rnet blackbox recover /var/log/robot"]),
+    (
         "launch",
         &[
             "rnet launch",

@@ -15,6 +15,7 @@ mod action;
 mod args;
 mod bag;
 mod bench;
+mod blackbox;
 mod command;
 mod completions;
 mod context;
@@ -94,6 +95,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Status(args) => status::run(context, &args),
         Command::Metrics(args) => metrics::run(context, &args),
         Command::Record(args) => record::run(context, &args),
+        Command::BlackBox(command) => blackbox::run(context, command),
         Command::Launch(args) => launch::run(context, args),
         Command::LaunchKeeper(args) => launch::keeper::run(context, &args),
         Command::Link(args) => link::run(context, args),

@@ -97,7 +97,7 @@ fn has_another_parent(parent: i32) -> bool {
 }
 
 /// The command line, as a shell reads it.
-fn command_line() -> String {
+pub fn command_line() -> String {
     let is_plain = |word: &str| {
         !word.is_empty()
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:,@".contains(c))

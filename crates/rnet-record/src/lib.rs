@@ -3,6 +3,7 @@
 //! What stands in a file, and why so, is docs/design/recording.md; its names are in [`names`], and what a channel says
 //! of its publisher is a [`Source`]. Whoever knows MCAP can read a recording without this crate.
 
+pub mod blackbox;
 mod error;
 pub mod names;
 mod part;

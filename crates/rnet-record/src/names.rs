@@ -34,6 +34,11 @@ pub const NODES: &str = "rnet.nodes";
 /// Metadata record of a file that was made of a damaged one: of which, and what was wrong with it.
 pub const RECOVERED: &str = "rnet.recovered";
 
+/// Metadata record: what made a black box write its file.
+pub const TRIGGER: &str = "rnet.trigger";
+/// Attachment: the nodes when the first trigger of such a file fired, as JSON.
+pub const GRAPH: &str = "rnet.graph";
+
 /// Metadata of a channel: name of the publisher's node.
 pub const NODE_KEY: &str = "rnet.node";
 /// Metadata of a channel: host of the publisher's node.

@@ -28,6 +28,7 @@ pub use channels::{Channel, Schema, TypeError};
 pub use check::{Checked, check};
 pub use error::{Problem, ReadError};
 pub use field::FieldError;
+pub(crate) use field::FieldReader;
 pub use found::Found;
 pub use messages::{Message, Messages, Select};
 pub use recording::Recording;

@@ -17,6 +17,7 @@ mod progress;
 mod queue;
 mod selection;
 mod sync;
+mod watch;
 mod writer;
 
 use std::path::Path;
@@ -27,13 +28,16 @@ use rnet::inspect::Location;
 
 use crate::error::{RecordError, Result};
 use follower::Follower;
+pub(crate) use item::Publisher;
 pub use loss::{Cause, Losses};
 pub use options::RecordOptions;
 use output::About;
 pub use progress::Progress;
+pub(crate) use progress::RingPart;
 use progress::Shared;
 use queue::Queue;
 pub use selection::Selection;
+pub(crate) use watch::Watch;
 use writer::Writer;
 
 /// Records a domain until it is stopped or dropped.

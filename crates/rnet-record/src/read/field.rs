@@ -48,19 +48,23 @@ impl FieldReader {
             let (topic, field) = (channel.topic.clone(), field.to_owned());
             FieldError { topic, field, why }
         };
+        Self::of_type(ty, &channel.message_encoding, field).map_err(failed)
+    }
+
+    /// Of messages of this type, which are called `encoding` where they have none. Fails in words.
+    pub(crate) fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, String> {
         match ty {
-            MessageType::Plain(plain) => Self::plain(plain, field).map_err(failed),
+            MessageType::Plain(plain) => Self::plain(plain, field),
             MessageType::Protobuf(schema) => {
                 let path = FieldPath::parse(schema, field);
                 let number = path.and_then(|path| NumberReader::new(schema, &path));
-                let number = number.map_err(|error| failed(error.to_string()))?;
+                let number = number.map_err(|error| error.to_string())?;
                 let prim = prim_of(number.kind());
                 Ok(Self { prim, shape: Vec::new(), place: Place::Protobuf(number) })
             }
-            MessageType::Raw => Err(failed(format!(
-                "its messages are {:?}, and fields are read of protobuf and plain messages",
-                channel.message_encoding
-            ))),
+            MessageType::Raw => Err(format!(
+                "its messages are {encoding:?}, and fields are read of protobuf and plain messages"
+            )),
         }
     }
 

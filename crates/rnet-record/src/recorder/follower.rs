@@ -178,6 +178,9 @@ impl Follower {
                     self.last_look = None;
                     publisher_of(&heard, host)
                 });
+                if let Some(watch) = &self.options.watch {
+                    watch.message(publisher, heard.stamp.sent_ns, bytes);
+                }
                 Item::Message(Taken {
                     publisher: publisher.clone(),
                     seq: heard.stamp.seq,
@@ -226,6 +229,9 @@ impl Follower {
             self.publishers.keys().copied().filter(|id| !followed.contains(id)).collect();
         for id in gone {
             self.publishers.remove(&id);
+            if let Some(watch) = &self.options.watch {
+                watch.gone(id);
+            }
             self.put(Item::Gone(id));
         }
         let nodes: BTreeMap<String, String> = self

@@ -7,12 +7,11 @@ use rnet::Durability;
 
 use super::item::Taken;
 
-/// Bytes that are kept, of all publishers together.
-const MAX_LEN_BYTES: usize = 256 << 20;
-
 /// The last messages of each transient_local publisher.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Latched {
+    /// Bytes that are kept at most, of all publishers together.
+    limit: usize,
     by_publisher: BTreeMap<u64, VecDeque<Arc<Taken>>>,
     len: usize,
     /// Messages that were not kept because others took all of the room.
@@ -20,6 +19,11 @@ pub struct Latched {
 }
 
 impl Latched {
+    /// Keeps up to `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Latched { limit, by_publisher: BTreeMap::new(), len: 0, left_out: 0 }
+    }
+
     /// Whether messages like this one are kept.
     pub fn wants(taken: &Taken) -> bool {
         depth(taken) > 0
@@ -31,7 +35,7 @@ impl Latched {
         let of = self.by_publisher.entry(taken.publisher.source.publisher).or_default();
         of.push_back(taken);
         self.len += len;
-        while of.len() > depth || (self.len > MAX_LEN_BYTES && !of.is_empty()) {
+        while of.len() > depth || (self.len > self.limit && !of.is_empty()) {
             self.left_out += u64::from(of.len() <= depth);
             self.len -= of.pop_front().map_or(0, |oldest| oldest.bytes.len());
         }

@@ -1,12 +1,15 @@
 //! What is to be recorded, and how.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rnet::TopicName;
 use rnet::inspect::Location;
 
+use super::progress::RingPart;
 use super::selection::Selection;
+use super::watch::Watch;
 use crate::error::{RecordError, Result};
 use crate::part::Compress;
 
@@ -35,9 +38,11 @@ pub struct RecordOptions {
     pub split_time: Option<Duration>,
     /// The oldest parts are removed so that all together are no longer than this, in bytes.
     pub max_disk: Option<u64>,
+    /// Parts that have ended longer ago than this are removed.
+    pub keep_time: Option<Duration>,
     /// Records only while this topic has a publisher.
     pub while_topic: Option<String>,
-    /// Memory for what waits to be written, in bytes.
+    /// Memory for what waits to be written, in bytes; as much again keeps what transient_local publishers keep.
     pub buffer_len_bytes: u64,
     /// Whether the state is recorded, and parameters with it.
     pub state: bool,
@@ -49,6 +54,10 @@ pub struct RecordOptions {
     pub location: Option<Location>,
     /// Where durable state is kept, if not where the environment says.
     pub state_dir: Option<PathBuf>,
+    /// Parts of an earlier recording, the oldest first, that are removed as those of this one are.
+    pub(crate) past: Vec<RingPart>,
+    /// Who is shown each message before it waits to be written.
+    pub(crate) watch: Option<Arc<dyn Watch>>,
 }
 
 impl Default for RecordOptions {
@@ -61,6 +70,7 @@ impl Default for RecordOptions {
             split_size: None,
             split_time: None,
             max_disk: None,
+            keep_time: None,
             while_topic: None,
             buffer_len_bytes: DEFAULT_BUFFER_LEN_BYTES,
             state: true,
@@ -68,6 +78,8 @@ impl Default for RecordOptions {
             said: String::new(),
             location: None,
             state_dir: None,
+            past: Vec::new(),
+            watch: None,
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Progress {
     pub path: Option<PathBuf>,
     /// Files that were ended, the oldest first, those that `max_disk` has removed not among them.
     pub ended: Vec<PathBuf>,
+    /// The same files, with their times.
+    pub(crate) parts: Vec<RingPart>,
     /// Bytes of all files that are there.
     pub file_bytes: u64,
     /// Files that `max_disk` has removed.
@@ -35,6 +37,16 @@ pub struct Progress {
     pub disk_is_full: bool,
     /// Nothing is recorded because the topic of `while_topic` has no publisher.
     pub is_waiting: bool,
+}
+
+/// A part that was ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RingPart {
+    pub path: PathBuf,
+    pub len_bytes: u64,
+    /// When it was begun and ended, CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    pub to_ns: u64,
 }
 
 /// What the threads of a recorder share.

@@ -10,7 +10,7 @@ use super::latched::Latched;
 use super::loss::{Cause, Losses};
 use super::options::{RecordOptions, part_path};
 use super::output::{About, Output, Wrote};
-use super::progress::Shared;
+use super::progress::{RingPart, Shared};
 use super::queue::Queue;
 use super::sync::Syncer;
 use crate::error::{RecordError, Result};
@@ -36,7 +36,9 @@ pub struct Writer {
     is_wanted: bool,
     /// Why nothing can be written, and when it is tried again.
     blocked: Option<(Cause, Instant)>,
-    ended: VecDeque<(PathBuf, u64)>,
+    ended: VecDeque<RingPart>,
+    /// When the part that is written was begun, CLOCK_MONOTONIC.
+    begun_ns: u64,
     latched: Latched,
     keys: BTreeMap<String, Key>,
     nodes: BTreeMap<String, String>,
@@ -58,9 +60,11 @@ impl Writer {
     ) -> Result<Self> {
         let syncer = Syncer::start(shared.clone())
             .map_err(|e| RecordError::file("start the thread that syncs", file, e))?;
+        let limit = usize::try_from(options.buffer_len_bytes).unwrap_or(usize::MAX);
         let mut writer = Self {
             file: file.to_owned(),
             is_wanted: options.while_topic.is_none(),
+            ended: options.past.iter().cloned().collect(),
             options,
             about,
             queue,
@@ -69,8 +73,8 @@ impl Writer {
             output: None,
             number: 0,
             blocked: None,
-            ended: VecDeque::new(),
-            latched: Latched::default(),
+            begun_ns: 0,
+            latched: Latched::new(limit),
             keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             losses: Losses::default(),
@@ -208,7 +212,7 @@ impl Writer {
         let (path, open) = (output.part().path().to_owned(), output.unwritten());
         let losses = std::mem::take(&mut self.losses);
         match output.end(&losses) {
-            Ok(Ended { path, len_bytes, .. }) => self.ended.push_back((path, len_bytes)),
+            Ok(Ended { path, len_bytes, .. }) => self.keep(path, len_bytes),
             Err(error) => {
                 let shown = path.display();
                 self.shared
@@ -218,7 +222,7 @@ impl Writer {
                     _ => Cause::Write,
                 };
                 let len_bytes = path.metadata().map_or(0, |file| file.len());
-                self.ended.push_back((path, len_bytes));
+                self.keep(path, len_bytes);
                 for (publisher, count) in open {
                     let (topic, node) = (&publisher.topic, &publisher.source.node);
                     self.losses.add(topic, node, cause, count);
@@ -229,6 +233,11 @@ impl Writer {
             }
         }
         self.trim();
+    }
+
+    fn keep(&mut self, path: PathBuf, len_bytes: u64) {
+        let to_ns = rnet::now_ns();
+        self.ended.push_back(RingPart { path, len_bytes, from_ns: self.begun_ns, to_ns });
     }
 
     /// Begins a part if it can; else it is tried again in a second.
@@ -247,6 +256,7 @@ impl Writer {
         }
         let mut output = Output::create(&path, &self.about, self.number)?;
         self.number += 1;
+        self.begun_ns = rnet::now_ns();
         self.syncer.now(output.part().file()?);
         output.nodes = self.nodes.clone();
         let written = self.beginning(&mut output);
@@ -303,12 +313,13 @@ impl Writer {
         room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM_BYTES)
     }
 
-    /// Removes the oldest parts if all together are too long.
+    /// Removes the oldest parts if all together are too long, and those that are too old.
     fn trim(&mut self) {
-        let Some(max) = self.options.max_disk else { return };
-        while self.len_bytes() > max
-            && let Some((path, _)) = self.ended.pop_front()
-        {
+        let max = self.options.max_disk.unwrap_or(u64::MAX);
+        let keep_ns = self.options.keep_time.map_or(u64::MAX, |time| time.as_nanos() as u64);
+        let before_ns = rnet::now_ns().saturating_sub(keep_ns);
+        while self.len_bytes() > max || self.ended.front().is_some_and(|p| p.to_ns < before_ns) {
+            let Some(RingPart { path, .. }) = self.ended.pop_front() else { return };
             match std::fs::remove_file(&path) {
                 Ok(()) => self.shared.progress().removed += 1,
                 Err(error) => {
@@ -321,7 +332,7 @@ impl Writer {
     /// Bytes of all files that are there.
     fn len_bytes(&self) -> u64 {
         let current = self.output.as_ref().map_or(0, |output| output.part().len_bytes());
-        self.ended.iter().map(|(_, len)| len).sum::<u64>() + current
+        self.ended.iter().map(|part| part.len_bytes).sum::<u64>() + current
     }
 
     fn tell(&self) {
@@ -330,7 +341,8 @@ impl Writer {
         progress.file_bytes = file_bytes;
         progress.queued_bytes = queued_bytes;
         progress.path = self.output.as_ref().map(|output| output.part().path().to_owned());
-        progress.ended = self.ended.iter().map(|(path, _)| path.clone()).collect();
+        progress.ended = self.ended.iter().map(|part| part.path.clone()).collect();
+        progress.parts = self.ended.iter().cloned().collect();
         progress.disk_is_full = self.output.is_none()
             && self.blocked.is_some_and(|(cause, _)| cause == Cause::DiskFull);
     }

@@ -1,0 +1,182 @@
+//! `rnet blackbox`.
+
+pub mod args;
+
+use std::path::Path;
+use std::time::Duration;
+
+use rnet_monitor::link::own_host;
+use rnet_record::blackbox::{
+    BlackBox, BlackBoxOptions, STATUS_SERVICE, TRIGGER_SERVICE, files_of, recover,
+};
+use rnet_record::names;
+use rnet_record::read::Recording;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::shared_args::NodeArg;
+use crate::style::NOTE;
+use crate::{record, signal, table};
+use args::{BlackBoxCommand, RunArgs};
+
+/// Between two looks at whether somebody said stop.
+const STEP: Duration = Duration::from_millis(50);
+/// For an answer of the box.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
+    match command {
+        BlackBoxCommand::Run(args) => keep(context, args),
+        BlackBoxCommand::Trigger { why } => {
+            ask(context, TRIGGER_SERVICE, why.as_bytes(), tell_asked)
+        }
+        BlackBoxCommand::Status => ask(context, STATUS_SERVICE, b"", tell_status),
+        BlackBoxCommand::List { folder } => list(context, &folder),
+        BlackBoxCommand::Recover { folder } => rescue(context, &folder),
+    }
+}
+
+fn keep(context: &mut Context, args: RunArgs) -> Outcome {
+    let mut options = BlackBoxOptions::default();
+    for topic in &args.exclude {
+        options.selection = options.selection.exclude(topic)?;
+    }
+    options.triggers = args.triggers;
+    options.before = args.before;
+    options.after = args.after;
+    options.memory_len_bytes = args.memory;
+    options.folder = args.output;
+    options.max_disk = args.max_disk;
+    options.host = Some(own_host(&context.domain()?.snapshot()?));
+    options.location = Some(context.location()?);
+    options.said = record::command_line();
+    let blackbox = BlackBox::start(options)?;
+    let begun = blackbox.status();
+    context.say(format_args!(
+        "the black box of the domain {} keeps up to {} in {}",
+        begun.domain,
+        table::bytes(begun.memory_bytes as f64),
+        begun.ring.display()
+    ));
+    let mut is_stopped = false;
+    while !blackbox.is_over() && !is_stopped {
+        std::thread::sleep(STEP);
+        is_stopped = signal::stopped();
+        for note in blackbox.take_notes() {
+            context.say(format_args!("{NOTE}rnet:{NOTE:#} {note}"));
+        }
+    }
+    let ended = blackbox.stop()?;
+    let (messages, missing, files) = (ended.messages, ended.missing, ended.files);
+    context.say(format_args!(
+        "{messages} messages were kept, {missing} missed; {files} files written"
+    ));
+    if is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Calls a service of the box, and tells what it replies.
+fn ask(
+    context: &mut Context,
+    service: &str,
+    request: &[u8],
+    tell: fn(&mut Context, &Value) -> Outcome,
+) -> Outcome {
+    let mut domain = context.domain()?;
+    if !domain.snapshot()?.servers().iter().any(|server| server.service == service) {
+        let id = domain.id();
+        let why = format!("the domain {id} has no black box; rnet blackbox run is one");
+        return Err(Failure::Failed(why));
+    }
+    let node = context.node("blackbox", &NodeArg::default())?;
+    let reply = node.call::<[u8], [u8]>(service, request, Some(TIMEOUT))?;
+    let status: Value = serde_json::from_slice(&reply)
+        .map_err(|error| Failure::Failed(format!("{service} replies no JSON: {error}")))?;
+    match context.json() {
+        true => context.document(&status),
+        false => tell(context, &status),
+    }
+}
+
+fn tell_asked(context: &mut Context, status: &Value) -> Outcome {
+    let pending = status["pending"].as_str();
+    context.line(format_args!("asked for {}", pending.unwrap_or("a file")))
+}
+
+fn tell_status(context: &mut Context, status: &Value) -> Outcome {
+    let number = |key: &str| status[key].as_f64().unwrap_or(0.0);
+    let text = |key: &str| status[key].as_str().unwrap_or("none").to_owned();
+    let last = &status["last"];
+    let last = match last.is_null() {
+        true => "none".to_owned(),
+        false => format!(
+            "{}: {}",
+            last["name"].as_str().unwrap_or(""),
+            last["why"].as_str().unwrap_or("")
+        ),
+    };
+    let triggers = status["triggers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let rows = [
+        ("domain", text("domain")),
+        ("ring", text("ring")),
+        ("keeps", format!("{:.1} s, {}", number("kept_s"), table::bytes(number("ring_bytes")))),
+        ("memory", format!("at most {}", table::bytes(number("memory_bytes")))),
+        ("messages", format!("{} kept, {} missed", number("messages"), number("missing"))),
+        ("triggers", triggers.collect::<Vec<_>>().join(", ")),
+        ("fired", format!("{}; the last: {last}", number("fired"))),
+        ("pending", text("pending")),
+        ("files", format!("{}; the last: {}", number("files"), text("last_file"))),
+    ];
+    rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{said}")))
+}
+
+fn list(context: &mut Context, folder: &Path) -> Outcome {
+    let files = files_of(folder, &context.location()?);
+    let mut rows = Vec::new();
+    for (path, len_bytes) in files {
+        let recording = Recording::open(&path);
+        let recording =
+            recording.map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))?;
+        let metadata = recording.found().metadata.iter();
+        let fired: Vec<Value> = metadata
+            .filter(|one| one.name == names::TRIGGER)
+            .map(|one| json!(one.metadata))
+            .collect();
+        rows.push(json!({
+            "file": path, "len_bytes": len_bytes, "messages": recording.found().messages(), "fired": fired,
+        }));
+    }
+    if context.json() {
+        return context.document(&json!(rows));
+    }
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
+    table::print(context, &["FILE", "SIZE", "MESSAGES", "TRIGGERS", "FIRST"], &rows)
+}
+
+fn row(of: &Value) -> Vec<String> {
+    let fired = of["fired"].as_array().map_or(&[][..], Vec::as_slice);
+    let first = fired.first().map_or_else(String::new, |first| {
+        format!("{}: {}", first["name"].as_str().unwrap_or(""), first["why"].as_str().unwrap_or(""))
+    });
+    vec![
+        of["file"].as_str().unwrap_or("").to_owned(),
+        table::bytes(of["len_bytes"].as_f64().unwrap_or(0.0)),
+        of["messages"].to_string(),
+        fired.len().to_string(),
+        first,
+    ]
+}
+
+fn rescue(context: &mut Context, folder: &Path) -> Outcome {
+    let (files, notes) = recover(&context.location()?, folder)?;
+    for note in notes {
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {note}"));
+    }
+    if context.json() {
+        return context.document(&json!(files));
+    }
+    if files.is_empty() {
+        context.say(format_args!("there is nothing that a black box has left"));
+    }
+    files.iter().try_for_each(|file| context.line(format_args!("{}", file.display())))
+}

@@ -1,0 +1,64 @@
+//! The words of `rnet blackbox`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use rnet_record::blackbox::Trigger;
+
+use crate::shared_args::{bytes, seconds};
+
+#[derive(Debug, Subcommand)]
+pub enum BlackBoxCommand {
+    /// Keep the last seconds in memory, and write a file of them when something happens
+    ///
+    /// Publishers do not feel it: the box is an observer, as `rnet record` is. It is the node /blackbox, and a domain has
+    /// one. Triggers are `/TOPIC.FIELD < NUMBER` (or <= > >= == !=), `death [NODE]`, `loss [TOPIC]`, `deadline [TOPIC]`,
+    /// `fallback [COMMAND]` and `log LEVEL [TEXT]`; triggers that overlap make one file. Ctrl-C ends it.
+    Run(RunArgs),
+    /// Have the running box write a file
+    Trigger {
+        /// Why, in words
+        #[arg(value_name = "WHY")]
+        why: String,
+    },
+    /// Show how the running box is: its memory, what has fired, and its last file
+    Status,
+    /// List the files of a folder, and what fired for each
+    List {
+        /// The folder
+        #[arg(value_name = "FOLDER", default_value = "blackbox")]
+        folder: PathBuf,
+    },
+    /// Write what a box that was killed has left; the next box does the same
+    Recover {
+        /// The folder of its files
+        #[arg(value_name = "FOLDER", default_value = "blackbox")]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Write a file when this happens; may be given many times
+    #[arg(short, long = "trigger", value_name = "TRIGGER")]
+    pub triggers: Vec<Trigger>,
+    /// Seconds that a file has before its first trigger
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub before: Duration,
+    /// Seconds that it has after its last trigger
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub after: Duration,
+    /// Memory of the box, the ring included: at least 64M
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes)]
+    pub memory: u64,
+    /// Where the files go
+    #[arg(short, long, value_name = "FOLDER", default_value = "blackbox")]
+    pub output: PathBuf,
+    /// Remove the oldest files, so that all have no more bytes than this
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]
+    pub max_disk: u64,
+    /// Not these topics, or those like this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+}

@@ -1,0 +1,62 @@
+//! `rnet blackbox`, as people and scripts use it.
+
+mod util;
+
+use serde_json::Value;
+use util::Place;
+
+#[test]
+fn a_box_is_run_asked_and_listed() {
+    let place = Place::new();
+    let folder = place.dir.join("files").to_string_lossy().into_owned();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let why = place.run(&["blackbox", "trigger", "smoke"]).fails(1);
+    assert!(why.contains("no black box"), "{why}");
+    let why = place.run(&["blackbox", "run", "-t", "/battery < 21"]).fails(2);
+    assert!(why.contains("names no field"), "{why}");
+    place.run(&["blackbox", "run", "--memory", "1M"]).fails(2);
+    let run = ["blackbox", "run", "-o", &folder, "--after", "0.1", "-t", "death"];
+    let mut running = place.spawn(&run);
+    running.until_stderr("keeps up to");
+    raw.send(b"raw").unwrap();
+    let why = place.run(&run).fails(2);
+    assert!(why.contains("runs already"), "{why}");
+    place.run(&["blackbox", "trigger", "smoke"]).ok();
+    running.until_stderr("is written");
+    let status = place.run(&["blackbox", "status", "--json"]).json();
+    assert_eq!((&status["files"], &status["fired"]), (&1.into(), &1.into()));
+    assert_eq!(status["triggers"], serde_json::json!(["death"]));
+    let text = place.run(&["blackbox", "status"]).ok();
+    assert!(text.contains("call: smoke") && text.contains("at most 67.11 MB"), "{text}");
+    running.signal("INT");
+    assert_eq!(running.wait().code, Some(130));
+    let list: Value = place.run(&["blackbox", "list", &folder, "--json"]).json();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["fired"][0]["why"]), (1, &"smoke".into()));
+    let text = place.run(&["blackbox", "list", &folder]).ok();
+    assert!(text.contains("call: smoke"), "{text}");
+    let again = place.run(&["blackbox", "recover", &folder]);
+    assert_eq!((again.code, &*again.stdout), (Some(0), ""));
+}
+
+#[test]
+fn what_a_killed_box_has_left_is_recovered() {
+    let place = Place::new();
+    let folder = place.dir.join("files").to_string_lossy().into_owned();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut running = place.spawn(&["blackbox", "run", "-o", &folder, "--after", "500"]);
+    running.until_stderr("keeps up to");
+    raw.send(b"raw").unwrap();
+    place.run(&["blackbox", "trigger", "smoke"]).ok();
+    util::processes::until("the window stands", || {
+        let dirs = std::fs::read_dir(&folder).unwrap().flatten();
+        dirs.into_iter().any(|dir| dir.path().join("pending.json").exists())
+    });
+    running.signal("KILL");
+    running.wait();
+    let files = place.run(&["blackbox", "recover", &folder, "--json"]).json();
+    assert_eq!(files.as_array().unwrap().len(), 1);
+    let list = place.run(&["blackbox", "list", &folder, "--json"]).json();
+    assert_eq!(list[0]["fired"][0]["why"], "smoke");
+}

@@ -1,0 +1,573 @@
+//! The black box: the last seconds are kept at all times, and something that happens makes a file of them.
+//!
+//! The ring is a recording without an end, in parts of two seconds in memory ([`ring`]), which the recorder of this crate
+//! writes and bounds. Triggers ([`trigger`]) are fired by messages ([`messages`]), by what nodes count and by their
+//! deaths ([`counters`]), and by whoever calls the service `/blackbox/trigger`. A trigger opens a [`window`], which copies
+//! the parts that it needs to the disk; when it is over, a thread writes its file ([`mod@write`]). docs/design/blackbox.md
+//! says what stands where, and what is lost when something dies.
+
+mod bell;
+mod counters;
+mod messages;
+mod ring;
+mod trigger;
+mod window;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet::inspect::Location;
+use rnet::{HandlerError, Node, Service};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::error::{RecordError, Result};
+use crate::part::Compress;
+use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, Selection};
+use bell::Bell;
+pub use bell::Fired;
+use counters::Counters;
+use messages::Messages;
+use ring::Ring;
+pub use trigger::Trigger;
+use window::Window;
+
+/// Name of the box's node, and what the names of its services begin with.
+pub const NODE: &str = "/blackbox";
+/// Service: writes a file. The request is the reason as text, the reply [`Status`] as JSON.
+pub const TRIGGER_SERVICE: &str = "/blackbox/trigger";
+/// Service: [`Status`] as JSON. The request is empty.
+pub const STATUS_SERVICE: &str = "/blackbox/status";
+
+/// The least memory that a box can do with.
+pub const MIN_MEMORY_BYTES: u64 = 64 << 20;
+/// What a part of the ring reserves beyond its end.
+const RESERVE_BYTES: u64 = 8 << 20;
+/// The most that a file may have before its first trigger, and after its last one.
+const MAX_TIME: Duration = Duration::from_secs(600);
+/// Length of the ring's parts, in time.
+const PART_TIME: Duration = Duration::from_secs(2);
+/// Between two looks at what has fired.
+const STEP: Duration = Duration::from_millis(50);
+/// Between two tries to write a file.
+const RETRY: Duration = Duration::from_secs(5);
+/// Longest reason of a call, in bytes.
+const MAX_REASON_BYTES: usize = 1000;
+
+/// What [`BlackBox::start`] is told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BlackBoxOptions {
+    /// What fires, beside calls.
+    pub triggers: Vec<Trigger>,
+    /// What is kept.
+    pub selection: Selection,
+    /// How much of the time before a trigger a file has.
+    pub before: Duration,
+    /// How much of the time after the last trigger it has.
+    pub after: Duration,
+    /// Memory of the box, in bytes, the ring included: at least [`MIN_MEMORY_BYTES`]. A message that is larger than an
+    /// eighth of it may be held twice beside that.
+    pub memory_len_bytes: u64,
+    /// Where the files go.
+    pub folder: PathBuf,
+    /// The oldest files are removed so that all are no longer than this, in bytes.
+    pub max_disk: u64,
+    /// The domain; that of the environment, if it is not said.
+    pub location: Option<Location>,
+    /// The name of this host; of the system, if it is not said.
+    pub host: Option<String>,
+    /// Where durable state is kept, if not where the environment says.
+    pub state_dir: Option<PathBuf>,
+    /// What the files say of how they were made: the command line.
+    pub said: String,
+}
+
+impl Default for BlackBoxOptions {
+    fn default() -> Self {
+        Self {
+            triggers: Vec::new(),
+            selection: Selection::default(),
+            before: Duration::from_secs(30),
+            after: Duration::from_secs(5),
+            memory_len_bytes: MIN_MEMORY_BYTES,
+            folder: PathBuf::from("blackbox"),
+            max_disk: 1 << 30,
+            location: None,
+            host: None,
+            state_dir: None,
+            said: String::new(),
+        }
+    }
+}
+
+/// How a box is.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its domain.
+    pub domain: String,
+    /// Where the ring is, and its bytes.
+    pub ring: PathBuf,
+    /// Bytes of the ring.
+    pub ring_bytes: u64,
+    /// Memory that the box may take, in bytes.
+    pub memory_bytes: u64,
+    /// How far back the ring goes now, in s.
+    pub kept_s: f64,
+    /// Messages that it has kept since it was started.
+    pub messages: u64,
+    /// Messages that it was too slow for since then.
+    pub missing: u64,
+    /// Triggers that have fired since then.
+    pub fired: u64,
+    /// The last of them.
+    pub last: Option<Fired>,
+    /// The file that is in the making.
+    pub pending: Option<String>,
+    /// Files that were written since then.
+    pub files: u64,
+    /// The last of them.
+    pub last_file: Option<PathBuf>,
+    /// What fires.
+    pub triggers: Vec<String>,
+}
+
+type SharedStatus = Arc<Mutex<Status>>;
+
+fn change<T>(status: &SharedStatus, with: impl FnOnce(&mut Status) -> T) -> T {
+    with(&mut status.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Keeps the last seconds of a domain until it is stopped or dropped.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = std::env::temp_dir().join(format!("blackbox{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let node = rnet::Node::builder("arm").dir(&dir).domain("t").open()?;
+/// # let location = rnet::inspect::Location::new(Some("t"), Some(dir.clone()), None)?;
+/// use rnet_record::blackbox::{BlackBox, BlackBoxOptions};
+///
+/// let mut options = BlackBoxOptions::default();
+/// options.triggers = vec!["/battery.voltage < 21".parse()?, "death".parse()?];
+/// # options.location = Some(location);
+/// # options.folder = dir.join("files");
+/// let blackbox = BlackBox::start(options)?;
+/// blackbox.trigger("it smells of smoke");
+/// let status = blackbox.stop()?; // what is in the making is written first
+/// assert_eq!(status.files, 1);
+/// # drop(node);
+/// # std::fs::remove_dir_all(dir)?;
+/// # Ok(()) }
+/// ```
+pub struct BlackBox {
+    bell: Arc<Bell>,
+    status: SharedStatus,
+    thread: Option<JoinHandle<Result<()>>>,
+    _services: Vec<Service>,
+    _node: Node,
+}
+
+impl std::fmt::Debug for BlackBox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlackBox").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl BlackBox {
+    /// Takes the ring of the domain, and writes what a box before it could not write any more.
+    ///
+    /// # Errors
+    /// [`RecordError`]: the domain has a box, or a node of its name; the ring or the folder cannot be made.
+    pub fn start(options: BlackBoxOptions) -> Result<BlackBox> {
+        if options.memory_len_bytes < MIN_MEMORY_BYTES {
+            let wrong = format!(
+                "{} bytes of memory are too little for a black box; {MIN_MEMORY_BYTES} is the least",
+                options.memory_len_bytes
+            );
+            return Err(RecordError::Options(wrong));
+        }
+        if options.before.max(options.after) > MAX_TIME {
+            let wrong = format!("a file has at most {} s before and after", MAX_TIME.as_secs());
+            return Err(RecordError::Options(wrong));
+        }
+        let location = match &options.location {
+            Some(location) => location.clone(),
+            None => Location::new(None, None, None)?,
+        };
+        let ring = Ring::take(&location)?;
+        let made = std::fs::create_dir_all(&options.folder);
+        made.map_err(|error| RecordError::file("create", &options.folder, error))?;
+        let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
+        let left = ring.left();
+        let waiting = window::waiting(&options.folder, &prefix);
+        take_over(&waiting, &left, &bell);
+        let status = Status {
+            domain: location.id().as_str().to_owned(),
+            ring: Ring::path_of(&location),
+            memory_bytes: options.memory_len_bytes,
+            triggers: options.triggers.iter().map(ToString::to_string).collect(),
+            ..Status::default()
+        };
+        let status = Arc::new(Mutex::new(status));
+        let watch = Messages::new(&options.triggers, bell.clone());
+        let counters = Counters::new(&location, &options.triggers)?;
+        let recorder = Recorder::start(&ring.file(), recording(&options, &location, left, watch))?;
+        let node = open_node(&location)?;
+        let services = serve(&node, &bell, &status)?;
+        let box_ = Box_ {
+            options,
+            prefix,
+            bell: bell.clone(),
+            status: status.clone(),
+            counters,
+            window: None,
+            _ring: ring,
+        };
+        let run = move || box_.run(recorder, waiting);
+        let thread = std::thread::Builder::new().name("rnet-blackbox".to_owned()).spawn(run);
+        let thread =
+            thread.map_err(|e| RecordError::file("start a thread for", Path::new(NODE), e))?;
+        Ok(BlackBox { bell, status, thread: Some(thread), _services: services, _node: node })
+    }
+
+    /// Asks for a file, for this reason.
+    pub fn trigger(&self, why: &str) {
+        self.bell.ring(called(why));
+    }
+
+    /// How it is.
+    pub fn status(&self) -> Status {
+        change(&self.status, |status| status.clone())
+    }
+
+    /// What happened since the last call, in words.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.bell.take_notes()
+    }
+
+    /// Whether it has ended: it failed, which [`BlackBox::stop`] tells.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it. A file that is in the making is written with what there is.
+    ///
+    /// # Errors
+    /// Why it ended before, if it did.
+    pub fn stop(mut self) -> Result<Status> {
+        self.join()?;
+        Ok(self.status())
+    }
+
+    fn join(&mut self) -> Result<()> {
+        self.bell.stop();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(_)) => Err(RecordError::Panicked("black box")),
+            Some(Ok(ended)) => ended,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for BlackBox {
+    fn drop(&mut self) {
+        // Whoever wants to know how it ended stops it.
+        let _ = self.join();
+    }
+}
+
+/// Writes what a box that was killed has left: the files that it had begun, and else one of the ring. Says which files
+/// these are, and what is wrong with them.
+///
+/// # Errors
+/// [`RecordError`]: a box runs; a file cannot be written.
+pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
+    let (ring, bell, prefix) = (Ring::take(location)?, Bell::default(), prefix(location));
+    let made = std::fs::create_dir_all(folder);
+    made.map_err(|error| RecordError::file("create", folder, error))?;
+    let left = ring.left();
+    let mut waiting = window::waiting(folder, &prefix);
+    take_over(&waiting, &left, &bell);
+    if waiting.is_empty()
+        && let (Some(first), Some(last)) = (left.first(), left.last())
+    {
+        let why = "the black box had been killed".to_owned();
+        let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
+        let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
+        let mut window = Window::new(folder, &prefix, fired, (before, Duration::ZERO), None);
+        window.take(&left, u64::MAX, &bell);
+        waiting.push(window.dir().to_owned());
+    }
+    let mut files = Vec::new();
+    for dir in waiting {
+        let why = |why| RecordError::Format { path: dir.clone(), why };
+        files.extend(window::finish(&dir, &bell).map_err(why)?);
+    }
+    for part in &left {
+        // The next box would make a file of it once more.
+        let removed = std::fs::remove_file(&part.path);
+        removed.map_err(|error| RecordError::file("remove", &part.path, error))?;
+    }
+    Ok((files, bell.take_notes()))
+}
+
+/// What the names of the files of a domain begin with.
+fn prefix(location: &Location) -> String {
+    format!("blackbox-{}-", location.id().as_str())
+}
+
+/// Gives the windows of a box that was killed what they still need of its ring.
+fn take_over(waiting: &[PathBuf], left: &[RingPart], bell: &Bell) {
+    for dir in waiting {
+        if let Some(mut window) = Window::found(dir.clone()) {
+            window.take(left, u64::MAX, bell);
+            bell.note(format!("{} is written now: its box had ended", window.pending().file));
+        }
+    }
+}
+
+fn called(why: &str) -> Fired {
+    Fired { name: "call".to_owned(), why: why.to_owned(), at_ns: rnet::now_ns() }
+}
+
+fn recording(
+    options: &BlackBoxOptions,
+    location: &Location,
+    left: Vec<RingPart>,
+    watch: Messages,
+) -> RecordOptions {
+    // What waits to be written and what is said anew in each part take an eighth each, the ring the rest.
+    let share = options.memory_len_bytes / 8;
+    RecordOptions {
+        selection: options.selection.clone(),
+        compress: Compress::Lz4,
+        split_time: Some(PART_TIME),
+        keep_time: Some(options.before + PART_TIME),
+        max_disk: Some(options.memory_len_bytes - 2 * share - RESERVE_BYTES),
+        buffer_len_bytes: share,
+        host: options.host.clone(),
+        said: options.said.clone(),
+        location: Some(location.clone()),
+        state_dir: options.state_dir.clone(),
+        past: left,
+        watch: Some(Arc::new(watch)),
+        ..RecordOptions::default()
+    }
+}
+
+fn open_node(location: &Location) -> Result<Node> {
+    let mut builder = Node::builder(NODE).domain(location.id().as_str()).dir(location.base());
+    if let Some(group) = location.group() {
+        builder = builder.group(group);
+    }
+    Ok(builder.open()?)
+}
+
+fn serve(node: &Node, bell: &Arc<Bell>, status: &SharedStatus) -> Result<Vec<Service>> {
+    let say = |status: &SharedStatus| {
+        let text = change(status, |status| serde_json::to_vec(status));
+        text.map_err(|error| HandlerError::new("Format", error.to_string()))
+    };
+    let (bell, of_trigger, of_status) = (bell.clone(), status.clone(), status.clone());
+    let trigger = node.service::<[u8], [u8]>(TRIGGER_SERVICE).serve(move |request| {
+        let why = std::str::from_utf8(request).ok().filter(|why| why.len() <= MAX_REASON_BYTES);
+        let why = why.ok_or_else(|| {
+            let wrong = format!("a reason is text of at most {MAX_REASON_BYTES} bytes");
+            HandlerError::new("BadValue", wrong)
+        })?;
+        bell.ring(called(why));
+        say(&of_trigger)
+    })?;
+    let status = node.service::<[u8], [u8]>(STATUS_SERVICE);
+    Ok(vec![trigger, status.serve(move |_| say(&of_status))?])
+}
+
+/// What the thread of a box has.
+struct Box_ {
+    options: BlackBoxOptions,
+    prefix: String,
+    bell: Arc<Bell>,
+    status: SharedStatus,
+    counters: Counters,
+    window: Option<Window>,
+    _ring: Ring,
+}
+
+impl Box_ {
+    fn run(mut self, recorder: Recorder, waiting: Vec<PathBuf>) -> Result<()> {
+        let (windows, given) = channel();
+        let writer = self.start_writer(given, waiting)?;
+        while !self.bell.is_stopped() && !recorder.is_over() {
+            self.step(&recorder, &windows);
+        }
+        // The last that fired, and the part that holds it.
+        self.step(&recorder, &windows);
+        recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
+        let stopped = recorder.stop();
+        let parts = stopped.as_ref().map_or(Vec::new(), |progress| progress.parts.clone());
+        let mut has_all = true;
+        if let Some(mut window) = self.window.take() {
+            has_all = window.take_last(&parts, &self.bell);
+            let _ = windows.send(window.dir().to_owned());
+        }
+        drop(windows);
+        let written = writer.join().map_err(|_| RecordError::Panicked("black box file"));
+        if stopped.is_ok() && has_all {
+            // Who was stopped, and did not die, leaves no ring.
+            for part in parts {
+                let _ = std::fs::remove_file(part.path);
+            }
+        }
+        written.and(stopped.map(drop))
+    }
+
+    fn step(&mut self, recorder: &Recorder, windows: &Sender<PathBuf>) {
+        let (fired, more) = self.bell.wait(STEP);
+        recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
+        for fired in fired {
+            self.fire(fired);
+        }
+        if let Some(window) = self.window.as_mut().filter(|_| more > 0) {
+            window.extend_by(more);
+        }
+        change(&self.status, |status| status.fired += more);
+        self.counters.look(&self.bell);
+        let progress = recorder.progress();
+        if let Some(window) = &mut self.window {
+            window.take(&progress.parts, self.options.max_disk / 2, &self.bell);
+        }
+        if let Some(window) = self.window.take_if(|window| window.is_over(&progress.parts)) {
+            // It only ends when nobody can give it anything.
+            let _ = windows.send(window.dir().to_owned());
+        }
+        self.tell(&progress);
+    }
+
+    fn fire(&mut self, fired: Fired) {
+        self.bell.note(format!("{}: {}", fired.name, fired.why));
+        change(&self.status, |status| {
+            status.fired += 1;
+            status.last = Some(fired.clone());
+        });
+        match &mut self.window {
+            Some(window) => window.extend(fired, self.options.after),
+            None => {
+                let graph = self.graph();
+                let BlackBoxOptions { before, after, ref folder, .. } = self.options;
+                let times = (before, after);
+                self.window = Some(Window::new(folder, &self.prefix, fired, times, graph));
+            }
+        }
+    }
+
+    /// The nodes that there are, as JSON.
+    fn graph(&mut self) -> Option<Vec<u8>> {
+        let snapshot = self.counters.snapshot().ok()?;
+        let nodes = snapshot.nodes.iter().map(|node| {
+            let (publishes, subscribes) = (&node.publishes, &node.subscribes);
+            json!({
+                "node": node.meta.name, "pid": node.meta.pid,
+                "publishes": publishes, "subscribes": subscribes,
+            })
+        });
+        serde_json::to_vec(&json!({"nodes": nodes.collect::<Vec<_>>()})).ok()
+    }
+
+    fn tell(&self, progress: &Progress) {
+        let first_ns = progress.parts.first().map_or(rnet::now_ns(), |part| part.from_ns);
+        change(&self.status, |status| {
+            status.ring_bytes = progress.file_bytes;
+            status.messages = progress.messages;
+            status.missing = progress.losses.total();
+            status.kept_s = rnet::now_ns().saturating_sub(first_ns) as f64 / 1e9;
+            status.pending = self.window.as_ref().map(|window| window.pending().file.clone());
+        });
+    }
+
+    /// The thread that writes files, so that a slow disk keeps nobody from the ring.
+    fn start_writer(
+        &self,
+        given: Receiver<PathBuf>,
+        mut todo: Vec<PathBuf>,
+    ) -> Result<JoinHandle<()>> {
+        let (bell, status) = (self.bell.clone(), self.status.clone());
+        let (folder, prefix, max) =
+            (self.options.folder.clone(), self.prefix.clone(), self.options.max_disk);
+        let write = move || {
+            let mut is_last = false;
+            while !is_last || !todo.is_empty() {
+                todo.retain(|dir| match window::finish(dir, &bell) {
+                    Ok(None) => false,
+                    Ok(Some(file)) => {
+                        bell.note(format!("{} is written", file.display()));
+                        change(&status, |status| {
+                            status.files += 1;
+                            status.last_file = Some(file);
+                        });
+                        trim(&folder, &prefix, max, &bell);
+                        false
+                    }
+                    Err(why) => {
+                        bell.note(format!("{why}; {} keeps what it needs", dir.display()));
+                        true
+                    }
+                });
+                if is_last {
+                    // What cannot be written now, the next box writes.
+                    return;
+                }
+                match given.recv_timeout(RETRY) {
+                    Ok(dir) => todo.push(dir),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => is_last = true,
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("rnet-blackbox-w".to_owned()).spawn(write);
+        thread.map_err(|e| RecordError::file("start a thread for", Path::new(NODE), e))
+    }
+}
+
+/// Removes the oldest files of a domain if all are too long; the newest stays.
+fn trim(folder: &Path, prefix: &str, max: u64, bell: &Bell) {
+    let mut files = files(folder, prefix);
+    let mut len: u64 = files.iter().map(|(_, len)| len).sum();
+    files.pop();
+    for (path, bytes) in files {
+        if len <= max {
+            return;
+        }
+        match std::fs::remove_file(&path) {
+            Ok(()) => len -= bytes,
+            Err(error) => bell.note(format!("cannot remove {}: {error}", path.display())),
+        }
+    }
+}
+
+/// Whether a name has this prefix and the time behind it: a domain whose name begins with that of another is another.
+fn is_of(name: &str, prefix: &str) -> bool {
+    let time = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
+    time.is_some_and(|(ms, _)| ms.len() >= 13 && ms.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// The black box's files of a domain in a folder, the oldest first, with their bytes.
+pub fn files_of(folder: &Path, location: &Location) -> Vec<(PathBuf, u64)> {
+    files(folder, &prefix(location))
+}
+
+fn files(folder: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
+    let is_one = |name: &str| is_of(name, prefix) && name.ends_with(".mcap");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<(PathBuf, u64)> = entries
+        .filter(|entry| is_one(&entry.file_name().to_string_lossy()))
+        .map(|entry| (entry.path(), entry.metadata().map_or(0, |file| file.len())))
+        .collect();
+    files.sort();
+    files
+}

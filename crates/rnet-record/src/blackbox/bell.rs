@@ -1,0 +1,84 @@
+//! What has fired and waits for the box, and what the box has to say.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Triggers that wait; further ones are only counted. The box takes them twenty times a second.
+const MAX_WAITING: usize = 256;
+/// Notes that are kept until somebody takes them.
+const MAX_NOTES: usize = 1000;
+
+/// A trigger that has fired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fired {
+    /// The trigger's text; `call` if somebody asked for a file.
+    pub name: String,
+    /// What happened, in words.
+    pub why: String,
+    /// When it happened, in ns of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Bell {
+    inner: Mutex<Inner>,
+    rung: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    fired: VecDeque<Fired>,
+    /// Those for which there was no room.
+    more: u64,
+    notes: Vec<String>,
+    is_stopped: bool,
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something has fired.
+    pub fn ring(&self, fired: Fired) {
+        let mut inner = self.lock();
+        if inner.fired.len() < MAX_WAITING {
+            inner.fired.push_back(fired);
+        } else {
+            inner.more += 1;
+        }
+        self.rung.notify_one();
+    }
+
+    /// What has fired, and how many more; waits for it up to `limit`.
+    pub fn wait(&self, limit: Duration) -> (VecDeque<Fired>, u64) {
+        let none = |inner: &mut Inner| inner.fired.is_empty() && !inner.is_stopped;
+        let waited = self.rung.wait_timeout_while(self.lock(), limit, none);
+        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut inner.fired), std::mem::take(&mut inner.more))
+    }
+
+    pub fn stop(&self) {
+        self.lock().is_stopped = true;
+        self.rung.notify_all();
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
+    }
+
+    /// Something to tell people; nothing twice in a row.
+    pub fn note(&self, note: String) {
+        let mut inner = self.lock();
+        if inner.notes.last() != Some(&note) && inner.notes.len() < MAX_NOTES {
+            inner.notes.push(note);
+        }
+    }
+
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notes)
+    }
+}

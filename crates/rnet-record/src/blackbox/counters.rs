@@ -1,0 +1,134 @@
+//! Triggers that nobody sends: nodes that die, messages that are lost, deadlines that pass.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rnet::NodeEvent;
+use rnet::inspect::{Domain, Location, Snapshot, SubscriptionInfo};
+
+use super::bell::{Bell, Fired};
+use super::trigger::{Trigger, What, is_meant};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What goes on and on fires once, and again when it has rested for so long.
+pub const REST: Duration = Duration::from_secs(1);
+
+/// What was counted at an endpoint by the last look: lost messages and missed deadlines.
+type Counts = BTreeMap<u64, (u64, u64)>;
+
+pub struct Counters {
+    /// For deaths; a snapshot would take what has happened as seen.
+    domain: Domain,
+    figures: Domain,
+    triggers: Vec<Trigger>,
+    looked: Option<Instant>,
+    counts: Counts,
+    /// When an endpoint has lost messages last (`false`) or missed a deadline (`true`).
+    grew: BTreeMap<(u64, bool), Instant>,
+}
+
+impl Counters {
+    /// Looks at the domain, so that what was before fires nothing.
+    pub fn new(location: &Location, triggers: &[Trigger]) -> rnet::Result<Counters> {
+        let of_counters = |trigger: &&Trigger| {
+            matches!(trigger.what, What::Death(_) | What::Loss(_) | What::Deadline(_))
+        };
+        let triggers = triggers.iter().filter(of_counters).cloned().collect();
+        let (domain, figures) = (location.domain()?, location.domain()?);
+        let mut counters = Counters {
+            domain,
+            figures,
+            triggers,
+            looked: None,
+            counts: Counts::new(),
+            grew: BTreeMap::new(),
+        };
+        counters.domain.node_events()?;
+        counters.count(None)?;
+        Ok(counters)
+    }
+
+    /// Everything that there is now.
+    pub fn snapshot(&mut self) -> rnet::Result<Snapshot> {
+        self.figures.snapshot()
+    }
+
+    /// Looks, if it is time for that.
+    pub fn look(&mut self, bell: &Bell) {
+        if self.triggers.is_empty() || self.looked.is_some_and(|at| at.elapsed() < INTERVAL) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let looked = self.domain.node_events().map(|events| {
+            for event in events {
+                if let NodeEvent::Died(node) = &event {
+                    let why = || format!("{node} has died");
+                    self.fire(
+                        bell,
+                        why,
+                        |what| matches!(what, What::Death(p) if is_meant(p, node)),
+                    );
+                }
+            }
+        });
+        if let Err(error) = looked.and_then(|()| self.count(Some(bell))) {
+            bell.note(format!("deaths, losses and deadlines are not seen: {error}"));
+        }
+    }
+
+    fn count(&mut self, bell: Option<&Bell>) -> rnet::Result<()> {
+        let is_counted = |t: &Trigger| matches!(t.what, What::Loss(_) | What::Deadline(_));
+        if !self.triggers.iter().any(is_counted) {
+            return Ok(());
+        }
+        let snapshot = self.figures.snapshot()?;
+        let mut counts = Counts::new();
+        for of in &snapshot.publishers {
+            counts.insert(of.id, (0, of.deadline_missed));
+            self.compare(bell, of.id, &counts, &of.topic, &of.node);
+        }
+        for of in &snapshot.subscriptions {
+            counts.insert(of.id, in_all(of));
+            self.compare(bell, of.id, &counts, &of.topic, &of.node);
+        }
+        self.counts = counts;
+        self.grew.retain(|_, at| at.elapsed() < REST);
+        Ok(())
+    }
+
+    fn compare(&mut self, bell: Option<&Bell>, id: u64, counts: &Counts, topic: &str, node: &str) {
+        let Some(bell) = bell else { return };
+        let (lost, missed) = counts.get(&id).copied().unwrap_or_default();
+        let (lost_before, missed_before) = self.counts.get(&id).copied().unwrap_or_default();
+        if lost > lost_before && self.begins(id, false) {
+            let why = || format!("{node} has lost {} messages of {topic}", lost - lost_before);
+            self.fire(bell, why, |what| matches!(what, What::Loss(p) if is_meant(p, topic)));
+        }
+        if missed > missed_before && self.begins(id, true) {
+            let why = || format!("{topic} has missed its deadline in {node}");
+            self.fire(bell, why, |what| matches!(what, What::Deadline(p) if is_meant(p, topic)));
+        }
+    }
+
+    /// Whether what has grown had rested before.
+    fn begins(&mut self, id: u64, is_deadline: bool) -> bool {
+        let before = self.grew.insert((id, is_deadline), Instant::now());
+        before.is_none_or(|at| at.elapsed() >= REST)
+    }
+
+    fn fire(&self, bell: &Bell, why: impl Fn() -> String, is_it: impl Fn(&What) -> bool) {
+        for trigger in self.triggers.iter().filter(|trigger| is_it(&trigger.what)) {
+            let (name, at_ns) = (trigger.to_string(), rnet::now_ns());
+            bell.ring(Fired { name, why: why(), at_ns });
+        }
+    }
+}
+
+/// Of all publishers together: those of one that is gone move, and are no new ones.
+fn in_all(of: &SubscriptionInfo) -> (u64, u64) {
+    of.channels.iter().chain(&of.past).fold((0, 0), |(lost, missed), channel| {
+        (lost + channel.lost.total(), missed + channel.deadline_missed)
+    })
+}

@@ -1,0 +1,186 @@
+//! Triggers that messages fire: a field, a log line, a command that falls back.
+//!
+//! Runs on the thread that follows. What a trigger needs of a publisher's type is worked out at its first message; after
+//! that a message of a topic of no trigger costs the look into a map.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rnet::msgs::command_event::Kind;
+use rnet::msgs::{CommandEvent, Log};
+use rnet::schema::prost_reflect::prost::Message as _;
+use rnet::{LOG_TOPIC, LogLevel, MessageType, Prim};
+
+use super::bell::{Bell, Fired};
+use super::counters::REST;
+use super::trigger::{Op, Trigger, What, is_meant};
+use crate::read::FieldReader;
+use crate::recorder::{Publisher, Watch};
+
+/// Before and behind the name of a command in the topic of its audit trail.
+const COMMAND_LOG: (&str, &str) = ("/_rnet/command", "/log");
+/// Characters of a log line that stand in the reason.
+const MAX_LINE_CHARS: usize = 200;
+
+pub struct Messages {
+    triggers: Vec<Trigger>,
+    bell: Arc<Bell>,
+    /// What was sent before is the past: it fires nothing.
+    since_ns: u64,
+    armed: Mutex<HashMap<u64, Vec<Armed>>>,
+}
+
+impl std::fmt::Debug for Messages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Messages").field("triggers", &self.triggers).finish_non_exhaustive()
+    }
+}
+
+/// A trigger that the messages of a publisher may fire.
+struct Armed {
+    name: String,
+    on: On,
+    /// The bytes of the field.
+    bytes: Vec<u8>,
+}
+
+enum On {
+    Field { reader: FieldReader, op: Op, limit: f64, holds: bool },
+    Log { level: LogLevel, text: String, last_ns: Option<u64> },
+    Fallback { command: String, is_in_force: bool },
+}
+
+impl Messages {
+    pub fn new(triggers: &[Trigger], bell: Arc<Bell>) -> Messages {
+        let (triggers, since_ns) = (triggers.to_vec(), rnet::now_ns());
+        Messages { triggers, bell, since_ns, armed: Mutex::default() }
+    }
+
+    fn arm(&self, publisher: &Publisher) -> Vec<Armed> {
+        let armed = |trigger: &Trigger| {
+            let on = self.on(trigger, publisher)?;
+            Some(Armed { name: trigger.to_string(), on, bytes: Vec::new() })
+        };
+        self.triggers.iter().filter_map(armed).collect()
+    }
+
+    fn on(&self, trigger: &Trigger, publisher: &Publisher) -> Option<On> {
+        match &trigger.what {
+            What::Field { topic, field, op, limit } if *topic == publisher.topic => {
+                match reader(publisher, field) {
+                    Ok(reader) => Some(On::Field { reader, op: *op, limit: *limit, holds: false }),
+                    Err(why) => {
+                        let node = &publisher.source.node;
+                        self.bell.note(format!(
+                            "trigger {trigger} cannot fire on {topic} of {node}: {why}"
+                        ));
+                        None
+                    }
+                }
+            }
+            What::Log { level, text } if publisher.topic == LOG_TOPIC => {
+                Some(On::Log { level: *level, text: text.clone(), last_ns: None })
+            }
+            What::Fallback(pattern) => {
+                let name = publisher.topic.strip_prefix(COMMAND_LOG.0)?;
+                let command =
+                    name.strip_suffix(COMMAND_LOG.1).filter(|name| is_meant(pattern, name))?;
+                Some(On::Fallback { command: command.to_owned(), is_in_force: false })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Watch for Messages {
+    fn message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]) {
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = armed.entry(publisher.source.publisher).or_insert_with(|| self.arm(publisher));
+        for armed in of {
+            if let Some(why) = armed.why(sent_ns, bytes)
+                && sent_ns >= self.since_ns
+            {
+                self.bell.ring(Fired { name: armed.name.clone(), why, at_ns: sent_ns });
+            }
+        }
+    }
+
+    fn gone(&self, publisher: u64) {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner).remove(&publisher);
+    }
+}
+
+impl Armed {
+    /// Whether this message fires it, and why. One that is malformed fires nothing.
+    fn why(&mut self, sent_ns: u64, message: &[u8]) -> Option<String> {
+        match &mut self.on {
+            On::Field { reader, op, limit, holds } => {
+                self.bytes.clear();
+                // Without the field there is nothing to compare.
+                let has_it = reader.read(message, &mut self.bytes).unwrap_or(false);
+                let value = if has_it { number(reader.prim, &self.bytes) } else { None };
+                let now = value.is_some_and(|value| op.holds(value, *limit));
+                let begins = !std::mem::replace(holds, now) && now;
+                begins.then(|| format!("it is {}", value.unwrap_or(f64::NAN)))
+            }
+            On::Log { level, text, last_ns } => {
+                let line = Log::decode(message).ok()?;
+                let said = LogLevel::from_number(line.level)?;
+                if said < *level || !line.message.contains(&**text) {
+                    return None;
+                }
+                let before_ns = last_ns.replace(sent_ns);
+                let rested = |before| u128::from(sent_ns.saturating_sub(before)) >= REST.as_nanos();
+                before_ns.is_none_or(rested).then(|| {
+                    let shown: String = line.message.chars().take(MAX_LINE_CHARS).collect();
+                    format!("{} of {}: {shown}", said.name(), line.name)
+                })
+            }
+            On::Fallback { command, is_in_force } => {
+                let event = CommandEvent::decode(message).ok()?;
+                match event.kind() {
+                    Kind::InForce => *is_in_force = true,
+                    Kind::Fallback if std::mem::take(is_in_force) => {
+                        return Some(format!("{command} has fallen back: {}", event.text));
+                    }
+                    _ => {}
+                }
+                None
+            }
+        }
+    }
+}
+
+fn reader(publisher: &Publisher, field: &str) -> Result<FieldReader, String> {
+    let ty = match (&publisher.schema, publisher.plain()) {
+        (Some(schema), _) => MessageType::from(schema.clone()),
+        (None, Some(plain)) => MessageType::Plain(plain.clone()),
+        (None, None) => MessageType::Raw,
+    };
+    let reader = FieldReader::of_type(&ty, "bytes", field)?;
+    match reader.shape.is_empty() {
+        true => Ok(reader),
+        false => Err(format!("{field} is an array; name an element, as {field}[0]")),
+    }
+}
+
+fn number(prim: Prim, bytes: &[u8]) -> Option<f64> {
+    macro_rules! of {
+        ($ty:ty) => {
+            <$ty>::from_le_bytes(bytes.try_into().ok()?) as f64
+        };
+    }
+    Some(match prim {
+        Prim::U8 => of!(u8),
+        Prim::U16 => of!(u16),
+        Prim::U32 => of!(u32),
+        Prim::U64 => of!(u64),
+        Prim::I8 => of!(i8),
+        Prim::I16 => of!(i16),
+        Prim::I32 => of!(i32),
+        Prim::I64 => of!(i64),
+        Prim::F32 => of!(f32),
+        Prim::F64 => of!(f64),
+        Prim::Bool => f64::from(u8::from(*bytes.first()? != 0)),
+    })
+}

@@ -1,0 +1,199 @@
+//! What makes a black box write a file.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rnet::limits::{MAX_NODE_NAME_LEN_BYTES, MAX_TOPIC_LEN_BYTES};
+use rnet::{LogLevel, NamePattern, TopicName};
+
+use crate::error::RecordError;
+
+/// What is expected, for who wrote something else.
+const EXPECTED: &str = "`/TOPIC.FIELD OP NUMBER` with OP one of < <= > >= == !=, `death [NODE]`, `loss [TOPIC]`, \
+                        `deadline [TOPIC]`, `fallback [COMMAND]` or `log LEVEL [TEXT]`";
+
+/// Something that may happen. Its text is that of `rnet blackbox run --trigger`.
+///
+/// ```
+/// use rnet_record::blackbox::Trigger;
+///
+/// let trigger: Trigger = "/battery.voltage < 21".parse()?;
+/// assert_eq!(trigger.to_string(), "/battery.voltage < 21");
+/// assert!("/battery < 21".parse::<Trigger>().is_err()); // no field
+/// # Ok::<(), rnet_record::RecordError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    text: String,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Field { topic: String, field: String, op: Op, limit: f64 },
+    Death(Option<NamePattern>),
+    Loss(Option<NamePattern>),
+    Deadline(Option<NamePattern>),
+    Fallback(Option<NamePattern>),
+    Log { level: LogLevel, text: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+impl Op {
+    /// Those of two characters first.
+    const ALL: [(&'static str, Op); 6] = [
+        ("<=", Op::LessOrEqual),
+        (">=", Op::GreaterOrEqual),
+        ("==", Op::Equal),
+        ("!=", Op::NotEqual),
+        ("<", Op::Less),
+        (">", Op::Greater),
+    ];
+
+    /// Whether it holds. A value that is no number is different from all, and nothing else holds of it.
+    pub(super) fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Op::Less => value < limit,
+            Op::LessOrEqual => value <= limit,
+            Op::Greater => value > limit,
+            Op::GreaterOrEqual => value >= limit,
+            Op::Equal => value == limit,
+            Op::NotEqual => value != limit,
+        }
+    }
+}
+
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Trigger {
+    type Err = RecordError;
+
+    fn from_str(text: &str) -> Result<Self, RecordError> {
+        let text = text.trim();
+        let wrong = |why: String| RecordError::Options(format!("trigger {text:?}: {why}"));
+        let what = match text.starts_with('/') {
+            true => field(text).map_err(wrong)?,
+            false => word(text).map_err(wrong)?,
+        };
+        Ok(Trigger { text: text.to_owned(), what })
+    }
+}
+
+fn field(text: &str) -> Result<What, String> {
+    let expected = || format!("expected {EXPECTED}");
+    let at = text.find(['<', '>', '=', '!']).ok_or_else(expected)?;
+    let (path, rest) = text.split_at(at);
+    let (sign, op) =
+        Op::ALL.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(expected)?;
+    let number = rest[sign.len()..].trim();
+    let limit: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
+    if limit.is_nan() {
+        return Err("nothing can be compared with nan".to_owned());
+    }
+    let path = path.trim();
+    let base = path.rfind('/').unwrap_or(0);
+    let (topic, field) = match path[base..].find('.') {
+        Some(dot) => (&path[..base + dot], &path[base + dot + 1..]),
+        None => return Err(format!("{path:?} names no field, as /battery.voltage does")),
+    };
+    if field.is_empty() {
+        return Err(format!("{path:?} names no field, as /battery.voltage does"));
+    }
+    let topic = TopicName::new(topic).map_err(|error| error.to_string())?.as_str().to_owned();
+    Ok(What::Field { topic, field: field.to_owned(), op, limit })
+}
+
+fn word(text: &str) -> Result<What, String> {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let pattern = |what, most| match rest {
+        "" => Ok(None),
+        _ => NamePattern::new(what, rest, most).map(Some).map_err(|error| error.to_string()),
+    };
+    Ok(match word {
+        "death" => What::Death(pattern("node pattern", MAX_NODE_NAME_LEN_BYTES)?),
+        "loss" => What::Loss(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
+        "deadline" => What::Deadline(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
+        "fallback" => What::Fallback(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
+        "log" => {
+            let (level, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            let level = level.parse::<LogLevel>().map_err(|error| error.to_string())?;
+            What::Log { level, text: text.trim().to_owned() }
+        }
+        _ => return Err(format!("expected {EXPECTED}")),
+    })
+}
+
+/// Whether a name is meant: any is, where none is named.
+pub(super) fn is_meant(pattern: &Option<NamePattern>, name: &str) -> bool {
+    pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant_is_read() {
+        for (text, topic, field, op, limit) in [
+            ("/battery.voltage < 21", "/battery", "voltage", Op::Less, 21.0),
+            (" /a/b.c.d[2]>=-1e3 ", "/a/b", "c.d[2]", Op::GreaterOrEqual, -1e3),
+            ("/a.b!=0", "/a", "b", Op::NotEqual, 0.0),
+            ("/a.b == inf", "/a", "b", Op::Equal, f64::INFINITY),
+        ] {
+            let What::Field { topic: t, field: f, op: o, limit: l } =
+                text.parse::<Trigger>().unwrap().what
+            else {
+                panic!("{text}")
+            };
+            assert_eq!((&*t, &*f, o, l), (topic, field, op, limit));
+        }
+        for text in [
+            "death",
+            "death /arm",
+            "loss /a/**",
+            "deadline",
+            "fallback /cmd_vel",
+            "log error over current",
+        ] {
+            assert_eq!(text.parse::<Trigger>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_is_told() {
+        for (text, why) in [
+            ("", "death [NODE]"),
+            ("/battery < 21", "names no field"),
+            ("/battery. < 21", "names no field"),
+            ("/.x < 21", "name"),
+            ("/a b.x < 21", "name"),
+            ("/a.x", "OP one of"),
+            ("/a.x = 1", "OP one of"),
+            ("/a.x < ", "is not a number"),
+            ("/a.x < nan", "nan"),
+            ("/a.x < 1 < 2", "is not a number"),
+            ("dead", "death [NODE]"),
+            ("death /a//b", "pattern"),
+            ("log", "level"),
+            ("log loud", "level"),
+        ] {
+            let error = text.parse::<Trigger>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+        assert!(!Op::Less.holds(f64::NAN, 1.0) && Op::NotEqual.holds(f64::NAN, 1.0));
+    }
+}

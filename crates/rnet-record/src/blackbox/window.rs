@@ -1,0 +1,276 @@
+//! A file in the making: the time that it is to cover, and the parts that it has so far.
+//!
+//! A window is a directory beside the files, `.NAME.pending`. Parts of the ring are copied there as they end, so the ring
+//! goes on within its bounds however long the window gets, and whoever comes after a box that was killed finds all that
+//! is needed to write the file ([`finish`]): `pending.json`, which stands first, and the parts.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::bell::{Bell, Fired};
+use super::write::write;
+use crate::recorder::RingPart;
+
+/// Ends of windows are not put off further than this behind their first trigger.
+const MAX_LEN: Duration = Duration::from_secs(600);
+/// Triggers that a file names; further ones are counted.
+const MAX_FIRED: usize = 1000;
+/// Between two tries to write where there is no room.
+const RETRY: Duration = Duration::from_secs(1);
+/// So long behind its end a window waits for the part that holds it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const PENDING: &str = "pending.json";
+const GRAPH: &str = "graph.json";
+const SUFFIX: &str = ".pending";
+
+/// What is known of a window.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pending {
+    /// Name of the file.
+    pub file: String,
+    /// The time that it is to cover, CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub fired: Vec<Fired>,
+    /// Triggers beyond those.
+    pub more: u64,
+}
+
+pub struct Window {
+    dir: PathBuf,
+    pending: Pending,
+    graph: Option<Vec<u8>>,
+    /// `pending.json` says what is so.
+    is_saved: bool,
+    /// Names of the parts that were copied, and their bytes.
+    copied: BTreeSet<OsString>,
+    len_bytes: u64,
+    /// When something could not be written.
+    failed: Option<Instant>,
+}
+
+impl Window {
+    /// Of the first trigger.
+    pub fn new(
+        folder: &Path,
+        prefix: &str,
+        fired: Fired,
+        (before, after): (Duration, Duration),
+        graph: Option<Vec<u8>>,
+    ) -> Window {
+        let unix_ns = fired.at_ns.saturating_add_signed(rnet::wall_offset().offset_ns);
+        let file = format!("{prefix}{}-{}.mcap", unix_ns / 1_000_000, slug(&fired.name));
+        let dir = folder.join(format!(".{file}{SUFFIX}"));
+        let from_ns = fired.at_ns.saturating_sub(before.as_nanos() as u64);
+        let to_ns = fired.at_ns.saturating_add(after.as_nanos() as u64);
+        let pending = Pending { file, from_ns, to_ns, fired: vec![fired], more: 0 };
+        let (copied, len_bytes) = (BTreeSet::new(), 0);
+        Window { dir, pending, graph, is_saved: false, copied, len_bytes, failed: None }
+    }
+
+    pub fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// Of an earlier box.
+    pub fn found(dir: PathBuf) -> Option<Window> {
+        let pending = read(&dir)?;
+        let copied: BTreeSet<OsString> =
+            parts(&dir).iter().filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect();
+        Some(Window {
+            dir,
+            pending,
+            graph: None,
+            is_saved: true,
+            copied,
+            len_bytes: 0,
+            failed: None,
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A further trigger before the end: the end is `after` behind it.
+    pub fn extend(&mut self, fired: Fired, after: Duration) {
+        let first_ns = self.pending.fired[0].at_ns;
+        let most_ns = first_ns.saturating_add(MAX_LEN.as_nanos() as u64);
+        let to_ns = fired.at_ns.saturating_add(after.as_nanos() as u64).min(most_ns);
+        self.pending.to_ns = self.pending.to_ns.max(to_ns);
+        match self.pending.fired.len() < MAX_FIRED {
+            true => self.pending.fired.push(fired),
+            false => self.pending.more += 1,
+        }
+        self.is_saved = false;
+    }
+
+    /// Triggers that are only counted.
+    pub fn extend_by(&mut self, more: u64) {
+        self.pending.more += more;
+        self.is_saved = false;
+    }
+
+    /// Copies what has ended of the ring and belongs here. Once it has `max` bytes, its end is now.
+    pub fn take(&mut self, ring: &[RingPart], max: u64, bell: &Bell) {
+        if self.failed.is_some_and(|at| at.elapsed() < RETRY) {
+            return;
+        }
+        self.failed = None;
+        if let Err(error) = self.save().and_then(|()| self.copy(ring)) {
+            bell.note(format!(
+                "{} waits for room, and the ring forgets meanwhile: {error}",
+                self.dir.display()
+            ));
+            self.failed = Some(Instant::now());
+        }
+        if self.len_bytes >= max && rnet::now_ns() < self.pending.to_ns {
+            bell.note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
+            self.pending.to_ns = rnet::now_ns();
+            self.is_saved = false;
+        }
+    }
+
+    /// Copies what there is at the end, and says whether it has it all.
+    pub fn take_last(&mut self, ring: &[RingPart], bell: &Bell) -> bool {
+        self.failed = None;
+        self.take(ring, u64::MAX, bell);
+        self.failed.is_none()
+    }
+
+    fn save(&mut self) -> io::Result<()> {
+        if self.is_saved {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.dir)?;
+        if let Some(graph) = self.graph.take() {
+            // A file without it is a file.
+            let _ = fs::write(self.dir.join(GRAPH), graph);
+        }
+        let new = self.dir.join(format!("{PENDING}.new"));
+        fs::write(&new, serde_json::to_vec(&self.pending)?)?;
+        fs::rename(new, self.dir.join(PENDING))?;
+        self.is_saved = true;
+        Ok(())
+    }
+
+    fn copy(&mut self, ring: &[RingPart]) -> io::Result<()> {
+        let Pending { from_ns, to_ns, .. } = self.pending;
+        for part in ring.iter().filter(|part| part.to_ns >= from_ns && part.from_ns <= to_ns) {
+            let Some(name) = part.path.file_name().filter(|name| !self.copied.contains(*name))
+            else {
+                continue;
+            };
+            // Under its name it is whole.
+            let new = self.dir.join("copy");
+            let copied = fs::copy(&part.path, &new).and_then(|len| {
+                fs::rename(&new, self.dir.join(name))?;
+                Ok(len)
+            });
+            match copied {
+                Ok(len) => self.len_bytes += len,
+                // The ring was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !part.path.exists() => {}
+                Err(error) => {
+                    let _ = fs::remove_file(&new);
+                    return Err(error);
+                }
+            }
+            self.copied.insert(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether it has all that it will get.
+    pub fn is_over(&self, ring: &[RingPart]) -> bool {
+        let (to_ns, now_ns) = (self.pending.to_ns, rnet::now_ns());
+        let has_all = ring.last().is_some_and(|part| part.to_ns >= to_ns) && self.failed.is_none();
+        // One that is not saved has nothing that a file could be made of.
+        self.is_saved
+            && now_ns >= to_ns
+            && (has_all || now_ns - to_ns >= PATIENCE.as_nanos() as u64)
+    }
+}
+
+/// Windows that wait in a folder, those of a box with this prefix.
+pub fn waiting(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let is_one = |name: &str| {
+        name.strip_prefix('.').is_some_and(|name| super::is_of(name, prefix))
+            && name.ends_with(SUFFIX)
+    };
+    let all = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut dirs: Vec<PathBuf> =
+        all.filter(|path| path.file_name().is_some_and(|n| is_one(&n.to_string_lossy()))).collect();
+    dirs.sort();
+    dirs
+}
+
+/// Writes the file of a window, and removes the window. A file that is there already was written before.
+///
+/// # Errors
+/// In words. The window stays, and it can be tried again.
+pub fn finish(dir: &Path, bell: &Bell) -> Result<Option<PathBuf>, String> {
+    let Some(pending) = read(dir) else {
+        // Its box was killed before it knew what for.
+        let _ = fs::remove_dir_all(dir);
+        return Ok(None);
+    };
+    let file = dir.with_file_name(&pending.file);
+    if !file.exists() {
+        let new = dir.join("file");
+        // Of a try that was cut off.
+        let _ = fs::remove_file(&new);
+        let graph = fs::read(dir.join(GRAPH)).ok();
+        let unread = write(&parts(dir), &new, &pending.fired, graph).map_err(|e| e.to_string())?;
+        for what in unread {
+            bell.note(format!("{} lacks what cannot be read: {what}", file.display()));
+        }
+        let put = fs::rename(&new, &file)
+            .and_then(|()| fs::File::open(file.parent().unwrap_or(dir))?.sync_all());
+        put.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    fs::remove_dir_all(dir).map_err(|error| format!("cannot remove {}: {error}", dir.display()))?;
+    Ok(Some(file))
+}
+
+fn read(dir: &Path) -> Option<Pending> {
+    let pending: Pending = serde_json::from_slice(&fs::read(dir.join(PENDING)).ok()?).ok()?;
+    // It stands beside the window, whatever the text says.
+    let is_name = Path::new(&pending.file).file_name() == Some(pending.file.as_ref());
+    (is_name && !pending.fired.is_empty()).then_some(pending)
+}
+
+/// The parts of a window, the oldest first.
+fn parts(dir: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut parts: Vec<PathBuf> =
+        files.filter(|path| path.extension() == Some("mcap".as_ref())).collect();
+    // `ring-START.mcap`, `ring-START_1.mcap`: by their numbers.
+    parts.sort_by_key(|path| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (start, number) = name.split_once('_').unwrap_or((&name, "0"));
+        let start = start.trim_start_matches("ring-").parse::<u64>().unwrap_or(0);
+        (start, number.parse::<u64>().unwrap_or(0))
+    });
+    parts
+}
+
+/// The name of a trigger as part of a file's.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.chars().take(40) {
+        match c.is_ascii_alphanumeric() {
+            true => slug.push(c.to_ascii_lowercase()),
+            false if slug.is_empty() || slug.ends_with('_') => {}
+            false => slug.push('_'),
+        }
+    }
+    slug.trim_end_matches('_').to_owned()
+}

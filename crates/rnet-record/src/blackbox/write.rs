@@ -1,0 +1,155 @@
+//! One file of the parts that a window has.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use mcap::records::Metadata;
+use rnet::WallOffset;
+
+use super::bell::Fired;
+use crate::names;
+use crate::read::{Message, Recording, Select};
+use crate::tools::{Output, ToolError};
+
+/// Writes the parts, the oldest first, as one file, with what made it be written. Says which parts cannot be read.
+///
+/// Parts follow each other in time, so they are written one behind the other; a part that begins with what stood in one
+/// before it (the state, and what transient_local publishers keep) does not say it again.
+///
+/// # Errors
+/// The file is there already, or cannot be written.
+pub fn write(
+    parts: &[PathBuf],
+    to: &Path,
+    fired: &[Fired],
+    graph: Option<Vec<u8>>,
+) -> Result<Vec<String>, ToolError> {
+    let mut unread = Vec::new();
+    let mut output = Output::create(to, names::PROFILE, names::LIBRARY, "lz4")?;
+    let mut said = Said::default();
+    let (mut losses, mut nodes) = (BTreeMap::new(), BTreeMap::new());
+    let mut clock = None;
+    for path in parts {
+        let part = match Recording::open(path) {
+            Ok(part) => part,
+            Err(error) => {
+                unread.push(format!("{}: {error}", path.display()));
+                continue;
+            }
+        };
+        for metadata in &part.found().metadata {
+            match &*metadata.name {
+                names::RECORDING if clock.is_some() => {}
+                names::RECORDING => output.metadata(metadata)?,
+                names::CLOCK => {
+                    let offset = |of: &Metadata| of.metadata.get("offset_ns").cloned();
+                    if clock.replace(offset(metadata)) != Some(offset(metadata)) {
+                        output.metadata(metadata)?;
+                    }
+                }
+                names::LOSSES => add(&mut losses, &metadata.metadata),
+                names::NODES => nodes.extend(metadata.metadata.clone()),
+                _ => output.metadata(metadata)?,
+            }
+        }
+        for message in part.messages(Select { with_reserved: true, ..Select::default() }) {
+            match message {
+                Ok(message) if said.again(&message) => {}
+                Ok(message) => output.message(&message, None)?,
+                Err(error) => unread.push(format!("{}: {error}", path.display())),
+            }
+        }
+    }
+    if let Some(data) = graph {
+        let now = u64::try_from(rnet::wall_offset().offset_ns).unwrap_or(0) + rnet::now_ns();
+        output.attachment(&mcap::Attachment {
+            log_time: now,
+            create_time: now,
+            name: names::GRAPH.to_owned(),
+            media_type: "application/json".to_owned(),
+            data: data.into(),
+        })?;
+    }
+    let wall = rnet::wall_offset();
+    for fired in fired {
+        output.metadata(&trigger(fired, &wall))?;
+    }
+    let total: u64 = losses.values().sum();
+    let mut losses: BTreeMap<String, String> =
+        losses.into_iter().map(|(key, count)| (key, count.to_string())).collect();
+    losses.insert("total".to_owned(), total.to_string());
+    output.metadata(&Metadata { name: names::LOSSES.to_owned(), metadata: losses })?;
+    output.metadata(&Metadata { name: names::NODES.to_owned(), metadata: nodes })?;
+    output.finish()?;
+    Ok(unread)
+}
+
+fn add(losses: &mut BTreeMap<String, u64>, more: &BTreeMap<String, String>) {
+    for (key, count) in more.iter().filter(|(key, _)| *key != "total") {
+        *losses.entry(key.clone()).or_default() += count.parse().unwrap_or(0);
+    }
+}
+
+fn trigger(fired: &Fired, wall: &WallOffset) -> Metadata {
+    let metadata = [
+        ("name", fired.name.clone()),
+        ("why", fired.why.clone()),
+        ("at_ns", fired.at_ns.saturating_add_signed(wall.offset_ns).to_string()),
+        ("monotonic_ns", fired.at_ns.to_string()),
+    ];
+    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
+    Metadata { name: names::TRIGGER.to_owned(), metadata }
+}
+
+/// What a part may say once more.
+#[derive(Default)]
+struct Said {
+    /// The last number of each transient_local publisher, by its id.
+    kept: HashMap<String, u32>,
+    /// The last revision of each key of the state.
+    keys: HashMap<String, u64>,
+}
+
+impl Said {
+    /// Whether it was said already.
+    fn again(&mut self, message: &Message) -> bool {
+        let channel = &message.channel;
+        match &*channel.topic {
+            names::STATE_TOPIC => self.key(message.data()).unwrap_or(false),
+            names::META_TOPIC => self.meta(message.data()).unwrap_or(false),
+            _ if channel.metadata.get(names::DURABILITY_KEY).map(String::as_str)
+                == Some("transient_local") =>
+            {
+                let publisher = channel.metadata.get(names::PUBLISHER_KEY).cloned();
+                self.kept(publisher.unwrap_or_default(), message.sequence())
+            }
+            _ => false,
+        }
+    }
+
+    fn kept(&mut self, publisher: String, sequence: u32) -> bool {
+        let again = self.has(&publisher, sequence);
+        if !again {
+            self.kept.insert(publisher, sequence);
+        }
+        again
+    }
+
+    fn has(&self, publisher: &str, sequence: u32) -> bool {
+        // The number has the low 32 bits only.
+        let is_before = |last: &u32| sequence.wrapping_sub(*last) as i32 <= 0;
+        self.kept.get(publisher).is_some_and(is_before)
+    }
+
+    fn key(&mut self, text: &[u8]) -> Option<bool> {
+        let said: serde_json::Value = serde_json::from_slice(text).ok()?;
+        let (key, revision) = (said.get("key")?.as_str()?, said.get("revision")?.as_u64()?);
+        let before = self.keys.insert(key.to_owned(), revision);
+        Some(said.get("initial").is_some() && before == Some(revision))
+    }
+
+    fn meta(&self, text: &[u8]) -> Option<bool> {
+        let said: serde_json::Value = serde_json::from_slice(text).ok()?;
+        Some(self.has(said.get("publisher")?.as_str()?, said.get("seq")?.as_u64()? as u32))
+    }
+}

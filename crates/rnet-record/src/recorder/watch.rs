@@ -1,0 +1,15 @@
+//! Who is shown what is recorded, while it is recorded.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::item::Publisher;
+
+/// Is called on the thread that follows, and may do nothing that could take long.
+pub trait Watch: Debug + Send + Sync {
+    /// A message has come.
+    fn message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]);
+
+    /// A publisher is gone.
+    fn gone(&self, publisher: u64);
+}
