@@ -199,6 +199,8 @@ fn a_callback_ends_its_own_node_and_subscriber() {
     let (tell, gone) = mpsc::channel();
     watcher.on_node(move |event| drop(tell.send(event.clone())));
     let node = net.node("robot");
+    // A node that is gone before anybody has looked is told of to nobody.
+    assert!(gone.iter().any(|event| event == rnet::NodeEvent::Joined("/robot".to_owned())));
     let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {});
     let place = Arc::new(Mutex::new(None));
     let own = place.clone();
