@@ -24,13 +24,13 @@ Robot = Callable[[str], Path]
 
 @pytest.fixture
 def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
-    """Writes the file of a robot; `rnet` is the one of this checkout."""
+    """Writes the file of a robot without a black box; `rnet` is the one of this checkout."""
     monkeypatch.setenv("PATH", f"{RELEASE}:{os.environ['PATH']}")
     monkeypatch.delenv("RNET_CONFIG", raising=False)
 
     def write(text: str) -> Path:
         # At once: a launcher may be looking.
-        (tmp_path / "draft").write_text(text)
+        (tmp_path / "draft").write_text(text + "\n[blackbox]\nenabled = false\n")
         return (tmp_path / "draft").rename(tmp_path / "robot.toml")
 
     return write

@@ -39,7 +39,7 @@ const BEYOND_THE_MAP: &[Row] = &[
     // The file of settings is read in one way by the link and by the launcher (decision 0036).
     ("rnet-config", &["rnet-core"]),
     ("rnet-net", &["rnet-config"]),
-    ("rnet-launch", &["rnet", "rnet-config", "rnet-core"]),
+    ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0041).
     ("rnet-monitor", &["rnet", "rnet-launch"]),

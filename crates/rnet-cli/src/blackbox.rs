@@ -2,12 +2,13 @@
 
 pub mod args;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rnet_launch::Record;
 use rnet_monitor::link::own_host;
 use rnet_record::blackbox::{
-    BlackBox, BlackBoxOptions, STATUS_SERVICE, TRIGGER_SERVICE, files_of, recover,
+    BlackBox, BlackBoxOptions, Expected, STATUS_SERVICE, TRIGGER_SERVICE, files_of, recover,
 };
 use rnet_record::names;
 use rnet_record::read::Recording;
@@ -17,8 +18,8 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
 use crate::style::NOTE;
-use crate::{record, signal, table};
-use args::{BlackBoxCommand, RunArgs};
+use crate::{launch, record, signal, table};
+use args::{BlackBoxCommand, DEFAULT_FOLDER, RunArgs};
 
 /// Between two looks at whether somebody said stop.
 const STEP: Duration = Duration::from_millis(50);
@@ -32,8 +33,14 @@ pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
             ask(context, TRIGGER_SERVICE, why.as_bytes(), tell_asked)
         }
         BlackBoxCommand::Status => ask(context, STATUS_SERVICE, b"", tell_status),
-        BlackBoxCommand::List { folder } => list(context, &folder),
-        BlackBoxCommand::Recover { folder } => rescue(context, &folder),
+        BlackBoxCommand::List { folder } => {
+            let folder = folder_of(context, folder)?;
+            list(context, &folder)
+        }
+        BlackBoxCommand::Recover { folder } => {
+            let folder = folder_of(context, folder)?;
+            rescue(context, &folder)
+        }
     }
 }
 
@@ -51,6 +58,13 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     options.host = Some(own_host(&context.domain()?.snapshot()?));
     options.location = Some(context.location()?);
     options.said = record::command_line();
+    if let Ok(launches) = launch::folder(context) {
+        // What a launcher, or `rnet node stop`, has told to stop has not died.
+        let is_told = move |session: &i32| {
+            Record::all(&launches).iter().any(|record| record.told.contains(session))
+        };
+        options.expected = Some(Expected::new(move |session| is_told(&session)));
+    }
     let blackbox = BlackBox::start(options)?;
     let begun = blackbox.status();
     context.say(format_args!(
@@ -75,6 +89,31 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     if is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
+/// The folder of the box's files: the one that is named, else that of the running box, else that of launches if one has
+/// been there, else that of `rnet blackbox run`.
+fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> {
+    if let Some(named) = named {
+        return Ok(named);
+    }
+    if let Some(status) = call(context, STATUS_SERVICE, b"")? {
+        return Ok(status["folder"].as_str().unwrap_or_default().into());
+    }
+    let of_launches = launch::folder(context).map(|folder| folder.blackbox()).ok();
+    Ok(of_launches.filter(|folder| folder.is_dir()).unwrap_or_else(|| DEFAULT_FOLDER.into()))
+}
+
+/// Calls a service of the box; `None` if there is none.
+fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<Value>> {
+    let servers = context.domain()?.snapshot()?;
+    if !servers.servers().iter().any(|server| server.service == service) {
+        return Ok(None);
+    }
+    let node = context.node("blackbox", &NodeArg::default())?;
+    let reply = node.call::<[u8], [u8]>(service, request, Some(TIMEOUT))?;
+    let status = serde_json::from_slice(&reply);
+    status.map(Some).map_err(|error| Failure::Failed(format!("{service} replies no JSON: {error}")))
+}
+
 /// Calls a service of the box, and tells what it replies.
 fn ask(
     context: &mut Context,
@@ -82,16 +121,11 @@ fn ask(
     request: &[u8],
     tell: fn(&mut Context, &Value) -> Outcome,
 ) -> Outcome {
-    let mut domain = context.domain()?;
-    if !domain.snapshot()?.servers().iter().any(|server| server.service == service) {
-        let id = domain.id();
-        let why = format!("the domain {id} has no black box; rnet blackbox run is one");
+    let Some(status) = call(context, service, request)? else {
+        let domain = context.domain()?;
+        let why = format!("the domain {} has no black box; rnet blackbox run is one", domain.id());
         return Err(Failure::Failed(why));
-    }
-    let node = context.node("blackbox", &NodeArg::default())?;
-    let reply = node.call::<[u8], [u8]>(service, request, Some(TIMEOUT))?;
-    let status: Value = serde_json::from_slice(&reply)
-        .map_err(|error| Failure::Failed(format!("{service} replies no JSON: {error}")))?;
+    };
     match context.json() {
         true => context.document(&status),
         false => tell(context, &status),
@@ -126,6 +160,7 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
         ("fired", format!("{}; the last: {last}", number("fired"))),
         ("pending", text("pending")),
         ("files", format!("{}; the last: {}", number("files"), text("last_file"))),
+        ("folder", text("folder")),
     ];
     rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{said}")))
 }

@@ -82,6 +82,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     let nodes = snapshot.nodes.len();
     place::unswept(&mut findings, location);
     place::room(&mut findings, location.path(), nodes);
+    place::black_box(&mut findings, location.path(), &snapshot);
     deployed::place(&mut findings, location.path(), nodes);
     place::processes(&mut findings, &snapshot);
     let others = place::neighbours(&mut findings, location, nodes);

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use rnet::NodeName;
 use rnet::inspect::Domain;
-use rnet_launch::{Choices, LaunchError, Launcher, RunFolder, Signals, Status, Surroundings};
+use rnet_launch::{
+    Choices, LaunchError, Launcher, OWN_PROGRAM, RunFolder, Signals, Status, Surroundings,
+};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde_json::json;
 
@@ -38,7 +40,8 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let file = args.file.or_else(|| set("RNET_CONFIG").map(PathBuf::from));
     let file = file.unwrap_or_else(|| PathBuf::from("robot.toml"));
     let by_env = || set("RNET_HOST").map(|host| host.to_string_lossy().into_owned());
-    let choices = Choices { host: args.host.clone().or_else(by_env), set: args.set };
+    let blackbox = folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
+    let choices = Choices { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
     let plan = rnet_launch::load(&file, &choices)?;
     if args.check {
         return check(context, &plan);
@@ -119,7 +122,8 @@ fn check(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
         .iter()
         .map(|node| {
             let after: Vec<&str> = node.after.iter().map(NodeName::as_str).collect();
-            vec![node.name.to_string(), after.join(", "), node.process.command.join(" ")]
+            let command = node.process.command.join(" ").replace(OWN_PROGRAM, "rnet");
+            vec![node.name.to_string(), after.join(", "), command]
         })
         .collect();
     table::print(context, &["NODE", "AFTER", "COMMAND"], &rows)

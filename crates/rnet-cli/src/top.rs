@@ -16,6 +16,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rnet::inspect::Domain;
 use rnet_monitor::link::own_host;
 use rnet_monitor::{Figures, Finding, Level, Look, problems};
+use rnet_record::blackbox::{Memory, NODE};
 use serde_json::json;
 
 use crate::context::Context;
@@ -69,14 +70,22 @@ impl Looks {
     }
 }
 
+/// The memory of the domain's black box, if its node is there.
+fn black_box(domain: &Domain, figures: &Figures) -> Option<Memory> {
+    let is_there = figures.nodes.iter().any(|node| node.node == NODE);
+    is_there.then(|| Memory::of(domain.path())).flatten()
+}
+
 fn print(
     context: &mut Context,
     domain: &Domain,
     figures: Figures,
     problems: &[Finding],
 ) -> Outcome {
+    let blackbox = black_box(domain, &figures);
     if context.json() {
         return context.document(&json!({
+            "blackbox": blackbox,
             "domain": domain.id(),
             "interval_s": figures.interval_s,
             "nodes": figures.nodes,
@@ -94,6 +103,10 @@ fn print(
         context.line(format_args!(""))?;
         let hosts: Vec<Vec<String>> = figures.hosts.iter().map(rows::host).collect();
         table::print(context, &rows::HOST_TITLES, &hosts)?;
+    }
+    if let Some(memory) = &blackbox {
+        context.line(format_args!(""))?;
+        context.line(format_args!("{} in {}", rows::black_box(memory), memory.ring.display()))?;
     }
     if !problems.is_empty() {
         context.line(format_args!(""))?;
@@ -139,6 +152,7 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
         }
         if Instant::now() >= due && !model.is_paused {
             let (figures, problems) = looks.next()?;
+            model.blackbox = black_box(&looks.domain, &figures);
             model.update(figures, problems);
             due = Instant::now() + args.interval;
         }

@@ -13,7 +13,7 @@ use crate::error::{ConfigError, Place, near, one_of};
 use crate::{Result, why_no_host};
 
 /// The tables that `robot.toml` has, of whoever reads them.
-pub const FILE_KEYS: [&str; 4] = ["network", "include", "var", "node"];
+pub const FILE_KEYS: [&str; 5] = ["network", "include", "var", "node", "blackbox"];
 
 /// The text of a file, and where it is from.
 pub struct Reader<'t> {

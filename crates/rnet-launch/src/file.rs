@@ -1,5 +1,6 @@
 //! `robot.toml` and the files that it includes: which nodes there are to be.
 
+mod blackbox;
 mod names;
 mod node;
 mod vars;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use rnet::NodeName;
 use rnet_config::{ConfigError, Entry, FILE_KEYS, Place, Reader, Table, this_host, why_no_host};
 
+use self::blackbox::BlackBox;
 use self::names::Names;
 use self::vars::Vars;
 use crate::node::Node;
@@ -30,6 +32,8 @@ pub struct Choices {
     pub host: Option<String>,
     /// Values of variables, in place of those of the file.
     pub set: Vec<(String, String)>,
+    /// Where the black box puts its files, if the file does not say where.
+    pub blackbox: PathBuf,
 }
 
 /// What is to be started on this host.
@@ -59,6 +63,8 @@ struct Loading {
     found: BTreeMap<NodeName, Found>,
     /// Nodes that another host or another choice of variables has.
     elsewhere: Vec<NodeName>,
+    /// What `[blackbox]` says, and where it stands.
+    blackbox: Option<(BlackBox, Place)>,
     read: Vec<(PathBuf, String)>,
     way: Vec<PathBuf>,
 }
@@ -84,13 +90,45 @@ pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
         host: host.unwrap_or_default(),
         found: BTreeMap::new(),
         elsewhere: Vec::new(),
+        blackbox: None,
         read: Vec::new(),
         way: Vec::new(),
     };
     loading.file(path, &file)?;
     loading.vars.check_chosen()?;
-    let Loading { host, found, elsewhere, read, .. } = loading;
-    Ok(Plan { nodes: in_order(found, &elsewhere)?, file, host, read })
+    let Loading { host, found, elsewhere, blackbox, read, .. } = loading;
+    let mut nodes = in_order(found, &elsewhere)?;
+    let beside = black_box(blackbox, &nodes, &file, &choices.blackbox)?;
+    // The first, so that it sees how the others begin.
+    nodes.splice(..0, beside);
+    Ok(Plan { nodes, file, host, read })
+}
+
+/// The node of the black box, unless the file has none or one of its own.
+fn black_box(
+    said: Option<(BlackBox, Place)>,
+    nodes: &[Node],
+    file: &Path,
+    output: &Path,
+) -> Result<Option<Node>> {
+    let name = NodeName::new(rnet_record::blackbox::NODE)?;
+    let has_own = nodes.iter().any(|node| node.name == name);
+    let (blackbox, place) = said.unzip();
+    let blackbox = blackbox.unwrap_or_default();
+    match place.filter(|_| has_own && blackbox.is_enabled()) {
+        Some(place) => Err(ConfigError::Value {
+            from: format!("{place}: blackbox"),
+            expected: format!("no table [blackbox] beside the node {name}, which is a black box"),
+            found: "a table".into(),
+            hint: None,
+        }
+        .into()),
+        None if has_own || nodes.is_empty() || !blackbox.is_enabled() => Ok(None),
+        None => {
+            let dir = file.parent().unwrap_or(Path::new("/"));
+            Ok(Some(blackbox.node(name, dir, output)))
+        }
+    }
 }
 
 impl Loading {
@@ -116,6 +154,14 @@ impl Loading {
             self.vars.declare(&vars.table("a table [var]")?)?;
         }
         let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
+        if let Some(entry) = table.get("blackbox") {
+            let said = BlackBox::read(&entry.table("a table [blackbox]")?, &self.vars, &dir)?;
+            if let Some((_, before)) = &self.blackbox {
+                let expected = format!("one table [blackbox]: {before} is one");
+                return Err(mistake(&entry)(expected, "another".into()).into());
+            }
+            self.blackbox = Some((said, entry.place()));
+        }
         self.includes(&table, &dir)?;
         if let Some(nodes) = table.get("node") {
             for (name, entry) in nodes.table("tables [node.NAME]")?.entries() {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{Identity, has_ended};
 use crate::log::Log;
-use crate::node::{Limits, Process, Scheduler};
+use crate::node::{Limits, OWN_PROGRAM, Process, Scheduler};
 use crate::place::RunFolder;
 use crate::record::{End, Record, lock};
 
@@ -51,6 +51,9 @@ pub struct KeeperOrder {
 /// Reads of output between two looks at everything else: a node that writes without end is stopped all the same. More
 /// than a pipe holds.
 const MAX_READS: usize = 16;
+
+/// Keepers before this one that a record names.
+const MAX_TOLD: usize = 3;
 
 /// What became of an order.
 #[derive(Debug, PartialEq, Eq)]
@@ -146,9 +149,12 @@ impl Keeper {
             answer(BUSY);
             return Ok(());
         };
-        if let Some(before) = Record::read(&folder, &order.node) {
+        let before = Record::read(&folder, &order.node);
+        let mut told = before.map_or_else(Vec::new, |before| {
             before.end_orphans();
-        }
+            before.told
+        });
+        told.drain(..told.len().saturating_sub(MAX_TOLD));
         let path = folder.log(&order.node);
         let log = Log::open(&path, order.process.log)
             .map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
@@ -163,6 +169,7 @@ impl Keeper {
             is_ready: false,
             restarts: order.restarts,
             end: None,
+            told,
         };
         let mut keeper = Keeper { order, folder, log, record };
         // Before the node: should this process be killed, the record says whose session is to be ended.
@@ -215,6 +222,9 @@ impl Keeper {
             false => PathBuf::from(&command[0]),
         };
         let mut child = Command::new(program);
+        if command[0] == OWN_PROGRAM {
+            child.arg0("rnet");
+        }
         child.args(&command[1..]).current_dir(dir).envs(env);
         child.env("RNET_READY_FD", tells.as_raw_fd().to_string());
         child.stdin(Stdio::null()).stdout(written).stderr(errors).process_group(0);
@@ -235,6 +245,11 @@ impl Keeper {
         while !has_ended(&kept.ended) {
             if signals.stopped() && !is_told {
                 is_told = true;
+                // Before it ends: who sees it end looks here.
+                self.record.told.push(self.record.keeper.pid);
+                if let Err(error) = self.record.write(&self.folder) {
+                    self.log.write(format!("[rnet launch] {error}\n").as_bytes());
+                }
                 let _ = kill_process_group(kept.pid, Signal::TERM);
                 let patience = Duration::from_millis(self.record.process.stop_timeout_ms);
                 kill_at = Instant::now().checked_add(patience);

@@ -36,6 +36,8 @@ const ROUND: Duration = Duration::from_millis(100);
 const MAX_LOOKS: u32 = 5;
 /// The same for a launch that is being stopped, which looks once a round: 5 s.
 const MAX_LAST_LOOKS: u32 = 50;
+/// Between two looks at a black box that is not ours.
+const OTHER_BOX: Duration = Duration::from_secs(1);
 
 /// What a launcher needs of the program that it is in.
 pub trait Surroundings: Signals {
@@ -149,6 +151,7 @@ impl<'s> Launcher<'s> {
                 self.heed_wishes();
                 self.look_who_is_ready();
                 self.start_due();
+                self.end_what_is_beside();
             }
             self.helpers.retain_mut(|helper| helper.try_wait().is_ok_and(|end| end.is_none()));
             let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
@@ -181,6 +184,7 @@ impl<'s> Launcher<'s> {
                 ready_timeout_ms: 0,
                 policy: Default::default(),
                 on_failure: Vec::new(),
+                is_beside: false,
             });
             slot.runs(&record, keeper, None);
             slot.fate = Fate::Forgotten;
@@ -207,12 +211,13 @@ impl<'s> Launcher<'s> {
     /// What becomes of a node that has ended.
     fn ended(&mut self, at: usize, end: End) {
         let now_ms = self.began.elapsed().as_millis() as u64;
+        let is_done = self.slots[at].node.is_beside && !self.goes_on();
         let slot = &mut self.slots[at];
         let name = slot.node.name.clone();
         let wish = std::fs::read_to_string(self.folder.wish(&name)).unwrap_or_default();
         let _ = std::fs::remove_file(self.folder.wish(&name));
         slot.why = end.to_string();
-        if self.is_stopping || slot.fate == Fate::Forgotten || wish == "stop" {
+        if self.is_stopping || is_done || slot.fate == Fate::Forgotten || wish == "stop" {
             slot.enter(if wish == "stop" { State::Stopped } else { State::Ended });
             return self.around.event(&name, "stopped", &end.to_string());
         }
@@ -314,7 +319,7 @@ impl<'s> Launcher<'s> {
     /// Starts a node, or adopts it if it runs.
     fn start(&mut self, at: usize) {
         let name = self.slots[at].node.name.clone();
-        if self.adopt(at) {
+        if self.leaves_to_another(at) || self.adopt(at) {
             return;
         }
         let started = self.set_params(at).and_then(|()| {
@@ -365,6 +370,32 @@ impl<'s> Launcher<'s> {
             let detail = format!("{}; it is looked for again", slot.why);
             self.around.event(&name, "not-adopted", &detail);
         }
+    }
+
+    /// Whether a black box of somebody else runs in the domain, which has one. Ours is started when that has ended.
+    fn leaves_to_another(&mut self, at: usize) -> bool {
+        if !self.slots[at].node.is_beside {
+            return false;
+        }
+        let name = self.slots[at].node.name.clone();
+        let keeps = Record::read(&self.folder, &name).filter(|record| record.keeper().is_some());
+        if keeps.as_ref().is_some_and(|record| record.file == self.plan.file) {
+            return false;
+        }
+        let living = self.snapshot().and_then(|all| Some(all.node(name.as_str())?.meta.pid));
+        let other = match (keeps, living) {
+            (Some(record), _) => format!("that of {}", record.file.display()),
+            (None, Some(pid)) => format!("process {pid}"),
+            (None, None) => return false,
+        };
+        let slot = &mut self.slots[at];
+        let why = format!("the domain has a black box, {other}; this one waits for its end");
+        slot.enter(State::Backoff(Instant::now() + OTHER_BOX));
+        if slot.why != why {
+            slot.why.clone_from(&why);
+            self.around.event(&name, "waits", &why);
+        }
+        true
     }
 
     /// Takes over a node that runs. Another process than the file asks for is stopped, and started when it has ended.
@@ -420,9 +451,10 @@ impl<'s> Launcher<'s> {
                 self.leave(at);
             }
         }
+        self.end_what_is_beside();
         let running = self.slots.iter().filter(|slot| slot.is_running());
         let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_running()) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_running() && !slot.node.is_beside) {
             if !needed.contains(&slot.node.name) {
                 slot.stop();
             }
@@ -454,15 +486,30 @@ impl<'s> Launcher<'s> {
     }
 
     fn is_over(&self) -> bool {
+        let helped = self.helpers.is_empty() || self.is_stopping;
+        // What is beside has been stopped by then, but for what waits to be started.
+        let runs = self.slots.iter().any(|slot| slot.node.is_beside && slot.is_running());
+        helped && !runs && !self.goes_on()
+    }
+
+    /// Whether a node runs or is due, of those that the launch is for.
+    fn goes_on(&self) -> bool {
         let goes_on = |(at, slot): (usize, &Slot)| match slot.state {
+            _ if slot.node.is_beside => false,
             State::Running => true,
             State::Backoff(_) => true,
             State::Stopped => !self.is_stopping,
             State::Waiting => self.is_stopping || !self.is_hopeless(at),
             State::Ended | State::GivenUp => false,
         };
-        let helped = self.helpers.is_empty() || self.is_stopping;
-        helped && !self.slots.iter().enumerate().any(goes_on)
+        self.slots.iter().enumerate().any(goes_on)
+    }
+
+    /// Stops what runs beside the nodes once none of them goes on.
+    fn end_what_is_beside(&mut self) {
+        if !self.goes_on() {
+            self.slots.iter_mut().filter(|slot| slot.node.is_beside).for_each(Slot::stop);
+        }
     }
 
     /// Whether a node waits for one that will never be ready.
@@ -480,6 +527,7 @@ impl<'s> Launcher<'s> {
 
     fn outcome(&self) -> Outcome {
         let failed = self.slots.iter().enumerate().filter_map(|(at, slot)| match slot.state {
+            _ if slot.node.is_beside => None,
             State::GivenUp => Some((slot.node.name.clone(), slot.why.clone())),
             State::Waiting => {
                 let of = self.waits_for(at).map(|slot| slot.node.name.to_string());

@@ -25,7 +25,7 @@ pub use file::{Choices, Plan, load};
 pub use identity::{has_ended, signal};
 pub use keeper::{Answer, Keeper, KeeperOrder, Signals};
 pub use launcher::{Launcher, Outcome, Surroundings};
-pub use node::{Limits, LogLimits, Node, ParamValue, Process, Ready, Scheduler};
+pub use node::{Limits, LogLimits, Node, OWN_PROGRAM, ParamValue, Process, Ready, Scheduler};
 pub use place::RunFolder;
 pub use policy::{History, Policy, Verdict, When};
 pub use record::{End, Record};

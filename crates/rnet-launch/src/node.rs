@@ -26,7 +26,13 @@ pub struct Node {
     pub policy: Policy,
     /// Run when it is given up; empty for nothing.
     pub on_failure: Vec<String>,
+    /// Whether it runs beside the others, as the black box does: it is stopped when all of them have ended, and its
+    /// failure is told and is none of the launch.
+    pub is_beside: bool,
 }
+
+/// In the place of a program: that of the launcher.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// When those that wait for a node may be started.
 #[derive(Clone, Debug, Default, PartialEq)]

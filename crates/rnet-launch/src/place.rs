@@ -58,6 +58,11 @@ impl RunFolder {
         &self.path
     }
 
+    /// Where the black box of its launches puts its files, if their file does not say where.
+    pub fn blackbox(&self) -> PathBuf {
+        self.path.join("blackbox")
+    }
+
     /// The log of a node.
     pub fn log(&self, node: &NodeName) -> PathBuf {
         self.of(node, "log")

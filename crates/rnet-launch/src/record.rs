@@ -38,6 +38,10 @@ pub struct Record {
     pub restarts: u32,
     /// How it has ended, if it has.
     pub end: Option<End>,
+    /// Keepers of this node that were told to stop it, by their numbers, which are those of the sessions of its processes:
+    /// what ends of these has not died by itself. The last few.
+    #[serde(default)]
+    pub told: Vec<i32>,
 }
 
 /// How a process has ended.

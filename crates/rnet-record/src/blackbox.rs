@@ -31,7 +31,9 @@ use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, Selection};
 use bell::Bell;
 pub use bell::Fired;
 use counters::Counters;
+pub use counters::Expected;
 use messages::Messages;
+pub use ring::Memory;
 use ring::Ring;
 pub use trigger::Trigger;
 use window::Window;
@@ -45,10 +47,12 @@ pub const STATUS_SERVICE: &str = "/blackbox/status";
 
 /// The least memory that a box can do with.
 pub const MIN_MEMORY_BYTES: u64 = 64 << 20;
+/// What all files of a domain may have, if nobody says otherwise.
+pub const DEFAULT_MAX_DISK_BYTES: u64 = 1 << 30;
 /// What a part of the ring reserves beyond its end.
 const RESERVE_BYTES: u64 = 8 << 20;
 /// The most that a file may have before its first trigger, and after its last one.
-const MAX_TIME: Duration = Duration::from_secs(600);
+pub const MAX_TIME: Duration = Duration::from_secs(600);
 /// Length of the ring's parts, in time.
 const PART_TIME: Duration = Duration::from_secs(2);
 /// Between two looks at what has fired.
@@ -85,6 +89,8 @@ pub struct BlackBoxOptions {
     pub state_dir: Option<PathBuf>,
     /// What the files say of how they were made: the command line.
     pub said: String,
+    /// Which deaths fire nothing.
+    pub expected: Option<Expected>,
 }
 
 impl Default for BlackBoxOptions {
@@ -96,11 +102,12 @@ impl Default for BlackBoxOptions {
             after: Duration::from_secs(5),
             memory_len_bytes: MIN_MEMORY_BYTES,
             folder: PathBuf::from("blackbox"),
-            max_disk: 1 << 30,
+            max_disk: DEFAULT_MAX_DISK_BYTES,
             location: None,
             host: None,
             state_dir: None,
             said: String::new(),
+            expected: None,
         }
     }
 }
@@ -133,6 +140,8 @@ pub struct Status {
     pub files: u64,
     /// The last of them.
     pub last_file: Option<PathBuf>,
+    /// Where they go.
+    pub folder: PathBuf,
     /// What fires.
     pub triggers: Vec<String>,
 }
@@ -200,7 +209,8 @@ impl BlackBox {
             Some(location) => location.clone(),
             None => Location::new(None, None, None)?,
         };
-        let ring = Ring::take(&location)?;
+        let ring = Ring::take(&location, options.memory_len_bytes)?;
+        has_room(&Ring::path_of(location.path()), options.memory_len_bytes)?;
         let made = std::fs::create_dir_all(&options.folder);
         made.map_err(|error| RecordError::file("create", &options.folder, error))?;
         let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
@@ -209,14 +219,15 @@ impl BlackBox {
         take_over(&waiting, &left, &bell);
         let status = Status {
             domain: location.id().as_str().to_owned(),
-            ring: Ring::path_of(&location),
+            ring: Ring::path_of(location.path()),
             memory_bytes: options.memory_len_bytes,
             triggers: options.triggers.iter().map(ToString::to_string).collect(),
+            folder: std::path::absolute(&options.folder).unwrap_or_else(|_| options.folder.clone()),
             ..Status::default()
         };
         let status = Arc::new(Mutex::new(status));
         let watch = Messages::new(&options.triggers, bell.clone());
-        let counters = Counters::new(&location, &options.triggers)?;
+        let counters = Counters::new(&location, &options.triggers, options.expected.clone())?;
         let recorder = Recorder::start(&ring.file(), recording(&options, &location, left, watch))?;
         let node = open_node(&location)?;
         let services = serve(&node, &bell, &status)?;
@@ -288,7 +299,7 @@ impl Drop for BlackBox {
 /// # Errors
 /// [`RecordError`]: a box runs; a file cannot be written.
 pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
-    let (ring, bell, prefix) = (Ring::take(location)?, Bell::default(), prefix(location));
+    let (ring, bell, prefix) = (Ring::take(location, 0)?, Bell::default(), prefix(location));
     let made = std::fs::create_dir_all(folder);
     made.map_err(|error| RecordError::file("create", folder, error))?;
     let left = ring.left();
@@ -315,6 +326,20 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
         removed.map_err(|error| RecordError::file("remove", &part.path, error))?;
     }
     Ok((files, bell.take_notes()))
+}
+
+/// That the ring leaves the nodes their memory: they share the file system.
+fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
+    let Ok(stat) = rustix::fs::statvfs(ring) else { return Ok(()) };
+    let all = stat.f_blocks.saturating_mul(stat.f_frsize);
+    if all / 2 >= memory_bytes {
+        return Ok(());
+    }
+    Err(RecordError::Options(format!(
+        "a black box of {memory_bytes} bytes takes more than half of the {all} of {}, which the nodes need; enlarge it \
+         (mount -o remount,size=…; docker run --shm-size), or do without a box ([blackbox] enabled = false)",
+        ring.display()
+    )))
 }
 
 /// What the names of the files of a domain begin with.

@@ -8,6 +8,9 @@ use rnet_record::blackbox::Trigger;
 
 use crate::shared_args::{bytes, seconds};
 
+/// Where files go, if nobody says where.
+pub const DEFAULT_FOLDER: &str = "blackbox";
+
 #[derive(Debug, Subcommand)]
 pub enum BlackBoxCommand {
     /// Keep the last seconds in memory, and write a file of them when something happens
@@ -26,15 +29,15 @@ pub enum BlackBoxCommand {
     Status,
     /// List the files of a folder, and what fired for each
     List {
-        /// The folder
-        #[arg(value_name = "FOLDER", default_value = "blackbox")]
-        folder: PathBuf,
+        /// The folder [default: that of the running box, else of launches, else blackbox]
+        #[arg(value_name = "FOLDER")]
+        folder: Option<PathBuf>,
     },
     /// Write what a box that was killed has left; the next box does the same
     Recover {
-        /// The folder of its files
-        #[arg(value_name = "FOLDER", default_value = "blackbox")]
-        folder: PathBuf,
+        /// The folder of its files [default: that of launches, else blackbox]
+        #[arg(value_name = "FOLDER")]
+        folder: Option<PathBuf>,
     },
 }
 
@@ -53,7 +56,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes)]
     pub memory: u64,
     /// Where the files go
-    #[arg(short, long, value_name = "FOLDER", default_value = "blackbox")]
+    #[arg(short, long, value_name = "FOLDER", default_value = DEFAULT_FOLDER)]
     pub output: PathBuf,
     /// Remove the oldest files, so that all have no more bytes than this
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]

@@ -7,9 +7,10 @@ use rnet::limits::DEFAULT_LOG_LEN_BYTES;
 use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
-use crate::domain;
+use crate::{domain, table};
 use rnet_monitor::Findings;
 use rnet_monitor::talk::Elsewhere;
+use rnet_record::blackbox::{Memory, NODE};
 
 /// `statfs` type of tmpfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -132,6 +133,25 @@ pub fn room(findings: &mut Findings, path: &Path, nodes: usize) {
         ),
         _ => findings.ok("files", "a process may open as many files as a node needs"),
     }
+}
+
+/// The memory of the black box, which is shared memory too.
+pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
+    if snapshot.node(NODE).is_none() {
+        return;
+    }
+    let Some(memory) = Memory::of(path) else { return };
+    let most = memory
+        .most_bytes
+        .map_or_else(String::new, |most| format!(" of at most {}", table::bytes(most as f64)));
+    findings.ok(
+        "blackbox",
+        format!(
+            "the black box keeps {}{most} in {}",
+            table::bytes(memory.ring_bytes as f64),
+            memory.ring.display()
+        ),
+    );
 }
 
 /// The nodes that died and were not swept up; they are named, and then swept by whoever looks.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rnet_monitor::{Figures, Finding, NodeRow, TopicRow};
+use rnet_record::blackbox::Memory;
 
 /// Rates of a topic that are kept for its sparkline.
 const KEPT_RATES: usize = 120;
@@ -65,6 +66,8 @@ pub struct Model {
     pub domain: String,
     pub figures: Option<Figures>,
     pub problems: Vec<Finding>,
+    /// Of the black box, if there is one.
+    pub blackbox: Option<Memory>,
     pub tab: Tab,
     pub sort: Sort,
     pub filter: String,
@@ -84,6 +87,7 @@ impl Model {
             domain: domain.to_owned(),
             figures: None,
             problems: Vec::new(),
+            blackbox: None,
             tab: Tab::Topics,
             sort: Sort::Name,
             filter: String::new(),

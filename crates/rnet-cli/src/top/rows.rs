@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rnet_monitor::{HostRow, NodeRow, TopicRow};
+use rnet_record::blackbox::Memory;
 
 use crate::table;
 use crate::value::tame;
@@ -27,6 +28,12 @@ pub fn node(node: &NodeRow) -> Vec<String> {
         hz(node.sent_hz),
         hz(node.received_hz),
     ]
+}
+
+/// What the black box takes, and may take.
+pub fn black_box(memory: &Memory) -> String {
+    let most = memory.most_bytes.map_or_else(String::new, |most| format!(" of {}", most >> 20));
+    format!("box {}{most} MiB", memory.ring_bytes >> 20)
 }
 
 pub fn topic(topic: &TopicRow) -> Vec<String> {

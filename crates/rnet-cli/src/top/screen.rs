@@ -77,7 +77,12 @@ fn keys(model: &Model) -> Line<'static> {
         true => String::new(),
         false => format!("  [{}]", model.filter),
     };
-    Line::from(vec![Span::styled(keys, DIM), Span::raw(filter)])
+    let memory = model.blackbox.as_ref().map(|memory| format!("  {}", rows::black_box(memory)));
+    Line::from(vec![
+        Span::styled(keys, DIM),
+        Span::raw(filter),
+        Span::styled(memory.unwrap_or_default(), DIM),
+    ])
 }
 
 fn draw_list(frame: &mut Frame<'_>, model: &Model, area: Rect) {

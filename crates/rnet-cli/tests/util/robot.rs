@@ -11,11 +11,23 @@ const HANG: Duration = Duration::from_secs(60);
 /// A place with a file to launch; what still runs at its end is stopped.
 pub struct Robot {
     pub place: Place,
+    /// What its file says besides.
+    more: &'static str,
 }
 
 impl Robot {
+    /// One without a black box, which is no matter of most tests.
     pub fn new(text: &str) -> Robot {
-        let robot = Robot { place: Place::new() };
+        Robot::of(text, "\n[blackbox]\nenabled = false\n")
+    }
+
+    /// One with the black box that a robot has.
+    pub fn with_box(text: &str) -> Robot {
+        Robot::of(text, "")
+    }
+
+    fn of(text: &str, more: &'static str) -> Robot {
+        let robot = Robot { place: Place::new(), more };
         robot.write(text);
         robot
     }
@@ -26,7 +38,7 @@ impl Robot {
 
     pub fn write(&self, text: &str) {
         // At once: the launcher may be looking.
-        std::fs::write(self.path("draft"), text).unwrap();
+        std::fs::write(self.path("draft"), format!("{text}{}", self.more)).unwrap();
         std::fs::rename(self.path("draft"), self.path("robot.toml")).unwrap();
     }
 

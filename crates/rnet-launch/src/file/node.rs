@@ -113,6 +113,7 @@ pub fn read(
         ready_timeout_ms: ms("ready_timeout_s", 10_000)?,
         policy,
         on_failure: table.opt("on_failure", words)?.unwrap_or_default(),
+        is_beside: false,
     };
     Ok(Found { node, place: table.place(), after })
 }
@@ -245,7 +246,8 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
     })
 }
 
-fn whole(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
+/// A whole number of these.
+pub fn whole(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     entry
         .whole()
         .filter(|number| range.contains(number))

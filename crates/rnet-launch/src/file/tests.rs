@@ -29,6 +29,13 @@ impl Dir {
         let dir = format!("{}/", self.0.display());
         load(&self.0.join("robot.toml"), choices).map_err(|e| e.to_string().replace(&dir, ""))
     }
+
+    /// Without the black box, which has tests of its own.
+    fn nodes(&self, choices: &Choices) -> std::result::Result<Plan, String> {
+        let mut plan = self.load(choices)?;
+        plan.nodes.retain(|node| !node.is_beside);
+        Ok(plan)
+    }
 }
 
 impl Drop for Dir {
@@ -39,11 +46,11 @@ impl Drop for Dir {
 
 fn choices(host: &str, set: &[(&str, &str)]) -> Choices {
     let set = set.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    Choices { host: Some(host.into()), set }
+    Choices { host: Some(host.into()), set, ..Choices::default() }
 }
 
 fn parsed(text: &str) -> std::result::Result<Plan, String> {
-    Dir::new(&[("robot.toml", text)]).load(&choices("base", &[]))
+    Dir::new(&[("robot.toml", text)]).nodes(&choices("base", &[]))
 }
 
 #[track_caller]
@@ -268,7 +275,7 @@ fn mistakes_around_nodes_are_told() {
     );
     refused(
         "[nodes.arm]",
-        "robot.toml:1:2: nodes: there is no such key; expected \"network\", \"include\", \"var\" or \"node\"; did you mean \"node\"?",
+        "robot.toml:1:2: nodes: there is no such key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \"node\"?",
     );
     refused("node = 3", "robot.toml:1:8: node: expected tables [node.NAME], found 3");
     refused("[node]\narm = 3", "robot.toml:2:7: node.arm: expected a table [node.NAME], found 3");
@@ -305,6 +312,71 @@ fn mistakes_around_nodes_are_told() {
     assert!(missing.starts_with("robot.toml: cannot be read: No such file"), "{missing}");
     let host = Dir::new(&[("robot.toml", "")]).load(&choices("a b", &[])).unwrap_err();
     assert!(host.starts_with("--host, RNET_HOST: expected a name of 1 to 64"), "{host}");
+}
+
+#[test]
+fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
+    let arm = "[node.arm]\ncommand = [\"true\"]\n";
+    let loaded = |text: &str| {
+        let dir = Dir::new(&[("robot.toml", text), ("more.toml", "[blackbox]\nafter_s = 1")]);
+        let blackbox = PathBuf::from("/kept");
+        let choices = Choices { blackbox, ..choices("base", &[]) };
+        dir.load(&choices).map(|plan| {
+            let first = plan.nodes.into_iter().next().filter(|node| node.is_beside);
+            first.map(|node| {
+                node.process.command[3..].join(" ").replace(&dir.0.display().to_string(), ".")
+            })
+        })
+    };
+    let by_default = "--before 30 --after 5 --memory 67108864 --max-disk 1073741824 --output /kept --trigger death \
+                      --trigger fallback --trigger log fatal";
+    assert_eq!(loaded(arm).unwrap().as_deref(), Some(by_default));
+    let all = "[var]\nside = \"left\"\n[blackbox]\nbefore_s = 10\nafter_s = 0.5\nmemory_mib = 128\nmax_disk_mib = 3\n\
+               output = \"${side}\"\ntriggers = [\"/battery.voltage < 21\"]\nexclude = [\"/camera/**\"]\n";
+    assert_eq!(
+        loaded(&format!("{all}{arm}")).unwrap().as_deref(),
+        Some(
+            "--before 10 --after 0.5 --memory 134217728 --max-disk 3145728 --output ./left \
+             --trigger /battery.voltage < 21 --exclude /camera/**"
+        )
+    );
+    for none in ["[blackbox]\nenabled = false\n", "[node.\"/blackbox\"]\ncommand = [\"true\"]\n"] {
+        assert_eq!(loaded(&format!("{none}{arm}")).unwrap(), None, "{none}");
+    }
+    assert_eq!(loaded("[blackbox]\nafter_s = 1").unwrap(), None, "there is no node");
+    for (table, expected) in [
+        (
+            "before = 3",
+            "robot.toml:2:1: blackbox.before: there is no such key; expected \"enabled\"",
+        ),
+        (
+            "before_s = 601",
+            "robot.toml:2:12: blackbox.before_s: expected seconds, 0 to 600, found 601",
+        ),
+        ("memory_mib = 63", "robot.toml:2:14: blackbox.memory_mib: expected a whole number, 64 to"),
+        ("enabled = 1", "robot.toml:2:11: blackbox.enabled: expected true or false, found 1"),
+        (
+            "triggers = [\"dead\"]",
+            "robot.toml:2:13: blackbox.triggers: expected a trigger (trigger \"dead\":",
+        ),
+        ("triggers = \"death\"", "robot.toml:2:12: blackbox.triggers: expected an array"),
+        (
+            "exclude = [\"/a//b\"]",
+            "robot.toml:2:12: blackbox.exclude: expected a pattern of topics (",
+        ),
+        ("output = \"${no}\"", "robot.toml:2:10: blackbox.output: expected no variable"),
+        (
+            "[[include]]\nfile = \"more.toml\"",
+            "more.toml:1:1: blackbox: expected one table [blackbox]: robot.toml:1:1",
+        ),
+        (
+            "[node.\"/blackbox\"]\ncommand = [\"true\"]",
+            "robot.toml:1:1: blackbox: expected no table [blackbox] beside",
+        ),
+    ] {
+        let error = loaded(&format!("[blackbox]\n{table}\n{arm}")).expect_err(table);
+        assert!(error.starts_with(expected), "{table}\n{error}");
+    }
 }
 
 #[test]
@@ -353,15 +425,15 @@ fn hosts_and_variables_choose() {
     ];
     let dir = Dir::new(&files);
     // The file says which host this is. What another host has is not waited for.
-    let own = dir.load(&Choices::default()).unwrap();
+    let own = dir.nodes(&Choices::default()).unwrap();
     assert_eq!((names(&own), own.host.as_str()), (vec!["/arm", "/lidar"], "arm-pc"));
     assert_eq!(own.nodes[0].process.command, ["arm1", "v1", "7"]);
     assert!(own.nodes[1].after.is_empty());
-    let base = dir.load(&choices("base-pc", &[("model", "v2"), ("sim", "true")])).unwrap();
+    let base = dir.nodes(&choices("base-pc", &[("model", "v2"), ("sim", "true")])).unwrap();
     assert_eq!(names(&base), ["/arm", "/base", "/leg", "/lidar"]);
     assert_eq!(base.nodes[3].process.command, ["fake"]);
     assert_eq!(base.read.len(), 3);
-    let error = dir.load(&choices("base-pc", &[("modle", "v2")])).unwrap_err();
+    let error = dir.nodes(&choices("base-pc", &[("modle", "v2")])).unwrap_err();
     assert_eq!(
         error,
         "--set: expected one of the variables \"model\", \"port\" or \"sim\", found \"modle\""
@@ -374,7 +446,7 @@ fn files_that_include_each_other_are_told_as_the_cycle() {
         ("robot.toml", "[[include]]\nfile = \"b.toml\""),
         ("b.toml", "\n[[include]]\nfile = \"robot.toml\""),
     ]);
-    let error = dir.load(&Choices::default()).unwrap_err();
+    let error = dir.nodes(&Choices::default()).unwrap_err();
     assert_eq!(
         error,
         "b.toml:3:8: include.file: expected no cycle, found robot.toml -> b.toml -> robot.toml"
@@ -390,7 +462,7 @@ fn the_guide_shows_files_that_are_taken() {
     assert_eq!(files[0], include_str!("../../../../examples/given/launch/robot.toml"));
     for text in files {
         let dir = Dir::new(&[("robot.toml", text), ("sim.toml", "")]);
-        let plan = dir.load(&choices("base", &[])).expect(text);
+        let plan = dir.nodes(&choices("base", &[])).expect(text);
         assert!(!plan.nodes.is_empty(), "{text}");
     }
 }

@@ -59,7 +59,8 @@ impl Launcher<'_> {
         }
     }
 
-    fn snapshot(&mut self) -> Option<Snapshot> {
+    /// What there is in the domain; `None` if it cannot be read.
+    pub(super) fn snapshot(&mut self) -> Option<Snapshot> {
         if self.domain.is_none() {
             self.domain = self.around.domain().ok();
         }

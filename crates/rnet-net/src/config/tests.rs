@@ -180,7 +180,7 @@ fn what_a_word_leaves_out_of_nothing_is_allowed() {
 fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
     refused(
         "[netwrok]\nmode = \"lan\"",
-        "robot.toml:1:2: netwrok: there is no such key; expected \"network\", \"include\", \"var\" or \"node\"; did you mean \
+        "robot.toml:1:2: netwrok: there is no such key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \
          \"network\"?",
     );
     refused(

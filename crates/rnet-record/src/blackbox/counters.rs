@@ -1,10 +1,13 @@
 //! Triggers that nobody sends: nodes that die, messages that are lost, deadlines that pass.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::NodeEvent;
 use rnet::inspect::{Domain, Location, Snapshot, SubscriptionInfo};
+use rustix::process::{Pid, getsid};
 
 use super::bell::{Bell, Fired};
 use super::trigger::{Trigger, What, is_meant};
@@ -18,11 +21,31 @@ pub const REST: Duration = Duration::from_secs(1);
 /// What was counted at an endpoint by the last look: lost messages and missed deadlines.
 type Counts = BTreeMap<u64, (u64, u64)>;
 
+/// Says whether processes of a session, by its number, are meant to end: whoever has begun them stops them.
+#[derive(Clone)]
+pub struct Expected(Arc<dyn Fn(i32) -> bool + Send + Sync>);
+
+impl Expected {
+    /// Asks `meant`.
+    pub fn new(meant: impl Fn(i32) -> bool + Send + Sync + 'static) -> Expected {
+        Expected(Arc::new(meant))
+    }
+}
+
+impl fmt::Debug for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expected").finish_non_exhaustive()
+    }
+}
+
 pub struct Counters {
     /// For deaths; a snapshot would take what has happened as seen.
     domain: Domain,
     figures: Domain,
     triggers: Vec<Trigger>,
+    expected: Option<Expected>,
+    /// The sessions of the nodes' processes: nobody says them of a process that has ended.
+    sessions: BTreeMap<String, i32>,
     looked: Option<Instant>,
     counts: Counts,
     /// When an endpoint has lost messages last (`false`) or missed a deadline (`true`).
@@ -31,7 +54,11 @@ pub struct Counters {
 
 impl Counters {
     /// Looks at the domain, so that what was before fires nothing.
-    pub fn new(location: &Location, triggers: &[Trigger]) -> rnet::Result<Counters> {
+    pub fn new(
+        location: &Location,
+        triggers: &[Trigger],
+        expected: Option<Expected>,
+    ) -> rnet::Result<Counters> {
         let of_counters = |trigger: &&Trigger| {
             matches!(trigger.what, What::Death(_) | What::Loss(_) | What::Deadline(_))
         };
@@ -41,11 +68,14 @@ impl Counters {
             domain,
             figures,
             triggers,
+            expected,
+            sessions: BTreeMap::new(),
             looked: None,
             counts: Counts::new(),
             grew: BTreeMap::new(),
         };
         counters.domain.node_events()?;
+        counters.learn_sessions();
         counters.count(None)?;
         Ok(counters)
     }
@@ -62,20 +92,42 @@ impl Counters {
         }
         self.looked = Some(Instant::now());
         let looked = self.domain.node_events().map(|events| {
-            for event in events {
-                if let NodeEvent::Died(node) = &event {
-                    let why = || format!("{node} has died");
-                    self.fire(
-                        bell,
-                        why,
-                        |what| matches!(what, What::Death(p) if is_meant(p, node)),
-                    );
+            for event in &events {
+                match event {
+                    NodeEvent::Died(node) if !self.is_expected(node) => {
+                        let is_it =
+                            |what: &What| matches!(what, What::Death(p) if is_meant(p, node));
+                        self.fire(bell, || format!("{node} has died"), is_it);
+                    }
+                    _ => {}
                 }
+            }
+            if !events.is_empty() {
+                self.learn_sessions();
             }
         });
         if let Err(error) = looked.and_then(|()| self.count(Some(bell))) {
             bell.note(format!("deaths, losses and deadlines are not seen: {error}"));
         }
+    }
+
+    fn is_expected(&self, node: &str) -> bool {
+        let session = self.sessions.get(node);
+        session.zip(self.expected.as_ref()).is_some_and(|(session, expected)| expected.0(*session))
+    }
+
+    fn learn_sessions(&mut self) {
+        if self.expected.is_none() {
+            return;
+        }
+        let Ok(snapshot) = self.figures.snapshot() else { return };
+        let own = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
+        let session = |pid| getsid(Pid::from_raw(pid)).ok().map(Pid::as_raw_nonzero);
+        let known = own.filter_map(|node| {
+            let session = session(i32::try_from(node.meta.pid).ok()?)?;
+            Some((node.meta.name.clone(), session.get()))
+        });
+        self.sessions = known.collect();
     }
 
     fn count(&mut self, bell: Option<&Bell>) -> rnet::Result<()> {

@@ -2,12 +2,13 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rnet::inspect::Location;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::error::{RecordError, Result};
 use crate::names;
@@ -23,17 +24,17 @@ pub struct Ring {
 
 impl Ring {
     /// Where the ring of a domain is: beside its directory, which is memory as a rule.
-    pub fn path_of(location: &Location) -> PathBuf {
-        let name = location.path().file_name().unwrap_or_default().to_string_lossy();
-        location.path().with_file_name(format!("blackbox-{name}"))
+    pub fn path_of(domain: &Path) -> PathBuf {
+        let name = domain.file_name().unwrap_or_default().to_string_lossy();
+        domain.with_file_name(format!("blackbox-{name}"))
     }
 
-    /// Takes the directory, and makes it if need be.
+    /// Takes the directory, and makes it if need be. `memory_bytes` is for who looks at it.
     ///
     /// # Errors
     /// Another box has it; it cannot be made.
-    pub fn take(location: &Location) -> Result<Ring> {
-        let dir = Self::path_of(location);
+    pub fn take(location: &Location, memory_bytes: u64) -> Result<Ring> {
+        let dir = Self::path_of(location.path());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
         made.map_err(|error| RecordError::file("create", &dir, error))?;
         let path = dir.join("lock");
@@ -42,7 +43,8 @@ impl Ring {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
-                let pid = std::fs::read_to_string(&path).unwrap_or_default();
+                let said = std::fs::read_to_string(&path).unwrap_or_default();
+                let pid = said.split(' ').next().unwrap_or_default();
                 return Err(RecordError::Options(format!(
                     "a black box of the domain {} runs already (process {}); a domain has one",
                     location.id(),
@@ -52,7 +54,8 @@ impl Ring {
             Err(errno) => return Err(RecordError::file("lock", &path, errno)),
         }
         // For people: what counts is the lock.
-        let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+        let pid = std::process::id();
+        let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{pid} {memory_bytes}"));
         Ok(Ring { dir, _lock: lock })
     }
 
@@ -78,6 +81,31 @@ impl Ring {
             .collect();
         left.sort_by_key(|part| (part.from_ns, part.to_ns));
         left
+    }
+}
+
+/// The memory of a domain's black box, as its ring shows it to who looks from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Memory {
+    /// Where the ring is.
+    pub ring: PathBuf,
+    /// Bytes that the ring takes now.
+    pub ring_bytes: u64,
+    /// What the box takes at most, in bytes, the ring included; `None` if it does not say so.
+    pub most_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// That of the domain in this directory; `None` if there is no ring. A box that has ended may have left one.
+    pub fn of(domain: &Path) -> Option<Memory> {
+        let ring = Ring::path_of(domain);
+        let said = std::fs::read_to_string(ring.join("lock")).ok()?;
+        let most_bytes = said.split_whitespace().nth(1).and_then(|bytes| bytes.parse().ok());
+        let files = std::fs::read_dir(&ring).ok()?.flatten().filter_map(|f| f.metadata().ok());
+        // Blocks: what is reserved ahead is taken too.
+        let ring_bytes = files.map(|file| file.blocks() * 512).sum();
+        Some(Memory { ring, ring_bytes, most_bytes })
     }
 }
 

@@ -1,0 +1,140 @@
+//! `[blackbox]`: the box that runs beside the nodes, unless the file says otherwise.
+
+use std::path::{Path, PathBuf};
+
+use rnet::NodeName;
+use rnet::limits::MAX_TOPIC_LEN_BYTES;
+use rnet_config::{Entry, Result, Table};
+use rnet_record::blackbox::{DEFAULT_MAX_DISK_BYTES, MAX_TIME, MIN_MEMORY_BYTES, Trigger};
+
+use super::node::whole;
+use super::vars::Vars;
+use crate::node::{LogLimits, Node, OWN_PROGRAM, Process};
+
+const KEYS: [&str; 8] = [
+    "enabled",
+    "before_s",
+    "after_s",
+    "memory_mib",
+    "triggers",
+    "output",
+    "max_disk_mib",
+    "exclude",
+];
+
+/// What is bad for any robot. Deadlines and losses are a matter of taste.
+const TRIGGERS: [&str; 3] = ["death", "fallback", "log fatal"];
+const MAX_MIB: u64 = 1 << 20;
+const BEFORE_S: f64 = 30.0;
+const AFTER_S: f64 = 5.0;
+/// It writes what is in the making, to a disk that may be slow.
+const STOP_TIMEOUT_MS: u64 = 30_000;
+
+/// What a file says of the black box.
+pub struct BlackBox {
+    is_enabled: bool,
+    before_s: f64,
+    after_s: f64,
+    memory_mib: u64,
+    max_disk_mib: u64,
+    triggers: Vec<String>,
+    exclude: Vec<String>,
+    output: Option<PathBuf>,
+}
+
+impl Default for BlackBox {
+    fn default() -> BlackBox {
+        BlackBox {
+            is_enabled: true,
+            before_s: BEFORE_S,
+            after_s: AFTER_S,
+            memory_mib: MIN_MEMORY_BYTES >> 20,
+            max_disk_mib: DEFAULT_MAX_DISK_BYTES >> 20,
+            triggers: TRIGGERS.map(str::to_owned).to_vec(),
+            exclude: Vec::new(),
+            output: None,
+        }
+    }
+}
+
+impl BlackBox {
+    /// Reads the table of a file in `dir`.
+    pub fn read(table: &Table<'_>, vars: &Vars, dir: &Path) -> Result<BlackBox> {
+        table.check_keys(&KEYS)?;
+        let none = BlackBox::default();
+        let max_s = MAX_TIME.as_secs_f64();
+        let seconds = |key| table.opt(key, |entry| entry.number("seconds", 0.0..=max_s));
+        let words = |entry: &Entry<'_>, read: &dyn Fn(&Entry<'_>, &str) -> Result<()>| {
+            entry.each(|entry| {
+                let text = vars.filled(entry, entry.text("a text")?)?;
+                read(entry, &text)?;
+                Ok(text)
+            })
+        };
+        let trigger = |entry: &Entry<'_>, text: &str| {
+            let read = text.parse::<Trigger>();
+            read.map(drop).map_err(|error| entry.wrong(format!("a trigger ({error})")))
+        };
+        let pattern = |entry: &Entry<'_>, text: &str| {
+            let read = rnet::NamePattern::new("topic pattern", text, MAX_TOPIC_LEN_BYTES);
+            read.map(drop).map_err(|error| entry.wrong(format!("a pattern of topics ({error})")))
+        };
+        let least_mib = MIN_MEMORY_BYTES >> 20;
+        Ok(BlackBox {
+            is_enabled: table.opt("enabled", Entry::truth)?.unwrap_or(true),
+            before_s: seconds("before_s")?.unwrap_or(none.before_s),
+            after_s: seconds("after_s")?.unwrap_or(none.after_s),
+            memory_mib: table
+                .opt("memory_mib", |entry| whole(entry, least_mib..=MAX_MIB))?
+                .unwrap_or(none.memory_mib),
+            max_disk_mib: table
+                .opt("max_disk_mib", |entry| whole(entry, 1..=MAX_MIB))?
+                .unwrap_or(none.max_disk_mib),
+            triggers: table
+                .opt("triggers", |entry| words(entry, &trigger))?
+                .unwrap_or(none.triggers),
+            exclude: table.opt("exclude", |entry| words(entry, &pattern))?.unwrap_or_default(),
+            output: table
+                .opt("output", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
+                .map(|below| dir.join(below)),
+        })
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
+    /// Its node. Its files go to `output`, if the file does not say where.
+    pub fn node(&self, name: NodeName, dir: &Path, output: &Path) -> Node {
+        let mib = |mib: u64| (mib << 20).to_string();
+        let output = self.output.clone().unwrap_or_else(|| dir.join(output));
+        let mut command: Vec<String> = [OWN_PROGRAM, "blackbox", "run"].map(str::to_owned).into();
+        let mut option = |name: &str, value: String| command.extend([name.to_owned(), value]);
+        option("--before", self.before_s.to_string());
+        option("--after", self.after_s.to_string());
+        option("--memory", mib(self.memory_mib));
+        option("--max-disk", mib(self.max_disk_mib));
+        option("--output", output.to_string_lossy().into_owned());
+        self.triggers.iter().for_each(|trigger| option("--trigger", trigger.clone()));
+        self.exclude.iter().for_each(|topic| option("--exclude", topic.clone()));
+        Node {
+            name,
+            process: Process {
+                command,
+                dir: dir.to_owned(),
+                env: Default::default(),
+                params: Default::default(),
+                limits: Default::default(),
+                stop_timeout_ms: STOP_TIMEOUT_MS,
+                die_with_launcher: false,
+                log: LogLimits { max_len_bytes: 1 << 20, files: 2 },
+            },
+            after: Vec::new(),
+            ready: Default::default(),
+            ready_timeout_ms: 0,
+            policy: Default::default(),
+            on_failure: Vec::new(),
+            is_beside: true,
+        }
+    }
+}
