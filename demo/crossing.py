@@ -13,20 +13,16 @@ too. Three things must hold, beside the logger's own count (accounting.py):
 
 import accounting
 
-OWN_TOPICS = "/_rnet/"  # of the link itself
-
 
 def local(books):
     """The books of one host without what stands for the other: the publishers and subscriptions of its own nodes."""
     gaps = {}
     for proxy in _proxies(books):
         gaps[proxy["topic"]] = gaps.get(proxy["topic"], 0) + sum(proxy["known_lost"].values())
-    own = [s for s in books["subscriptions"] if not s["proxy"] and not s["topic"].startswith(OWN_TOPICS)]
+    own = [s for s in books["subscriptions"] if not s["proxy"]]
     return {
         **books,
-        "publishers": [
-            p for p in books["publishers"] if not p["proxy"] and not p["topic"].startswith(OWN_TOPICS)
-        ],
+        "publishers": [p for p in books["publishers"] if not p["proxy"]],
         "subscriptions": [_owed_with_gaps(s, gaps.get(s["topic"], 0)) for s in own],
     }
 
@@ -40,7 +36,7 @@ def _owed_with_gaps(subscription, gaps):
 
 
 def _proxies(books):
-    return [p for p in books["publishers"] if p["proxy"] and not p["topic"].startswith(OWN_TOPICS)]
+    return [p for p in books["publishers"] if p["proxy"]]
 
 
 def ways(books_by_host):
@@ -52,8 +48,7 @@ def ways(books_by_host):
             for publisher in source["publishers"]:
                 if publisher["proxy"]:
                     continue
-                name = f"@{other}{publisher['node']}"
-                ends = [p for p in _proxies(books) if (p["node"], p["topic"]) == (name, publisher["topic"])]
+                ends = [p for p in _proxies(books) if p["stands_for"] == publisher["id"]]
                 # One that has brought nothing but a gap goes on where the one before has ended.
                 begun = sorted((p for p in ends if p["first"] is not None), key=lambda end: end["first"])
                 if begun:
@@ -118,7 +113,8 @@ def summary(books_by_host, status_by_host, nodes_by_host):
     """What came to each host, by topic, and what its link says."""
     crossed = {}
     for host, publisher, ends in ways(books_by_host):
-        crossed.setdefault(host, {})[publisher["topic"]] = sum(end["sent"] for end in ends)
+        topics = crossed.setdefault(host, {})
+        topics[publisher["topic"]] = topics.get(publisher["topic"], 0) + sum(end["sent"] for end in ends)
     return {
         host: {
             "nodes": nodes_by_host[host],

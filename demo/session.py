@@ -16,6 +16,7 @@ OUT = ROOT / "target" / "demo"
 START_S = 60.0  # a cold start reads MuJoCo from disk
 JOIN_S = 15.0
 SETTLE_S = 5.0  # for the last messages to arrive
+STOP_S = 20.0  # for the robot to be held after the order to stop, and driven after that to go on
 ASK_S = 0.05
 
 
@@ -54,6 +55,7 @@ class Demo:
         self.rejoin_ms = None  # of the second controller
         self.story = judge.Story()
         self.stops = []
+        self.ordered = {}  # "stop" and "go": ms from the order to the motors
         self.table = tables.LiveTable()
         self.rows = None
 
@@ -77,6 +79,7 @@ class Demo:
         books_end = self._look()
         self.story.end_ns = time.monotonic_ns()
         usage = {name: child.usage() for name, child in self.children.items()}
+        self._stop_by_authority()
         return summaries.Evidence(down_s, books_before, books_end, *self._close_the_books(), usage)
 
     # --- the three acts -------------------------------------------------------------------------------------------
@@ -115,6 +118,26 @@ class Demo:
         self._join("controller")
         self.rejoin_ms, self.join_ms["controller"] = self.join_ms["controller"], first_join_ms
         return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
+
+    def _stop_by_authority(self):
+        """Has the safety monitor take authority over the motors, until the robot stands still, and give it back."""
+        asked_ns = self._order("stop", by_controller=False)
+        until = time.monotonic() + STOP_S
+        while not any(v["at_ns"] > asked_ns and v["state"] == judge.HELD for v in self.story.verdicts):
+            if not self._hear(until):
+                raise DemoFailed(f"the robot did not stand still within {STOP_S:.0f} s of the stop")
+        self._order("go", by_controller=True)
+
+    def _order(self, word, *, by_controller):
+        """Tells the safety monitor, and waits until the motors obey; returns when it was told."""
+        asked_ns = time.monotonic_ns()
+        self.children["safety"].tell(word)
+        until = time.monotonic() + STOP_S
+        while not (change := [c for c in self.story.changes if c[0] > asked_ns and c[1] == by_controller]):
+            if not self._hear(until):
+                raise DemoFailed(f"the motors did not obey the order to {word} within {STOP_S:.0f} s")
+        self.ordered[word] = (change[0][0] - asked_ns) * 1e-6
+        return asked_ns
 
     def _close_the_books(self):
         """Ends the sending, waits until what was sent has arrived, and collects all counts."""

@@ -86,6 +86,8 @@ def _recovery(demo, evidence):
         "held_after_simulated_ms": story.held_after_simulated_ms(),
         "join_ms": demo.rejoin_ms,
         "recovery_ms": story.recovery_ms(),
+        "stopped_ms": demo.ordered.get("stop"),
+        "went_on_ms": demo.ordered.get("go"),
     }
 
 

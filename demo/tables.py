@@ -66,6 +66,11 @@ def print_summary(summary, out=sys.stdout):
             + f"; {'healed' if cut else 'started again'} after {recovery['down_s']:.1f} s; "
             + ("loop not closed again" if again is None else f"loop closed again {again:.0f} ms after that")
         )
+    if recovery and recovery["stopped_ms"] is not None:
+        say(
+            f"stop          by authority over the motors: they were held {recovery['stopped_ms']:.0f} ms after the order, "
+            f"and driven {recovery['went_on_ms']:.0f} ms after that to go on"
+        )
     for stop in summary["stops"]:
         verb = "raised" if stop["active"] else "taken back"
         say(

@@ -11,6 +11,8 @@ NO_LOSS = dict.fromkeys(("overrun", "link", "restart", "detached"), 0)
 
 def publisher(node, sent, *, link=0, first=None):
     return {
+        "id": 7,
+        "stands_for": None if first is None else 7,
         "node": node,
         "topic": "/robot/state",
         "sent": sent,

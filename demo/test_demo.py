@@ -97,8 +97,10 @@ def test_a_run_is_good_and_says_all_that_it_should():
     recovery = summary["recovery"]
     assert recovery["down_s"] >= 1.5 and recovery["join_ms"] > 0
     assert recovery["recovery_ms"] >= recovery["join_ms"]
+    assert recovery["stopped_ms"] > 0 and recovery["went_on_ms"] > 0
     states = [verdict["state"] for verdict in summary["verdicts"]]
     assert states.count(CLOSED) >= 2 and HELD in states and FALLEN not in states
+    assert [s["active"] for s in summary["stops"] if s["reason"] == "ordered"] == [True, False]
     assert [s["active"] for s in summary["stops"]][:1] == [True]
     assert summary["stops"][0]["reason"] == "controller silent"
     assert summary["camera_source"] in ("synthetic", "mujoco-egl", "mujoco-osmesa")

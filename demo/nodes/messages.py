@@ -95,7 +95,7 @@ class BatteryState(Structure):
     ]
 
 
-STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_TILT = 1, 2, 3
+STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_TILT, STOP_ORDERED = 1, 2, 3, 4
 
 
 class StopEvent(Structure):

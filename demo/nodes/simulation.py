@@ -1,9 +1,11 @@
 """The simulation: owner of the physics, at 1 kHz of real time. It stands where a robot has its motors and sensors.
 
 Each millisecond: send what the sensors measure, wait for the controller's answer until the next step is due, apply it.
-When no answer comes, or the safety monitor says stop, the safe hold beside the motors takes over.
+The torques are a command: who has authority over it moves the motors, the controller or, to stop them, the safety
+monitor, which sends nothing. When no torques come within the deadline, the safe hold beside the motors takes over.
 """
 
+import queue
 import time
 
 import numpy as np
@@ -13,8 +15,8 @@ from robot.model import STEP_NS, Quadruped
 from robot.safe_hold import TIMEOUT_NS, SafeHold
 from robot.verdict import Monitor
 
-from .messages import STOP_CONTROLLER_SILENT, BodyPose, JointTorques, RobotState, StopEvent
-from .process import STALL_S, Process, newest
+from .messages import BodyPose, JointTorques, RobotState
+from .process import STALL_S, Process
 
 SHUTTER_HZ = 30
 # A simulation that was held up for longer goes on from now, and does not rush after the clock: nobody could answer.
@@ -31,9 +33,11 @@ class Simulation:
             "/robot/state", RobotState, reliable=True, on_full=rnet.Detach(STALL_S)
         )
         self.pose_publisher = self.node.publisher("/camera/shutter", BodyPose)
-        self.torque = self.node.subscribe("/robot/torque", JointTorques)
-        self.stop = None  # the safety monitor's last word
-        self.node.subscribe("/safety/stop", StopEvent, on=self._on_stop)
+        # What the thread of the command says: torques of the driver in force, or why there are none.
+        self.said = queue.SimpleQueue()
+        self.command = self.node.command(
+            "/robot/torque", JointTorques, self.said.put, deadline_ms=TIMEOUT_NS * 1e-6, fallback=self.said.put
+        )
         self.process.joined()
         self.state, self.pose = RobotState(), BodyPose()
         # The doubles of the messages as arrays: filling those is several times faster than filling ctypes fields.
@@ -43,9 +47,6 @@ class Simulation:
         self.driven = False
         self.round_trips_ns = []
         self.late = 0
-
-    def _on_stop(self, event):
-        self.stop = event
 
     def run(self):
         next_frame, sent_ns, due_ns = 0, 0, time.monotonic_ns()
@@ -92,30 +93,26 @@ class Simulation:
     def _wait_for_answer(self, sent_ns, due_ns):
         """Takes torques until those for the present state are there or the next step is due."""
         while True:
-            torques = newest(self.torque, max(0, due_ns - time.monotonic_ns()) * 1e-9)
-            if torques is None:
+            try:
+                said = self.said.get(timeout=max(0, due_ns - time.monotonic_ns()) * 1e-9)
+            except queue.Empty:
                 return
-            self._command(torques)
-            if torques.time_ns == self.robot.time_ns:
+            if not isinstance(said, JointTorques):
+                self.hold.trip(self.robot.time_ns, self.state_values[0:8].tolist())
+                continue
+            self._command(said)
+            if said.time_ns == self.robot.time_ns:
                 self.round_trips_ns.append(time.monotonic_ns() - sent_ns)
                 return
 
     def _command(self, torques):
         # An answer to a state of long ago, as a link brings it after an outage, is none for the robot as it is now.
-        if self.robot.time_ns - torques.time_ns > TIMEOUT_NS:
-            return
-        stop = self.stop
-        # A silent controller that speaks again is heard. What else stops the robot goes on until it is taken back.
-        if stop is None or not stop.active or stop.reason == STOP_CONTROLLER_SILENT:
+        if self.robot.time_ns - torques.time_ns <= TIMEOUT_NS:
             self.hold.command(self.robot.time_ns, torques.torques[:])
             self.tracking_error = torques.tracking_error
 
     def _step(self):
         robot, hold, values = self.robot, self.hold, self.state_values
-        stop = self.stop
-        if stop is not None and stop.active:
-            if stop.reason != STOP_CONTROLLER_SILENT:
-                hold.trip(robot.time_ns, values[0:8].tolist())
         numbers = values.tolist()
         torques = hold.torques(robot.time_ns, numbers[0:8], numbers[8:16], numbers[24:28], numbers[28:32])
         values[16:24] = torques
@@ -163,17 +160,12 @@ class Simulation:
             round_trip_us={"p50": p50, "p99": p99, "p999": p999, "max": float(trips_us.max())},
         )
 
-    def drain(self):
-        """Goes on receiving until the end, so that what was sent to it can be seen to arrive."""
-        while not self.process.stopped.is_set():
-            newest(self.torque, 0.05)
-
 
 def main():
     simulation = Simulation()
     simulation.run()
     sent = {"robot__state": simulation.state.count, "camera__shutter": simulation.pose.count}
-    simulation.process.finish(simulation.drain, **sent)
+    simulation.process.finish(**sent)
 
 
 if __name__ == "__main__":

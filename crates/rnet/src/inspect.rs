@@ -132,6 +132,9 @@ pub struct PublisherInfo {
     /// The node that it is in, if it is a proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// The id of the publisher for which it stands on the other host, if it is a proxy.
+    #[serde(skip)]
+    pub stands_for: Option<u64>,
     /// The type of its messages.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
@@ -517,6 +520,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         topic: peer.meta.topic.clone(),
         node: shown(&peer.meta.proxy, node),
         via: peer.meta.proxy.is_some().then(|| node.to_owned()),
+        stands_for: peer.meta.proxy.as_ref().map(rnet_core::Proxy::endpoint),
         type_desc: peer.meta.type_desc.clone(),
         schema: None,
         type_error: None,

@@ -69,9 +69,9 @@ impl Ledger {
                 // Whoever was served by the proxy before goes on: all of the next one is owed to it.
                 let before = receiver.served.keys().filter(|id| **id != info.id);
                 let goes_on = info.via.is_some()
-                    && before.filter_map(|id| self.senders.get(id)).any(|before| {
-                        (&before.info.node, &before.info.topic) == (&info.node, &info.topic)
-                    });
+                    && before
+                        .filter_map(|id| self.senders.get(id))
+                        .any(|before| before.info.stands_for == info.stands_for);
                 let start = if goes_on { 0 } else { admitted.start_seq };
                 receiver.served.entry(info.id).or_insert(start);
             }
@@ -161,6 +161,7 @@ impl Sender {
             "readers": self.info.readers,
             "gone": self.gone,
             "proxy": self.info.via.is_some(),
+            "stands_for": self.info.stands_for,
             "known_lost": self.info.known_lost,
             "first": self.first,
             "kept": self.info.qos.history(),

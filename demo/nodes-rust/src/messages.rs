@@ -158,6 +158,8 @@ pub const STOP_CONTROLLER_SILENT: u32 = 1;
 pub const STOP_FORCE: u32 = 2;
 /// [`StopEvent::reason`]: the body is about to tip over.
 pub const STOP_TILT: u32 = 3;
+/// [`StopEvent::reason`]: somebody has pressed the button, which is `run.py`.
+pub const STOP_ORDERED: u32 = 4;
 
 /// A reason in words.
 pub fn stop_reason(reason: u32) -> &'static str {
@@ -165,6 +167,7 @@ pub fn stop_reason(reason: u32) -> &'static str {
         STOP_CONTROLLER_SILENT => "controller silent",
         STOP_FORCE => "foot force",
         STOP_TILT => "tilt",
+        STOP_ORDERED => "ordered",
         _ => "unknown",
     }
 }

@@ -45,7 +45,12 @@ fn logger(process: &Process) -> rnet::Result<()> {
     let kept = SubscriberOptions::new().reliable().transient_local();
     let _heard: Vec<Subscription> = vec![
         ears.hear::<RobotState>("/robot/state", true)?,
-        ears.hear::<JointTorques>("/robot/torque", true)?,
+        // Commands are best_effort, and a driver that has lost its authority comes back as another publisher.
+        ears.hear_with::<JointTorques>(
+            "/robot/torque",
+            SubscriberOptions::new().keep_all(),
+            |torque| (Some(torque.publisher()), torque.count),
+        )?,
         ears.hear::<BodyEstimate>("/robot/estimate", true)?,
         ears.hear::<FootForces>("/robot/force", false)?,
         ears.hear::<BodyPose>("/camera/shutter", false)?,

@@ -1,18 +1,23 @@
 //! The safety monitor: raises an urgent stop when the controller falls silent, when a foot strikes
-//! too hard or when the body tips, and takes it back when all is well again.
+//! too hard, when the body tips or when somebody says so, and takes it back when all is well again.
+//!
+//! The stop is authority: the torques are a command, and who has it at a higher priority than the controller and
+//! sends nothing has the motors held. Of a controller that is silent it only tells: they are held already, by the
+//! command's deadline.
 //!
 //! It waits once for all that it watches ([`rnet::WaitSet`]).
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet::{
-    Error, Message, Node, OnFull, Publisher, PublisherOptions, Sample, Subscriber, WaitSet,
+    Driver, Error, Message, Node, OnFull, Publisher, PublisherOptions, Sample, Subscriber, WaitSet,
 };
 use rnet_demo::messages::{
-    FootForces, JointTorques, RobotState, STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_TILT, StopEvent,
+    FootForces, JointTorques, RobotState, STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_ORDERED,
+    STOP_TILT, StopEvent,
 };
-use rnet_demo::process::{self, Process};
+use rnet_demo::process::{self, Command, Process};
 
 /// Longer than a busy machine makes the loop wait, and soon enough: the actuators hold by themselves
 /// after 20 ms.
@@ -23,6 +28,11 @@ const CLEAR_NS: u64 = 300_000_000;
 const MAX_FORCE_N: f32 = 900.0;
 /// Cosine of the tilt at which the robot cannot be kept from falling.
 const MIN_UPRIGHT: f64 = 0.90;
+/// The controller's is 10.
+const PRIORITY: i32 = 100;
+const LEASE: Duration = Duration::from_millis(500);
+/// How long the motors are waited for: shorter than the look for what is wrong may be late.
+const TAKE: Duration = Duration::from_millis(500);
 /// How often to look at the commands from `run.py`, at least.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -44,16 +54,26 @@ fn safety(process: &Process) -> rnet::Result<()> {
 
     let mut set = WaitSet::new(&node);
     let mut monitor = Monitor::default();
+    let mut halt = Halt { node: &node, driver: None, renewed: Instant::now() };
     let mut sent = 0;
     while !process.is_quiet() && !process.is_stopped() {
+        match process.next(Duration::ZERO) {
+            Some(Command::Other(word)) if word == "stop" => monitor.ordered = true,
+            Some(Command::Other(word)) if word == "go" => monitor.ordered = false,
+            _ => {}
+        }
         set.wait(&mut [&mut state, &mut torque, &mut force], Some(LOOK))?;
         drain(&mut torque, |m| monitor.torque_ns = Some(m.time_ns))?;
         drain(&mut force, |m| monitor.see_force(&m.force))?;
         drain(&mut state, |m| monitor.see_state(&m))?;
-        if let Some((active, reason)) = monitor.decide(rnet::now_ns()) {
+        let news = monitor.decide(rnet::now_ns());
+        // What is safe first, then what is said of it.
+        halt.keep(monitor.halts());
+        if let Some((active, reason)) = news {
             send(&mut stop, &mut sent, active, reason)?;
         }
     }
+    halt.keep(false);
     process::report_quiet(&[("/safety/stop", sent)]);
     // Goes on receiving, so that what the others sent last can be seen to have arrived.
     while !process.is_stopped() {
@@ -92,9 +112,41 @@ fn drain<T: Message>(
     }
 }
 
+/// Authority over the motors, to have them held.
+struct Halt<'a> {
+    node: &'a Node,
+    driver: Option<Driver<JointTorques>>,
+    renewed: Instant,
+}
+
+impl Halt<'_> {
+    /// Takes authority, keeps it or gives it back. What fails is tried again at the next look; without a renewal it
+    /// ends by its lease.
+    fn keep(&mut self, wanted: bool) {
+        let done = match self.driver.take().filter(|_| wanted) {
+            None if !wanted => return,
+            None => {
+                let drive = self.node.drive::<JointTorques>("/robot/torque").priority(PRIORITY);
+                drive.lease(LEASE).take(Some(TAKE))
+            }
+            Some(driver) if self.renewed.elapsed() < LEASE / 4 => {
+                self.driver = Some(driver);
+                return;
+            }
+            Some(mut driver) => driver.renew().map(|()| driver),
+        };
+        self.renewed = Instant::now();
+        match done {
+            Ok(driver) => self.driver = Some(driver),
+            Err(error) => eprintln!("no authority to stop: {error}"),
+        }
+    }
+}
+
 /// Decides; knows nothing of messages on the way.
 #[derive(Debug, Default)]
 struct Monitor {
+    ordered: bool,
     state_ns: i64,
     torque_ns: Option<i64>,
     bad: Option<u32>,
@@ -123,9 +175,23 @@ impl Monitor {
         }
     }
 
+    /// Whether the motors are to be held by authority.
+    fn halts(&self) -> bool {
+        self.raised.is_some_and(|reason| reason != STOP_CONTROLLER_SILENT)
+    }
+
     /// What to say, if there is something new to say.
     fn decide(&mut self, now_ns: u64) -> Option<(bool, u32)> {
-        match (self.bad.take(), self.raised) {
+        let bad = if self.ordered { Some(STOP_ORDERED) } else { self.bad.take() };
+        // A robot that is held has no controller that could speak.
+        let bad = bad.filter(|bad| !(self.halts() && *bad == STOP_CONTROLLER_SILENT));
+        match (bad, self.raised) {
+            // More than to tell of a silent controller, which is what was done so far.
+            (Some(reason), Some(STOP_CONTROLLER_SILENT)) if reason != STOP_CONTROLLER_SILENT => {
+                self.bad_at_ns = now_ns;
+                self.raised = Some(reason);
+                Some((true, reason))
+            }
             (Some(reason), None) => {
                 self.bad_at_ns = now_ns;
                 self.raised = Some(reason);
@@ -136,6 +202,9 @@ impl Monitor {
                 None
             }
             (None, Some(reason)) if now_ns - self.bad_at_ns > CLEAR_NS => {
+                // Of one that was held off, the silence counts from here.
+                let heard = self.torque_ns.filter(|_| !self.halts());
+                self.torque_ns = heard.or(self.torque_ns.map(|_| self.state_ns));
                 self.raised = None;
                 Some((false, reason))
             }
@@ -160,6 +229,23 @@ mod tests {
         assert_eq!(monitor.decide(3 + CLEAR_NS), None);
         assert_eq!(monitor.decide(4 + CLEAR_NS), Some((false, STOP_CONTROLLER_SILENT)));
         assert_eq!(monitor.decide(5 + CLEAR_NS), None);
+    }
+
+    #[test]
+    fn an_order_halts_the_motors_until_it_is_taken_back() {
+        let mut monitor = Monitor { bad: Some(STOP_CONTROLLER_SILENT), ..Monitor::default() };
+        assert_eq!(monitor.decide(1), Some((true, STOP_CONTROLLER_SILENT)));
+        assert!(!monitor.halts());
+        monitor.ordered = true;
+        assert_eq!(monitor.decide(2), Some((true, STOP_ORDERED)));
+        monitor.ordered = false;
+        // Held, the robot hears no controller: that alone does not keep it held.
+        monitor.bad = Some(STOP_CONTROLLER_SILENT);
+        assert_eq!(monitor.decide(2 + CLEAR_NS), None);
+        assert!(monitor.halts());
+        monitor.bad = Some(STOP_CONTROLLER_SILENT);
+        assert_eq!(monitor.decide(3 + CLEAR_NS), Some((false, STOP_ORDERED)));
+        assert!(!monitor.halts());
     }
 
     #[test]

@@ -15,6 +15,8 @@ use serde_json::json;
 /// How often to look. A publisher must live this long for its log to be known when it dies.
 const LOOK: Duration = Duration::from_millis(250);
 const TABLE: Duration = Duration::from_secs(1);
+/// Topics of robot-net itself, of which the nodes count nothing: calls for authority, the audit trail, the link's.
+const OWN_TOPICS: &str = "/_rnet/";
 
 fn main() -> ExitCode {
     process::run(watch)
@@ -45,7 +47,9 @@ fn watch(process: &Process) -> rnet::Result<()> {
             return Ok(());
         }
         let looked_ns = rnet::now_ns();
-        let snapshot = domain.snapshot()?;
+        let mut snapshot = domain.snapshot()?;
+        snapshot.publishers.retain(|publisher| !publisher.topic.starts_with(OWN_TOPICS));
+        snapshot.subscriptions.retain(|heard| !heard.topic.starts_with(OWN_TOPICS));
         for problem in &snapshot.problems {
             eprintln!("{problem}");
         }
