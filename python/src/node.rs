@@ -1,5 +1,7 @@
 //! `rnet.Node`.
 
+mod inner;
+
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
-use crate::calls::{ActionClient, Client, Service};
+use crate::calls::{ActionClient, Client, Puller, PushSettings, Pusher, Service, open_handler};
 use crate::codec::Codec;
 use crate::commands::{Command, Driver};
 use crate::compare;
@@ -16,12 +18,11 @@ use crate::errors::{OrRaise, bad_value};
 use crate::events;
 use crate::handle::CallbackHandle;
 use crate::log::Logger;
-use crate::members::{Kind, Member};
+use crate::members::Kind;
 use crate::param::{Declaration, Param};
-use crate::publisher::{Publisher, PublisherCore};
+use crate::publisher::Publisher;
 use crate::qos::{self, Given};
 use crate::receive::SubscriberCore;
-use crate::release::release;
 use crate::shared::NodeShared;
 use crate::state::PyState;
 use crate::state::core::StateCore;
@@ -42,45 +43,6 @@ pub(crate) struct Node {
     /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.
     state: OnceLock<Arc<StateCore>>,
     pub(crate) shared: Arc<NodeShared>,
-}
-
-/// Where the programs of this Python stand: beside its own, which may be a link to another's.
-fn programs(py: Python<'_>) -> Option<PathBuf> {
-    let executable = py.import("sys").and_then(|sys| sys.getattr("executable")).ok()?;
-    Some(executable.extract::<PathBuf>().ok()?.parent()?.to_owned())
-}
-
-impl Node {
-    fn open_state(&self, py: Python<'_>) -> PyResult<()> {
-        let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
-        let made = StateCore::new(py, &self.shared.name, inner);
-        // Another thread may have been faster: of one node there is one.
-        if let Err(second) = self.state.set(made) {
-            py.detach(|| second.close());
-        }
-        if let Some(core) = self.state.get() {
-            py.detach(|| self.shared.members.add_kept(Kind::State, core));
-        }
-        Ok(())
-    }
-
-    /// What `act` comes to for the node itself.
-    fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&rnet::Node) -> R) -> PyResult<R> {
-        let node = self.shared.node().or_raise(py)?;
-        let result = act(&node);
-        release(node);
-        Ok(result)
-    }
-
-    fn keep_handle(
-        &self,
-        py: Python<'_>,
-        start: impl FnOnce(&rnet::Node) -> PyResult<CallbackHandle>,
-    ) -> PyResult<CallbackHandle> {
-        let handle = self.with(py, start)??;
-        py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
-        Ok(handle)
-    }
 }
 
 #[pymethods]
@@ -125,7 +87,7 @@ impl Node {
             .given(tune_threads, NodeBuilder::tune_threads)
             .given(sim_time, NodeBuilder::sim_time)
             .given(namespace, |builder, name| builder.namespace(name))
-            .given(programs(py), NodeBuilder::programs);
+            .given(inner::programs(py), NodeBuilder::programs);
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = NodeShared::new(node, group);
         shared.close_at_exit(py)?;
@@ -194,13 +156,7 @@ impl Node {
             .given(last_will.map(|will| codec.bytes(will, topic)).transpose()?, |options, will| {
                 options.last_will(will.as_slice())
             });
-        let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
-        let mut inner = py.detach(open).or_raise(py)?;
-        inner.set_interruptible(true);
-        let id = inner.id();
-        let core = PublisherCore::new(inner);
-        py.detach(|| self.shared.members.add(Kind::Publisher, &core));
-        Ok(Publisher::new(core, id, codec, self.shared.clone()))
+        self.publish(py, topic, options, codec)
     }
 
     /// Subscribes to a topic.
@@ -419,6 +375,52 @@ impl Node {
         result: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ActionClient> {
         ActionClient::open(py, &self.shared, name, [goal, feedback, result])
+    }
+
+    /// The pushing end of a work queue, whose workers may come later: a Pusher.
+    ///
+    /// `job` is a type as for `publisher`, None for bytes. `backlog` jobs may be open at a time (1 to 65,536); `wait` is
+    /// how long a push waits for room, in seconds, before it raises LimitReached. A worker that does not acknowledge
+    /// within `ack_within` seconds counts as lost; None waits as long as it takes. `on_undelivered` gets an Undelivered
+    /// for each job that nobody has acknowledged, on a thread of the pusher's; without it, a line of the node's log says
+    /// so.
+    #[pyo3(signature = (name, job = None, *, backlog = 1024, wait = 0.0, ack_within = None, on_undelivered = None))]
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn push(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        job: Option<&Bound<'_, PyAny>>,
+        backlog: usize,
+        wait: f64,
+        ack_within: Option<f64>,
+        on_undelivered: Option<Callback>,
+    ) -> PyResult<Pusher> {
+        let on_undelivered = on_undelivered.map(Callback::into_inner);
+        let settings = PushSettings { backlog, wait, ack_within, on_undelivered };
+        Pusher::open(py, &self.shared, (name, job), settings)
+    }
+
+    /// A worker of a work queue, which has one job at a time: a Puller. `job` is a type as for `publisher`, None for
+    /// bytes.
+    ///
+    /// With a handler `on` it is a Service, which calls it with each job on a thread of its own, until it is closed;
+    /// with two parameters it gets a JobContext, too. Its return acknowledges the job; what it raises fails it.
+    #[pyo3(signature = (name, job = None, *, on = None))]
+    fn pull(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        job: Option<&Bound<'_, PyAny>>,
+        on: Option<Callback>,
+    ) -> PyResult<Py<PyAny>> {
+        match on {
+            Some(on) => {
+                let service = open_handler(py, &self.shared, (name, job), on.into_inner())?;
+                Ok(Py::new(py, service)?.into_any())
+            }
+            None => Ok(Py::new(py, Puller::open(py, &self.shared, (name, job))?)?.into_any()),
+        }
     }
 
     /// Receives a command: gives the messages of the one driver in force to `apply`, and falls back when none comes

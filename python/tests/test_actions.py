@@ -239,3 +239,22 @@ def test_a_node_that_closes_ends_its_goals(node) -> None:
     with pytest.raises((rnet.Cancelled, rnet.ServerLost)):
         goal.result()
     assert worker.ended.get(timeout=LIMIT_S) == "server_closing"
+
+
+def test_an_operator_ends_the_goals_of_all(robot: rnet.Node) -> None:
+    worker = Worker()
+    action = robot.action("/work", N, N, N, worker, policy="queue", queue=2)
+    client, operator = robot.action_client("/work", N, N, N), robot.action_client("/work", N, N, N)
+    goals = [client.send(N(x)) for x in range(2)]
+    assert worker.begun.get(timeout=LIMIT_S) == 0
+    until(lambda: action.stats().waiting == 1, "the second goal waits")
+    until(lambda: operator.server_count == 1, "the operator sees the server")
+    assert operator.cancel_all() == 1
+    for goal in goals:
+        with pytest.raises(rnet.Cancelled) as cancelled:
+            goal.result(timeout=LIMIT_S)
+        assert cancelled.value.reason == "operator"
+    assert worker.ended.get(timeout=LIMIT_S) == "operator"
+    operator.close()
+    with pytest.raises(rnet.Closed):
+        operator.cancel_all()

@@ -39,6 +39,7 @@ use rnet_node::{matching::shown, types::Schemas};
 use rnet_schema::Schema;
 use rnet_state::{Folder, Places};
 pub use services::{CallType, ServerInfo};
+pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
 /// A domain, seen from outside.
@@ -105,17 +106,6 @@ pub struct NodeInfo {
     /// Topics that it publishes.
     pub publishes: Vec<String>,
     /// Topics that it subscribes to.
-    pub subscribes: Vec<String>,
-}
-
-/// A node of another host, as far as proxies stand for its endpoints here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RemoteNode {
-    /// Host and name: `@host/node`.
-    pub node: String,
-    /// Topics of its publishers that reach this host.
-    pub publishes: Vec<String>,
-    /// Topics of this host that it subscribes to.
     pub subscribes: Vec<String>,
 }
 

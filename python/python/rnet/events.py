@@ -213,6 +213,31 @@ class CommandStats(NamedTuple):
     overruns: int
 
 
+class PushStats(NamedTuple):
+    """What became of the jobs of a pusher; from ``Pusher.stats``."""
+
+    #: Jobs that were taken by ``push``.
+    pushed: int
+    #: Jobs that a worker has acknowledged.
+    done: int
+    #: Jobs that were sent to a second worker.
+    redelivered: int
+    #: Jobs that were handed back, for whatever reason.
+    undelivered: int
+    #: Jobs that are not done yet, those that wait for a worker included.
+    open: int
+
+
+class Undelivered(NamedTuple):
+    """A job that was handed back: nobody has acknowledged it."""
+
+    #: What was pushed.
+    job: Any
+    #: Why: CallFailed with what its worker said; ServerLost, CallLost, Timeout or Cancelled if two workers had it and
+    #: neither acknowledged it; IncompatibleType if workers expect another type; Closed if the pusher was closed before.
+    error: RnetError
+
+
 class ServiceStats(NamedTuple):
     """What was asked of a server so far; from ``Service.stats``."""
 

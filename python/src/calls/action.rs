@@ -263,6 +263,13 @@ impl ActionClient {
         Ok(Goal { core: sent?.or_raise(py)?, _node: self.node.clone() })
     }
 
+    /// Asks the servers that are there to end all goals of the action, whosesoever they are, and returns how many
+    /// servers were asked: for an operator. The goals end as Cancelled, with the reason "operator". Raises Full if a
+    /// server stands still.
+    fn cancel_all(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| self.core.inner()?.cancel_all()).or_raise(py)
+    }
+
     /// The name of the action, with its leading slash.
     #[getter]
     fn name(&self) -> &str {

@@ -1,4 +1,5 @@
-//! Services: `rnet.Service`, `rnet.Client`, `rnet.Call`; actions: `rnet.ActionClient`, `rnet.Goal`.
+//! Services: `rnet.Service`, `rnet.Client`, `rnet.Call`; actions: `rnet.ActionClient`, `rnet.Goal`; work queues:
+//! `rnet.Pusher`, `rnet.Puller`, `rnet.Job`.
 //!
 //! A lock of a client's is held while its publishers send and never while Python runs; so all that may wait for it
 //! is done without the GIL.
@@ -7,6 +8,8 @@ mod action;
 mod call;
 mod client;
 mod goal;
+mod pull;
+mod push;
 mod service;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +25,8 @@ use crate::wait::seconds;
 
 pub(crate) use action::{ActionClient, open as open_action};
 pub(crate) use client::Client;
+pub(crate) use pull::{Puller, open_handler};
+pub(crate) use push::{PushSettings, Pusher};
 pub(crate) use service::Service;
 
 pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -31,6 +36,10 @@ pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<action::ActionContext>()?;
     module.add_class::<ActionClient>()?;
     module.add_class::<goal::Goal>()?;
+    module.add_class::<Pusher>()?;
+    module.add_class::<Puller>()?;
+    module.add_class::<pull::Job>()?;
+    module.add_class::<pull::JobContext>()?;
     module.add_class::<call::Call>()
 }
 

@@ -6,7 +6,20 @@ use rnet_core::{Behind, TypeDesc};
 use rnet_node::remote_nodes::NODES_TOPIC;
 use rnet_shm::publisher::PeerPublisher;
 
-use super::{Domain, NodeInfo, NodeMeta, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
+use serde::Serialize;
+
+use super::{Domain, NodeInfo, NodeMeta, PublisherInfo, Snapshot, SubscriptionInfo};
+
+/// A node of another host, as far as proxies stand for its endpoints here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RemoteNode {
+    /// Host and name: `@host/node`.
+    pub node: String,
+    /// Topics of its publishers that reach this host.
+    pub publishes: Vec<String>,
+    /// Topics of this host that it subscribes to.
+    pub subscribes: Vec<String>,
+}
 
 impl Domain {
     /// The nodes of this host as of the last look of any kind.

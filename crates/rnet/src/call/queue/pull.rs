@@ -4,11 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use rnet_core::Result;
+use rnet_core::{Error, Result};
 use rnet_node::types::choose;
 
+use super::super::desk::ServiceStats;
 use super::super::desk::{Call, DeskSettings, Outcome};
 use super::super::service::{CallContext, HandlerError, Service, guarded};
 use super::super::{Bytes, REDELIVERED, Received};
@@ -110,6 +112,8 @@ enum Place {
 struct Handover {
     place: Mutex<Place>,
     changed: Condvar,
+    /// A task that waits for an offer.
+    task: Mutex<Option<Waker>>,
 }
 
 impl Handover {
@@ -122,6 +126,9 @@ impl Handover {
         if !matches!(*place, Place::Closed) {
             *place = Place::Offered(call.take_request(), JobContext(call.context()));
             self.changed.notify_all();
+            drop(place);
+            self.wake();
+            place = self.lock();
         }
         loop {
             match std::mem::take(&mut *place) {
@@ -136,8 +143,28 @@ impl Handover {
         }
     }
 
-    /// A job that is offered, waiting for it until then.
-    fn take(&self, until: Option<Instant>) -> Option<(Bytes, JobContext)> {
+    /// Without the lock of the place: who wakes a task may have to wait for a lock of its own.
+    fn wake(&self) {
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Whether there is a job, or will be none any more. If not, the task is woken then.
+    fn is_ready(&self, context: &Context<'_>) -> bool {
+        // Ahead of the look: what comes after it wakes.
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        *task = Some(context.waker().clone());
+        drop(task);
+        matches!(*self.lock(), Place::Offered(..) | Place::Closed)
+    }
+
+    /// A job that is offered, waiting for it until then; `None` when the time is over.
+    ///
+    /// # Errors
+    /// The worker was closed.
+    fn take(&self, until: Option<Instant>) -> Result<Option<(Bytes, JobContext)>, ClosedHere> {
         let mut place = self.lock();
         loop {
             match std::mem::take(&mut *place) {
@@ -147,7 +174,11 @@ impl Handover {
                 }
                 Place::Offered(bytes, context) => {
                     *place = Place::Taken;
-                    return Some((bytes, context));
+                    return Ok(Some((bytes, context)));
+                }
+                Place::Closed => {
+                    *place = Place::Closed;
+                    return Err(ClosedHere);
                 }
                 other => *place = other,
             }
@@ -156,7 +187,7 @@ impl Handover {
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return None;
+                        return Ok(None);
                     }
                     let waited = self.changed.wait_timeout(place, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -176,8 +207,11 @@ impl Handover {
     fn close(&self) {
         *self.lock() = Place::Closed;
         self.changed.notify_all();
+        self.wake();
     }
 }
+
+struct ClosedHere;
 
 /// A worker of a work queue, made by [`PullBuilder::open`]. It takes the next job when it has ended the one that it
 /// has. Dropping it closes it: a job that it has is delivered to another worker.
@@ -197,10 +231,52 @@ impl<J: Message + ?Sized> Puller<J> {
     /// # Errors
     /// `Closed` in a forked child.
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Job<J>>> {
+        self.recv_until(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    /// As [`Puller::recv`], for any number of threads, with a limit of the wait.
+    ///
+    /// # Errors
+    /// `Closed` after [`Puller::close`], too.
+    pub fn recv_within(&self, limit: Duration) -> Result<Option<Job<J>>> {
+        self.recv_until(Instant::now().checked_add(limit))
+    }
+
+    /// Whether [`Puller::recv_within`] returns without a wait. If not, the task is woken once it does.
+    pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        let ready = self.service.check_fork().is_err() || self.desk.is_ready(context);
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &str {
+        self.service.name()
+    }
+
+    /// What came so far: `calls` are jobs, `refused` those that came while it had one.
+    pub fn stats(&self) -> ServiceStats {
+        self.service.stats()
+    }
+
+    /// Takes no further jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: a job
+    /// that it has is delivered to another worker.
+    pub fn close(&self) {
+        // Another thread's lock may be held in the memory of a forked child.
+        if self.service.check_fork().is_ok() {
+            // First: its pusher is to hear that the worker closes, not that the job has failed.
+            self.service.cancel_all();
+            self.desk.close();
+        }
+    }
+
+    fn recv_until(&self, until: Option<Instant>) -> Result<Option<Job<J>>> {
         self.service.check_fork()?;
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let Some((bytes, context)) = self.desk.take(until) else { return Ok(None) };
+            let closed =
+                |ClosedHere| Error::Closed { what: format!("the worker of {}", self.name()) };
+            let Some((bytes, context)) = self.desk.take(until).map_err(closed)? else {
+                return Ok(None);
+            };
             match Received::decode(bytes, &self.ty) {
                 Ok(job) => return Ok(Some(Job { job, context, desk: Some(self.desk.clone()) })),
                 Err(why) => {
@@ -219,12 +295,7 @@ impl<J: Message + ?Sized> Puller<J> {
 
 impl<J: Message + ?Sized> Drop for Puller<J> {
     fn drop(&mut self) {
-        // Another thread's lock may be held in the memory of a forked child.
-        if self.service.check_fork().is_ok() {
-            // First: its pusher is to hear that the worker closes, not that the job has failed.
-            self.service.cancel_all();
-            self.desk.close();
-        }
+        self.close();
     }
 }
 

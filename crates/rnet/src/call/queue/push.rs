@@ -167,6 +167,8 @@ struct State {
     /// Something has changed for the thread.
     woken: bool,
     closed: bool,
+    /// Tasks that wait for jobs to end.
+    tasks: Vec<Waker>,
 }
 
 #[derive(Default)]
@@ -230,12 +232,20 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with: the job was not taken.
     /// `BadValue` for a job that is not of its type; `Closed` in a forked child.
     pub fn push(&self, job: &J) -> Result<()> {
+        self.push_within(job, self.room)
+    }
+
+    /// As [`Pusher::push`], with a wait for room of its own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn push_within(&self, job: &J, limit: Duration) -> Result<()> {
         self.client.held().line.check_fork()?;
         let mut encoded = Vec::new();
         Bytes::encode(job, &self.ty, &mut encoded)
             .map_err(|why| Error::BadValue { what: format!("job of {}", self.name), why })?;
         let (mut state, room) =
-            self.shared.wait_for(self.limit - 1, Instant::now().checked_add(self.room));
+            self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
         if !room {
             let (what, limit) = (format!("open jobs of a pusher of {}", self.name), self.limit);
             let hint =
@@ -264,6 +274,35 @@ impl<J: Message + ?Sized> Pusher<J> {
         let what = format!("the end of {} jobs of {}", state.stats.open, self.name);
         let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
         Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
+    }
+
+    /// Whether every job has been acknowledged or handed back. If not, the task is woken once that may be so.
+    pub fn poll_done(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_open(context, 0)
+    }
+
+    /// Whether a push would find room. If not, the task is woken once one may.
+    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_open(context, self.limit - 1)
+    }
+
+    fn poll_open(&self, context: &mut Context<'_>, open: usize) -> Poll<()> {
+        if self.client.held().line.is_parents() {
+            return Poll::Ready(());
+        }
+        let mut state = self.shared.lock();
+        if state.stats.open <= open {
+            return Poll::Ready(());
+        }
+        if !state.tasks.iter().any(|task| task.will_wake(context.waker())) {
+            state.tasks.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// How many workers are there at this moment, free or not.
@@ -426,6 +465,10 @@ impl Work {
         count(&mut state.stats);
         state.stats.open -= 1;
         self.shared.ended.notify_all();
+        let tasks = std::mem::take(&mut state.tasks);
+        // Without the lock: who wakes a task may have to wait for a lock of its own.
+        drop(state);
+        tasks.into_iter().for_each(Waker::wake);
     }
 }
 

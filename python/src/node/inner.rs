@@ -1,0 +1,74 @@
+//! What the methods of `rnet.Node` have in common.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use rnet::PublisherOptions;
+
+use super::Node;
+use crate::codec::Codec;
+use crate::errors::OrRaise;
+use crate::handle::CallbackHandle;
+use crate::members::{Kind, Member};
+use crate::publisher::{Publisher, PublisherCore};
+use crate::release::release;
+use crate::state::core::StateCore;
+
+/// Where the programs of this Python stand: beside its own, which may be a link to another's.
+pub(super) fn programs(py: Python<'_>) -> Option<PathBuf> {
+    let executable = py.import("sys").and_then(|sys| sys.getattr("executable")).ok()?;
+    Some(executable.extract::<PathBuf>().ok()?.parent()?.to_owned())
+}
+
+impl Node {
+    pub(super) fn open_state(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
+        let made = StateCore::new(py, &self.shared.name, inner);
+        // Another thread may have been faster: of one node there is one.
+        if let Err(second) = self.state.set(made) {
+            py.detach(|| second.close());
+        }
+        if let Some(core) = self.state.get() {
+            py.detach(|| self.shared.members.add_kept(Kind::State, core));
+        }
+        Ok(())
+    }
+
+    /// What `act` comes to for the node itself.
+    pub(super) fn with<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&rnet::Node) -> R,
+    ) -> PyResult<R> {
+        let node = self.shared.node().or_raise(py)?;
+        let result = act(&node);
+        release(node);
+        Ok(result)
+    }
+
+    pub(super) fn keep_handle(
+        &self,
+        py: Python<'_>,
+        start: impl FnOnce(&rnet::Node) -> PyResult<CallbackHandle>,
+    ) -> PyResult<CallbackHandle> {
+        let handle = self.with(py, start)??;
+        py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
+        Ok(handle)
+    }
+
+    pub(super) fn publish(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        options: PublisherOptions,
+        codec: Codec,
+    ) -> PyResult<Publisher> {
+        let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
+        let mut inner = py.detach(open).or_raise(py)?;
+        inner.set_interruptible(true);
+        let id = inner.id();
+        let core = PublisherCore::new(inner);
+        py.detach(|| self.shared.members.add(Kind::Publisher, &core));
+        Ok(Publisher::new(core, id, codec, self.shared.clone()))
+    }
+}
