@@ -74,6 +74,7 @@ soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules
 	@LITMUS_ROUNDS=1000000 $(STEP) --tests soak-litmus cargo test --release --package rnet-shm --test litmus -- --include-ignored --nocapture --test-threads=1
 	@STEP_LIMIT_S=7200 $(STEP) --tests soak-partitions cargo test --release --package rnet-net --test partitions -- --ignored --nocapture
 	@$(STEP) --tests soak-net cargo test --package rnet-net --features zenoh --test namespaces --test ports -- --ignored --nocapture soak --skip partition
+	@$(STEP) --tests soak-net-conformance cargo test --package rnet-net --features zenoh --test conformance -- --ignored soak --test-threads=2
 	@STEP_LIMIT_S=7200 $(STEP) --tests soak-net-partitions cargo test --package rnet-net --features zenoh --test namespaces -- --ignored --nocapture soak_partition
 	@cargo build --release --package rnet-state-tests --features failpoints --bin rnet-state-tests
 	@target/release/rnet-state-tests soak

@@ -1,10 +1,13 @@
 //! The behaviours of the conformance suite, between hosts: each actor is on another one than the actor before. A
-//! network in memory joins them, and Zenoh where it is built.
+//! network in memory joins them, and Zenoh where it is built: on addresses of the loopback, and between network
+//! namespaces, where each actor and each link is a process (a part of the behaviours; all of them in `make soak`).
 
 #![allow(dead_code, reason = "of the suite's files a part is used")]
 
 #[path = "../../rnet/tests/conformance/actor.rs"]
 mod actor;
+#[cfg(feature = "zenoh")]
+mod apart;
 #[path = "../../rnet/tests/conformance/behaviours.rs"]
 #[macro_use]
 mod behaviours;
@@ -21,6 +24,9 @@ mod history;
 mod hosts;
 #[path = "../../rnet/tests/conformance/joining.rs"]
 mod joining;
+#[cfg(feature = "zenoh")]
+#[path = "namespaces/net.rs"]
+mod net;
 #[path = "../../rnet/tests/conformance/parts.rs"]
 mod parts;
 #[path = "../../rnet/tests/conformance/patterns.rs"]
@@ -40,6 +46,11 @@ use transport::{Handle, Transport};
 const HOSTS: usize = 4;
 /// What the link takes of a channel beyond what was read: docs/design/wire.md, section 4.
 const CREDIT_LEN_BYTES: u64 = 4 << 20;
+
+/// What the link takes of a channel, and the log of the proxy.
+fn room_len_bytes() -> u64 {
+    CREDIT_LEN_BYTES + MIN_LOG_LEN_BYTES
+}
 
 /// A machine that is busy makes hosts silent, which these behaviours are not about.
 const PATIENT: &str = "[network]\nlost_after_ms = 20000";
@@ -79,9 +90,8 @@ impl<const ZENOH: bool> Transport for BetweenHosts<ZENOH> {
         std::thread::sleep(2 * self.hosts.clock_uncertainty(0)); // sleep: clocks are compared to within that
     }
 
-    /// What the link takes of a channel, and the log of the proxy.
     fn room_len_bytes(&self) -> u64 {
-        CREDIT_LEN_BYTES + MIN_LOG_LEN_BYTES
+        room_len_bytes()
     }
 
     /// The link, on a machine that is busy.
@@ -98,3 +108,34 @@ impl<const ZENOH: bool> Transport for BetweenHosts<ZENOH> {
 conformance!(crate::BetweenHosts<false> as between_hosts);
 #[cfg(feature = "zenoh")]
 conformance!(crate::BetweenHosts<true> as over_zenoh);
+#[cfg(feature = "zenoh")]
+conformance!(
+    #[ignore = "minutes; run by `make soak`"]
+    crate::apart::Apart as soak_between_namespaces
+);
+// Order, overruns, back-pressure, detaching, history, matching, calls and commands.
+#[cfg(feature = "zenoh")]
+conformance!(@ [] crate::apart::Apart, between_namespaces {
+    delivery::all_sizes_arrive_whole_and_in_order,
+    delivery::several_publishers_are_merged_in_order,
+    delivery::overruns_are_counted_exactly,
+    delivery::reliable_detaches_who_stands_still,
+    joining::matches_are_told,
+    joining::late_joiners_get_the_last_large_messages,
+    history::latest_of_several_publishers_passes_over_the_others,
+    patterns::a_call_has_its_replies_and_its_end,
+    patterns::one_driver_is_obeyed_at_a_time,
+});
+
+/// The child's side; does nothing unless a parent started it.
+#[test]
+#[ignore = "played by the children of the other tests"]
+#[cfg(feature = "zenoh")]
+fn child_entry() {
+    let Some(role) = common::role() else { return };
+    match role.split_once(' ') {
+        Some(("link", words)) => apart::link(words),
+        Some(("actor", name)) => transport::play(name),
+        _ => panic!("a role that does not exist: {role}"),
+    }
+}

@@ -168,18 +168,7 @@ impl Hosts {
 
     /// By how much the clocks of the others, as this host knows them, may be wrong.
     pub fn clock_uncertainty(&self, host: usize) -> Duration {
-        let node = self.node(host, "clocks");
-        let options = SubscriberOptions::new().transient_local();
-        let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
-        loop {
-            let status = statuses.recv(LONG).unwrap();
-            let known: Option<Vec<_>> =
-                status.peers.iter().map(|peer| peer.clock_offset_uncertainty.as_ref()).collect();
-            let known = known.filter(|known| known.len() + 1 == self.links.len());
-            if let Some(largest) = known.into_iter().flatten().filter_map(duration_to_ns).max() {
-                return Duration::from_nanos(largest.unsigned_abs());
-            }
-        }
+        clock_uncertainty(&self.node(host, "clocks"), self.links.len() - 1)
     }
 
     pub fn child(&self, host: usize, role: &str) -> Child {
@@ -202,5 +191,20 @@ impl Hosts {
 
     pub fn heal(&self, a: usize, b: usize) {
         self.net.heal(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+}
+
+/// By how much the clocks of so many other hosts, as the host of this node knows them, may be wrong.
+pub fn clock_uncertainty(node: &Node, others: usize) -> Duration {
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    loop {
+        let status = statuses.recv(LONG).unwrap();
+        let known: Option<Vec<_>> =
+            status.peers.iter().map(|peer| peer.clock_offset_uncertainty.as_ref()).collect();
+        let known = known.filter(|known| known.len() == others);
+        if let Some(largest) = known.into_iter().flatten().filter_map(duration_to_ns).max() {
+            return Duration::from_nanos(largest.unsigned_abs());
+        }
     }
 }

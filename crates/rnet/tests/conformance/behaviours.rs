@@ -1,9 +1,26 @@
 //! All behaviours, and a test of each on each transport.
 
-/// Makes a module with a test of each behaviour for each transport that is named.
+/// Makes a module with a test of each behaviour for each transport that is named; of one with attributes each test has
+/// them.
 macro_rules! conformance {
-    ($($transport:ty as $place:ident),*) => {
-        $(conformance!(@ $transport, $place {
+    (@test [$($attributes:tt)*] $transport:ty, $place:ident, $file:ident, $behaviour:ident) => {
+        #[test]
+        $($attributes)*
+        fn $behaviour() {
+            let name = concat!(stringify!($place), "::", stringify!($behaviour));
+            if let Some(mut transport) = <$transport>::open(name) {
+                crate::$file::$behaviour(&mut transport);
+            }
+        }
+    };
+    (@ $attributes:tt $transport:ty, $place:ident { $($file:ident :: $behaviour:ident),* $(,)? }) => {
+        mod $place {
+            use crate::transport::Transport as _;
+            $(conformance!(@test $attributes $transport, $place, $file, $behaviour);)*
+        }
+    };
+    ($($(#[$attribute:meta])* $transport:ty as $place:ident),*) => {
+        $(conformance!(@ [$(#[$attribute])*] $transport, $place {
             delivery::all_sizes_arrive_whole_and_in_order,
             delivery::several_publishers_are_merged_in_order,
             delivery::overruns_are_counted_exactly,
@@ -46,17 +63,5 @@ macro_rules! conformance {
             patterns::a_silent_driver_is_followed_by_the_fallback,
             patterns::jobs_are_done_once_or_handed_back,
         });)*
-    };
-    (@ $transport:ty, $place:ident { $($file:ident :: $behaviour:ident),* $(,)? }) => {
-        mod $place {
-            use crate::transport::Transport as _;
-            $(
-                #[test]
-                fn $behaviour() {
-                    let name = concat!(stringify!($place), "::", stringify!($behaviour));
-                    crate::$file::$behaviour(&mut <$transport>::new(name));
-                }
-            )*
-        }
     };
 }

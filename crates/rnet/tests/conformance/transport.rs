@@ -8,8 +8,12 @@ use crate::actor::{Actor, Got, Outcome, Step, Tally};
 use crate::common::{self, Child, Net};
 
 /// Somewhere actors can meet.
-pub trait Transport {
+pub trait Transport: Sized {
     fn new(test: &str) -> Self;
+    /// `None` where it cannot be had, which is said.
+    fn open(test: &str) -> Option<Self> {
+        Some(Self::new(test))
+    }
     fn actor(&mut self, name: &str) -> Handle;
     /// How the domain calls the node of the actor `name`.
     fn node_name(&self, name: &str) -> String {
@@ -72,8 +76,7 @@ impl Transport for Processes {
         Processes(Net::new(test))
     }
     fn actor(&mut self, name: &str) -> Handle {
-        let child = Child::spawn(&self.0, name);
-        Handle(Box::new(child))
+        Handle::process(Child::spawn(&self.0, name))
     }
 }
 
@@ -142,6 +145,11 @@ impl Handle {
             }
         });
         Handle(Box::new(Thread { steps: Some(steps), outcomes, thread: Some(thread) }))
+    }
+
+    /// An actor that is a process, which plays by [`play`].
+    pub fn process(child: Child) -> Handle {
+        Handle(Box::new(child))
     }
 
     /// Tells the actor to begin; [`Handle::answer`] has the outcome.
