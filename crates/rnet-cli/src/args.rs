@@ -26,6 +26,7 @@ use crate::shared_args::{NodeArg, seconds};
 use crate::state::args::StateCommand;
 use crate::status::args::StatusArgs;
 use crate::top::args::TopArgs;
+use crate::trace::args::TraceArgs;
 use crate::types::args::{ProtoArgs, TypeCommand};
 use crate::value::field::FieldPath;
 
@@ -99,6 +100,13 @@ pub enum Command {
     /// Keys: Tab and 1 to 4 choose the list, arrows a row, Enter opens its page and Esc leaves it, `s` sorts, `/`
     /// filters by name, space stops and goes on, `q` ends.
     Top(TopArgs),
+    /// Show where the time of messages goes, from the send to the end of the callback
+    ///
+    /// While it runs, the subscribers of these topics record each of their messages, and of more than 2,000 in a second
+    /// a sample. Stages: `wake`, until the thread that takes the message is awake (`busy`, if it was at work; `network`,
+    /// for a message of another host); `copy`, until it is copied; `dispatch`, until the callback begins; and
+    /// `callback`, until it ends. Of a receive in a loop that is the time until the next.
+    Trace(TraceArgs),
     /// Say whether all is well, with an exit code: 0 if it is
     ///
     /// What is wrong now counts, and what has gone wrong within the time of --over; for services of systemd, probes of

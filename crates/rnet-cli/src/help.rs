@@ -38,6 +38,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["rnet graph", "rnet graph --output robot.svg", "rnet graph --format mermaid --over 0"],
     ),
     ("top", &["rnet top", "rnet top --once", "rnet top --once --json | jq .problems"]),
+    (
+        "trace",
+        &[
+            "rnet trace /imu",
+            "rnet trace --chain /imu,/estimate,/cmd --budget-ms 10",
+            "rnet trace /imu --for 10 --svg imu.svg --perfetto imu.json",
+        ],
+    ),
     ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
     (
         "metrics",

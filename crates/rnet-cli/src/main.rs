@@ -9,7 +9,8 @@
 //!   no node, no subscriber, and no cost to any publisher. But what listens to a topic of another host is
 //!   one: it crosses only while somebody subscribes. `state`, `param` and `node info` take
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
-//!   looking at it makes none. `topic pub`, `service call`, `action send` and `command` are nodes: that is what they do.
+//!   looking at it makes none. `topic pub`, `service call`, `action send`, `command` and `trace` are nodes: that is
+//!   what they do.
 
 mod action;
 mod args;
@@ -46,6 +47,7 @@ mod style;
 mod table;
 mod top;
 mod topic;
+mod trace;
 mod types;
 mod value;
 mod yaml;
@@ -92,6 +94,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Log(args) => log::run(context, args),
         Command::Graph(args) => graph::run(context, &args),
         Command::Top(args) => top::run(context, &args),
+        Command::Trace(args) => trace::run(context, &args),
         Command::Status(args) => status::run(context, &args),
         Command::Metrics(args) => metrics::run(context, &args),
         Command::Record(args) => record::run(context, &args),

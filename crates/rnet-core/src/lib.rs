@@ -22,6 +22,7 @@ pub mod plain;
 pub mod proxy;
 pub mod qos;
 pub mod time;
+pub mod trace;
 pub mod types;
 
 pub use counters::{Behind, LossCause, LossCounts};
@@ -38,6 +39,7 @@ pub use qos::compatible as qos_compatible;
 pub use qos::{Durability, History, Lane, Liveliness, OnFull, PublisherQos};
 pub use qos::{Reliability, SubscriberQos, Wait};
 pub use time::{ms_ceil, ns_saturating};
+pub use trace::{MAX_TRACED_PER_S, TraceRecord, trace_topic, traced_topic};
 pub use types::{
     Field, FieldType, PlainType, Prim, ProtobufType, TypeChange, TypeDesc, TypeMismatch,
 };

@@ -5,6 +5,7 @@
 //! - `metrics`: the figures as text for Prometheus;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
+//! - `trace`: where the time of messages went;
 //! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
 //!
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
@@ -22,6 +23,7 @@ mod qos;
 pub mod talk;
 pub mod text;
 mod topics;
+pub mod trace;
 
 pub use figures::{End, Figures, HostRow, Latency, Look, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};

@@ -431,6 +431,7 @@ mod tests {
             topic: "/t".to_owned(),
             node: "/mouth".to_owned(),
             via: None,
+            stands_for: None,
             type_desc: TypeDesc::Raw,
             schema: None,
             type_error: None,

@@ -15,11 +15,12 @@ use rnet_shm::state::Standing;
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
 use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts, Notice};
-use crate::matching::Matching;
+use crate::matching::{Matching, TraceChange};
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
 use crate::options::check_ends;
 use crate::subscriber_state::SubscriberState;
+use crate::trace::Outlet;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -164,8 +165,10 @@ impl NodeState {
         let mut matching = self.matching();
         let events = matching.refresh_lists();
         let look = matching.is_short() | matching.must_look_earlier();
+        let traces = matching.take_trace_changes();
         drop(matching);
         self.tell(events);
+        self.trace(traces);
         if look {
             // What could not be done for want of something is to be tried again there.
             self.own.ring_self();
@@ -183,6 +186,7 @@ impl NodeState {
         let events = matching.refresh(only, given_up);
         let left = matching.registry_mut().take_left();
         let ended = matching.take_ended() | given_up.is_some();
+        let traces = matching.take_trace_changes();
         drop(matching);
         if ended {
             self.note_ended();
@@ -190,7 +194,26 @@ impl NodeState {
         // Word of an end waits neither for the sweep nor for those who wait for the lock.
         let done = events.map(|events| self.tell(events));
         left.sweep();
+        self.trace(traces);
         done
+    }
+
+    /// Begins and ends the tracing of subscriptions of ours.
+    fn trace(self: &Arc<Self>, changes: Vec<TraceChange>) {
+        for TraceChange { id, state, topic } in changes {
+            match topic.map(|topic| Outlet::open(self, &topic)).transpose() {
+                Ok(outlet) => {
+                    let begins = outlet.is_some();
+                    state.trace.set(outlet);
+                    if begins {
+                        state.look_at_traces();
+                    } else {
+                        state.look_away();
+                    }
+                }
+                Err(_) => self.matching().trace_later(id),
+            }
+        }
     }
 
     /// Has what stands on the node clean up behind nodes that have ended.

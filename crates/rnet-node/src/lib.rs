@@ -67,6 +67,8 @@ pub mod subscription;
 #[doc(hidden)]
 pub mod timers;
 #[doc(hidden)]
+pub mod trace;
+#[doc(hidden)]
 pub mod types;
 
 pub use self::core::NodeCore;

@@ -38,6 +38,7 @@ mod proxies;
 mod short;
 mod succession;
 mod told;
+mod traced;
 
 use endpoints::Endpoints;
 use own::{Known, OwnPublisher, OwnSubscription};
@@ -45,6 +46,8 @@ use periods::NextLook;
 pub use proxies::shown;
 pub use succession::GRACE as SUCCESSOR_GRACE;
 use told::Spent;
+pub use traced::TraceChange;
+use traced::Traced;
 
 /// The matching of one node; behind the node's one control-plane lock.
 pub struct Matching {
@@ -72,6 +75,12 @@ pub struct Matching {
     timed: BTreeSet<u64>,
     next_look: NextLook,
     endpoints: Endpoints,
+    /// Topics of ours by those of their traces.
+    traces: HashMap<u64, u64>,
+    /// Topics that we trace.
+    tracing: BTreeSet<u64>,
+    /// What is to be done about traces when the lock is free.
+    trace_changes: Vec<TraceChange>,
 }
 
 impl Matching {
@@ -95,6 +104,9 @@ impl Matching {
             timed: BTreeSet::new(),
             next_look: NextLook::default(),
             endpoints: Endpoints::default(),
+            traces: HashMap::new(),
+            tracing: BTreeSet::new(),
+            trace_changes: Vec::new(),
         }
     }
 
@@ -163,6 +175,7 @@ impl Matching {
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
         let (watched, served_by, proxies) = Default::default();
+        let traced = if meta.is_passive() { None } else { Traced::of(&meta.topic) };
         let own = OwnSubscription {
             topic_hash,
             meta,
@@ -175,9 +188,11 @@ impl Matching {
             from,
             served_by,
             proxies,
+            traced,
         };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
+        self.note_traced(id);
         self.observers.ring_endpoints();
         Ok(())
     }
@@ -204,8 +219,9 @@ impl Matching {
 
     fn take_back(&mut self, id: u64, lost: bool) {
         let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
-        let subscription = self.subscriptions.remove(&id).map(|s| s.topic_hash);
-        let Some(topic_hash) = publisher.or(subscription) else { return };
+        let subscription = self.subscriptions.remove(&id).map(|s| (s.topic_hash, s.meta.topic));
+        let of_subscription = subscription.as_ref().map(|(hash, _)| *hash);
+        let Some(topic_hash) = publisher.or(of_subscription) else { return };
         let Some(entry) = self.entry_of(id, topic_hash) else { return };
         self.own.withdraw(id, lost);
         self.unindex(&entry);
@@ -213,6 +229,9 @@ impl Matching {
         self.endpoint_went(&entry);
         self.pending.insert(topic_hash);
         self.ring_counterparts(entry);
+        if let Some((hash, topic)) = subscription {
+            self.forget_traced(&topic, hash);
+        }
         self.observers.ring_endpoints();
     }
 
@@ -348,6 +367,7 @@ impl Matching {
     }
 
     fn match_topic(&mut self, topic: u64, notices: &mut Vec<Notice>) {
+        self.look_at_traces(topic);
         let entries: Vec<Entry> = self.index.get(&topic).into_iter().flatten().copied().collect();
         self.drop_withdrawn(&entries, notices);
         let own = |entry: &&Entry| incarnation_of(entry.id) == self.own.incarnation();

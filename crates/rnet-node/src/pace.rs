@@ -3,6 +3,7 @@
 //!
 //! Subscribers, watches of the state, wait sets and dispatch threads wait so, for what [`crate::awaited`] shows.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use rnet_core::Wait;
@@ -14,6 +15,16 @@ use crate::period_estimator::{PeriodEstimator, Plan};
 
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_LOOK: u32 = 32;
+
+thread_local! {
+    /// When a wait of this thread ended last, for traces: of several subscribers that one wait is for, and of none.
+    static WOKEN_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// When a wait of this thread ended last, CLOCK_MONOTONIC in ns; 0 if none has.
+pub fn woken_ns() -> u64 {
+    WOKEN_NS.get()
+}
 
 /// What can be waited for.
 pub trait Place {
@@ -74,6 +85,7 @@ impl Pace {
     pub fn wait(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> Woken {
         let woken = self.wait_for(place, wait, limit);
         self.ended_ns = clock::now_ns();
+        WOKEN_NS.set(self.ended_ns);
         woken
     }
 

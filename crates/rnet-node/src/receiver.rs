@@ -22,6 +22,7 @@ use crate::options::{SubscriberOptions, check_ends};
 use crate::pace::Pace;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
+use crate::trace::{Started, Tracing};
 use crate::types::MessageType;
 
 mod succession;
@@ -72,6 +73,7 @@ pub struct Receiver {
     pub turn: usize,
     pub waiter: Waiter,
     pub pace: Pace,
+    tracing: Tracing,
     pub interruptible: bool,
     /// Length of the message that was decoded last.
     pub decoded_len: usize,
@@ -133,6 +135,7 @@ impl Receiver {
             turn: 0,
             waiter,
             pace: Pace::of(node.own.bells()),
+            tracing: Tracing::default(),
             interruptible: false,
             decoded_len: 0,
             found: Vec::new(),
@@ -171,13 +174,13 @@ impl Receiver {
     pub fn is_ready(&self) -> bool {
         !self.errors.is_empty()
             || self.channels.iter().any(Reader::is_ready)
-            || self.state.full.load(Ordering::Acquire)
+            || self.state.is_full()
             || self.has_successor()
     }
 
     /// Takes in what the control thread has brought, if it has brought anything.
     pub fn take_in(&mut self) {
-        if self.state.full.load(Ordering::Acquire) {
+        if self.state.is_full() {
             self.take_inbox();
         }
     }
@@ -185,9 +188,7 @@ impl Receiver {
     /// Takes in what the control thread has brought.
     #[cold]
     pub fn take_inbox(&mut self) {
-        self.state.full.store(false, Ordering::Relaxed);
-        let inbox = std::mem::take(&mut *self.state.inbox());
-        let Inbox { channels, left, lost, errors, past } = inbox;
+        let Inbox { channels, left, lost, errors, past } = self.state.take_inbox();
         self.past.absorb(past);
         errors.into_iter().for_each(|error| self.note(error));
         for (publisher, died) in left {
@@ -247,10 +248,12 @@ impl Receiver {
         self.check_fork()?;
         // The common case: nothing to tell or to take in, and the channel in turn has a message.
         let at = if self.turn < self.channels.len() { self.turn } else { 0 };
-        let quiet = self.errors.is_empty() && !self.state.full.load(Ordering::Acquire);
+        let quiet = self.errors.is_empty() && !self.state.needs_attention();
         let plain = quiet && self.channels.get_mut(at).is_some_and(Reader::take_plain);
         if !plain {
-            self.take_in();
+            if self.state.needs_attention() {
+                return self.advance_attentively();
+            }
             return self.advance_known();
         }
         self.turn = at + 1;
@@ -260,6 +263,39 @@ impl Receiver {
         Ok(Some(at))
     }
 
+    /// [`Receiver::advance`] where there is more than messages: what the control thread has brought, or a trace.
+    #[cold]
+    fn advance_attentively(&mut self) -> Result<Option<usize>> {
+        self.take_in();
+        if !self.state.is_traced() {
+            return self.advance_known();
+        }
+        self.tracing.end_receive(&self.state, self.id);
+        let at = self.advance_known()?;
+        self.trace_receive(at);
+        Ok(at)
+    }
+
+    /// The user begins a receive of another form: he is done with the message of the last.
+    pub fn end_receive(&mut self) {
+        if self.state.is_traced() {
+            self.tracing.end_receive(&self.state, self.id);
+        }
+    }
+
+    /// A message was taken, perhaps, which the user now has.
+    pub fn trace_receive(&mut self, at: Option<usize>) {
+        if let Some(at) = at.filter(|_| self.state.is_traced()) {
+            self.tracing.start_receive(&self.state, &self.channels, at);
+        }
+    }
+
+    /// A message was taken that a callback is to have; what is known of it so far, if it is to be traced.
+    pub fn start_trace(&mut self, at: usize) -> Option<Started> {
+        let traced = self.state.is_traced();
+        traced.then(|| self.tracing.start(&self.state, &self.channels, at)).flatten()
+    }
+
     /// As [`Receiver::advance`], of the publishers that were taken in before.
     pub fn advance_known(&mut self) -> Result<Option<usize>> {
         if self.succession.len() != 0 {
@@ -267,7 +303,7 @@ impl Receiver {
         }
         self.since_error = self.since_error.wrapping_add(1);
         if self.since_error.is_multiple_of(ERROR_TURN)
-            && let Some(error) = self.errors.pop_front()
+            && let Some(error) = self.take_turn()
         {
             return Err(error);
         }
@@ -298,6 +334,12 @@ impl Receiver {
             Some(error) => Err(error),
             None => Ok(None),
         }
+    }
+
+    /// What is done once in [`ERROR_TURN`] messages.
+    fn take_turn(&mut self) -> Option<Error> {
+        self.tracing.look_again(&self.state);
+        self.errors.pop_front()
     }
 
     /// Has every channel go to its newest message; adds when it was sent, and by which publisher.
@@ -504,6 +546,7 @@ impl Drop for Receiver {
         if self.is_parents() {
             return;
         }
+        self.state.trace.close();
         self.node.matching().remove(self.id);
         self.node.refresh();
     }
@@ -527,7 +570,7 @@ impl Receiver {
         let state = &self.state;
         let known = || self.channels.iter().chain(self.succession.readers());
         let ready = || {
-            state.full.load(Ordering::Acquire)
+            state.is_full()
                 || state.waiting.must_stop()
                 || known().any(|c| c.is_asking() && c.is_ready())
         };

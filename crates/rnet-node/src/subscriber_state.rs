@@ -1,6 +1,6 @@
 //! The part of a subscriber that other threads see.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Lane};
@@ -11,12 +11,20 @@ use crate::inbox::Inbox;
 use crate::interrupt::Waiting;
 use crate::match_event::{Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
 use crate::served::Served;
+use crate::trace::TraceSlot;
+
+/// Something is in the inbox.
+const INBOX: u8 = 1;
+/// The subscription is traced, and the receiver has not looked away from that.
+const TRACE: u8 = 2;
 
 /// See the module.
 pub struct SubscriberState {
     inbox: Mutex<Inbox>,
-    /// Whether something is in the inbox.
-    pub full: AtomicBool,
+    /// What the receiver is to look at beside its channels: [`INBOX`], [`TRACE`].
+    attention: AtomicU8,
+    /// Where records go while it is traced.
+    pub trace: TraceSlot,
     pub waiting: Arc<Waiting>,
     /// In which process it was made.
     pub fork_guard: ForkGuard,
@@ -33,7 +41,8 @@ impl SubscriberState {
     pub fn new(fork_guard: ForkGuard, bells: Arc<Bells>, bell: u64) -> SubscriberState {
         SubscriberState {
             inbox: Mutex::default(),
-            full: AtomicBool::new(false),
+            attention: AtomicU8::new(0),
+            trace: TraceSlot::default(),
             waiting: Arc::new(Waiting::new(bells, bell, fork_guard)),
             fork_guard,
             lane: AtomicU64::new(0),
@@ -51,8 +60,41 @@ impl SubscriberState {
     /// Brings something to the subscriber.
     pub fn bring(&self, put: impl FnOnce(&mut Inbox)) {
         put(&mut self.inbox());
-        self.full.store(true, Ordering::Release);
+        self.attention.fetch_or(INBOX, Ordering::Release);
         self.waiting.ring();
+    }
+
+    /// Whether the receiver is to look at something beside its channels.
+    #[inline]
+    pub fn needs_attention(&self) -> bool {
+        self.attention.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether something is in the inbox.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.attention.load(Ordering::Acquire) & INBOX != 0
+    }
+
+    /// The receiver takes what is in the inbox.
+    pub fn take_inbox(&self) -> Inbox {
+        self.attention.fetch_and(!INBOX, Ordering::Relaxed);
+        std::mem::take(&mut *self.inbox())
+    }
+
+    /// Whether the receiver is to trace what it takes.
+    pub fn is_traced(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) & TRACE != 0
+    }
+
+    /// The receiver is to trace from now on.
+    pub fn look_at_traces(&self) {
+        self.attention.fetch_or(TRACE, Ordering::Release);
+    }
+
+    /// The receiver looks at its traces no more, until it is told again.
+    pub fn look_away(&self) {
+        self.attention.fetch_and(!TRACE, Ordering::Relaxed);
     }
 
     /// Tells of a publisher that cannot be followed.

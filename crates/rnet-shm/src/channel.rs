@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
-use rnet_core::{LossCounts, MAX_PINS_PER_READER};
+use rnet_core::{LossCounts, MAX_PINS_PER_READER, TraceRecord};
 use rnet_ring::admission::{Ask, Table};
 use rnet_ring::binding::Past;
 use rnet_ring::fail_point;
@@ -222,6 +222,24 @@ impl Reader {
         let is_forwarded =
             self.log.is_extended(record) && self.extension_of(record).meta.origin.is_some();
         if is_forwarded { self.taken_ns } else { record.time_ns }
+    }
+
+    /// What of a trace is known here of the message just taken.
+    pub fn trace_of_current(&self) -> TraceRecord {
+        let record = &self.current;
+        let is_extended = self.log.is_extended(record);
+        let origin = is_extended.then(|| self.extension_of(record).meta.origin).flatten();
+        TraceRecord {
+            publisher: self.publisher,
+            seq: record.seq,
+            origin_publisher: origin.map_or(0, |origin| origin.publisher),
+            origin_seq: origin.map_or(0, |origin| origin.seq),
+            len_bytes: self.current_len() as u64,
+            // A stamp from the future is a hostile one.
+            sent_ns: record.time_ns.min(self.taken_ns),
+            taken_ns: self.taken_ns,
+            ..TraceRecord::default()
+        }
     }
 
     /// Length of the message just taken, in bytes.

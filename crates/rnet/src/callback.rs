@@ -8,6 +8,7 @@ use rnet_core::{Error, Lane, Result};
 use rnet_node::awaited::Awaited;
 use rnet_node::dispatch::Task;
 use rnet_node::receiver::{Receiver, is_refusal};
+use rnet_node::trace;
 
 use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
@@ -15,6 +16,14 @@ use crate::{Message, Sample, Subscription};
 
 /// Messages that one subscriber may take before the others have their turn.
 const TURN: usize = 32;
+
+/// What came of a look for a message.
+enum Step {
+    GoOn,
+    Nothing,
+    /// The turn is over; whether there was something.
+    End(bool),
+}
 
 /// A subscriber with a callback.
 struct CallbackTask<T: Message + ?Sized, F> {
@@ -76,35 +85,61 @@ where
                 self.over = true;
                 return true;
             }
-            // The first publisher may have come this moment and be of the other lane: then not
-            // even its first message may run here.
-            self.receiver.take_in();
-            if self.lane().is_some_and(|now| now != lane) {
-                return true;
-            }
-            let result = match self.receiver.advance_known() {
-                Ok(None) => return done > 0,
-                Ok(Some(at)) => self.receiver.sample::<T>(at, &mut self.held),
-                Err(error) => Err(error),
+            let step = match self.receiver.state.needs_attention() {
+                true => self.step::<true>(lane),
+                false => self.step::<false>(lane),
             };
-            // Until the user drops a sample there is nothing to do here.
-            let starved = matches!(result, Err(Error::TooManyPins { .. }));
-            let callback = &mut self.callback;
-            let outcome = catch_unwind(AssertUnwindSafe(|| callback(result)));
-            if self.receiver.is_parents() {
-                return true;
-            }
-            if outcome.is_err() {
-                // The panic hook has printed it; a callback in an unknown state is not called
-                // again, and the node's other subscribers go on.
-                self.over = true;
-                return true;
-            }
-            if starved {
-                return false;
+            match step {
+                Step::GoOn => {}
+                Step::Nothing => return done > 0,
+                Step::End(busy) => return busy,
             }
         }
         true
+    }
+
+    /// One message, if there is one. Only with `ATTENTIVE` there is more to look at.
+    #[inline]
+    fn step<const ATTENTIVE: bool>(&mut self, lane: Lane) -> Step {
+        if ATTENTIVE {
+            self.receiver.take_in();
+        }
+        // The first publisher may have come this moment and be of the other lane: then not
+        // even its first message may run here.
+        if self.lane().is_some_and(|now| now != lane) {
+            return Step::End(true);
+        }
+        let mut trace = None;
+        let result = match self.receiver.advance_known() {
+            Ok(None) => return Step::Nothing,
+            Ok(Some(at)) => {
+                if ATTENTIVE {
+                    trace = self.receiver.start_trace(at);
+                }
+                self.receiver.sample::<T>(at, &mut self.held)
+            }
+            Err(error) => Err(error),
+        };
+        // Until the user drops a sample there is nothing to do here.
+        let starved = matches!(result, Err(Error::TooManyPins { .. }));
+        if ATTENTIVE && let Some(trace) = &mut trace {
+            trace.begin();
+        }
+        let callback = &mut self.callback;
+        let outcome = catch_unwind(AssertUnwindSafe(|| callback(result)));
+        if self.receiver.is_parents() {
+            return Step::End(true);
+        }
+        if ATTENTIVE && let Some(trace) = trace {
+            trace::end(&self.receiver.state, self.receiver.id, trace);
+        }
+        if outcome.is_err() {
+            // The panic hook has printed it; a callback in an unknown state is not called
+            // again, and the node's other subscribers go on.
+            self.over = true;
+            return Step::End(true);
+        }
+        if starved { Step::End(false) } else { Step::GoOn }
     }
 }
 

@@ -107,6 +107,45 @@ pub mod limits {
     pub use rnet_shm::bell::MAX_SLEEP;
 }
 
+/// Where the time of messages goes: while somebody subscribes to the trace of a topic, those who subscribe to the topic
+/// publish a record of each message there.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("trace{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use rnet::trace::{TraceRecord, trace_topic};
+/// use rnet::{SubscriberOptions, TopicName};
+///
+/// # let mut imu = node.publisher::<[u8]>("/imu")?;
+/// let _estimator = node.subscriber::<[u8]>("/imu")?.on(|_| ());
+/// # imu.wait_for_subscribers(1, None)?;
+/// let options = SubscriberOptions::new().message_type(TraceRecord::plain_type());
+/// let topic = trace_topic(&TopicName::new("/imu")?)?;
+/// let mut records = node.subscriber_with::<[u8]>(topic.as_str(), options)?;
+/// records.wait_for_publishers(1, None)?; // the estimator has been told
+/// # imu.send(b"1")?;
+/// let record = TraceRecord::from_bytes(&records.recv(None)?).unwrap_or_default();
+/// assert!(record.is_sound());
+/// println!("the callback took {} ns", record.ended_ns - record.began_ns);
+/// # drop((imu, records));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
+pub mod trace {
+    pub use rnet_core::trace::{MAX_TRACED_PER_S, TraceRecord, trace_topic, traced_topic};
+    #[doc(hidden)]
+    pub use rnet_node::trace::callback_begins;
+
+    /// The node of an endpoint, by a number that no other node has, on any host.
+    pub fn node_of(endpoint: u64) -> u64 {
+        rnet_shm::node::incarnation_of(endpoint)
+    }
+}
+
 /// A task that one process of a domain has at a time, for the link between hosts; `inspect::Location::role` opens
 /// one. And what its holder has come to, for the next one.
 #[doc(hidden)]

@@ -131,6 +131,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     fn newest(&mut self) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_fork()?;
         self.receiver.take_in();
+        self.receiver.end_receive();
         let mut found = std::mem::take(&mut self.receiver.found);
         self.receiver.find_newest(&mut found);
         // The newest first. One that turns out to be lost, or cannot be had, makes way for the next.
@@ -142,6 +143,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 Ok(true) => match self.receiver.sample::<T>(at, &mut self.held) {
                     Ok(sample) => {
                         newest = Some(sample.to_owned_sample());
+                        self.receiver.trace_receive(Some(at));
                         break;
                     }
                     Err(error) => self.receiver.note(error),

@@ -15,6 +15,7 @@ use rnet_shm::subscription::{
 
 use super::periods::Watched;
 use super::succession::Proxies;
+use super::traced::Traced;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::periods::Deadline;
 use crate::subscriber_state::SubscriberState;
@@ -62,6 +63,8 @@ pub struct OwnSubscription {
     /// The publishers that are to serve it if it is passive, and the pages that are bound to them.
     pub served_by: BTreeMap<u64, Option<PassivePage>>,
     pub proxies: Proxies,
+    /// Whether it is traced; `None` if it never is.
+    pub traced: Option<Traced>,
 }
 
 impl OwnPublisher {

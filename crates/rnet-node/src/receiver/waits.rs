@@ -52,6 +52,7 @@ impl Receiver {
         let each = |look: &mut dyn FnMut(&dyn Awaited)| look(self);
         let waited = pace.wait_until(waiter, qos.wait, until, *interruptible, each);
         self.pace = pace;
+        self.tracing.look_again(&self.state);
         waited
     }
 

@@ -1,0 +1,252 @@
+//! `rnet trace`: where the time of messages goes.
+//!
+//! It subscribes to the traces of the topics, and the nodes that receive these topics then publish a record of each
+//! message there (docs/design/trace.md). What the records say is for `rnet_monitor::trace` to find.
+
+pub mod args;
+mod perfetto;
+mod svg;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Snapshot;
+use rnet::trace::{TraceRecord, trace_topic, traced_topic};
+use rnet::{Sample, Subscriber, SubscriberOptions, TopicName};
+use rnet_monitor::near::did_you_mean;
+use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::shared_args::NodeArg;
+use crate::{signal, table};
+use args::TraceArgs;
+
+/// Topics that may be traced at a time.
+const MAX_TOPICS: usize = 64;
+/// Records that are kept; more of them are left out, which is told.
+const MAX_RECORDS: usize = 1_000_000;
+/// Between two looks. Meanwhile a log holds all that a subscription may write.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
+    let mut topics = args.topics.clone();
+    topics.extend(args.chain.iter().cloned());
+    topics.sort();
+    topics.dedup();
+    if topics.len() > MAX_TOPICS {
+        let what = format!("{} topics, and at most {MAX_TOPICS} are traced at once", topics.len());
+        return Err(Failure::Usage(what));
+    }
+    if args.chain.len() == 1 {
+        return Err(Failure::Usage(
+            "a chain has two topics at least: --chain /imu,/cmd".to_owned(),
+        ));
+    }
+    let trace = trace(context, args, &topics)?;
+    if trace.records.is_empty() {
+        return Err(nothing(context, args, &topics));
+    }
+    let edges = Edges::of(&trace.records, |record| trace.publishers.name_of(record));
+    let chain = (!args.chain.is_empty()).then(|| {
+        let topics: Vec<String> = args.chain.iter().map(TopicName::to_string).collect();
+        Chain::of(&topics, &trace.records, args.budget_ms.map(|ms| (ms * 1e6) as u64))
+    });
+    if let Some(path) = &args.svg {
+        write(path, &svg::draw(&edges, chain.as_ref()))?;
+    }
+    if let Some(path) = &args.perfetto {
+        write(path, &perfetto::document(&trace.records, &edges, &trace.publishers))?;
+    }
+    if context.json() {
+        context.document(&json!({
+            "for_s": args.time.as_secs_f64(),
+            "records": trace.records.len(),
+            "lost_records": trace.lost,
+            "edges": edges,
+            "chain": chain,
+            "budget_ms": args.budget_ms,
+        }))?;
+    } else {
+        edges.iter().try_for_each(|edge| print_edge(context, edge))?;
+        if let Some(chain) = &chain {
+            print_chain(context, chain, args.budget_ms)?;
+        }
+    }
+    match &chain {
+        Some(chain) if chain.total.count == 0 => {
+            let what = "no message went through the whole chain: its topics have to be received by the node that \
+                        publishes the next";
+            Err(Failure::TimedOut(what.to_owned()))
+        }
+        Some(chain) if args.budget_ms.is_some_and(|ms| chain.total.p99_ns as f64 > ms * 1e6) => {
+            Err(Failure::Told)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was recorded.
+struct Trace {
+    records: Vec<Traced>,
+    publishers: Publishers,
+    /// Records that this command was too slow for.
+    lost: u64,
+}
+
+fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outcome<Trace> {
+    let node = context.node("trace", &NodeArg::default())?;
+    let mut subscribers = Vec::new();
+    for topic in topics {
+        let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
+        subscribers.push(node.subscriber_with::<[u8]>(trace_topic(topic)?.as_str(), options)?);
+    }
+    context.say(format_args!("tracing for {:?}", args.time));
+    let mut publishers = Publishers::default();
+    publishers.note(&context.domain()?.snapshot()?);
+    let end = Instant::now() + args.time;
+    let (mut records, mut left_out) = (Vec::new(), 0);
+    loop {
+        let last = Instant::now() >= end || signal::stopped();
+        for subscriber in &mut subscribers {
+            left_out += take(subscriber, &mut records)?;
+        }
+        if last {
+            break;
+        }
+        // A signal ends the trace and not the command: what was recorded is shown.
+        let _ = signal::sleep(LOOK_INTERVAL.min(end.saturating_duration_since(Instant::now())));
+    }
+    // Some may have come meanwhile.
+    publishers.note(&context.domain()?.snapshot()?);
+    let lost = subscribers.iter().map(|subscriber| subscriber.lost().total()).sum::<u64>();
+    if lost + left_out > 0 {
+        context.say(format_args!("{} records are missing: there were too many", lost + left_out));
+    }
+    if signal::stopped() && records.is_empty() {
+        return Err(Failure::Interrupted);
+    }
+    Ok(Trace { records, publishers, lost: lost + left_out })
+}
+
+/// Takes the records that are there; returns how many had no room.
+fn take(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome<u64> {
+    let mut left_out = 0;
+    loop {
+        match subscriber.try_recv() {
+            Ok(None) => return Ok(left_out),
+            Ok(Some(_)) if records.len() >= MAX_RECORDS => left_out += 1,
+            Ok(Some(sample)) => records.extend(read(&sample)),
+            // A node that dies, or one whose records are no such, ends its own part of the trace.
+            Err(rnet::Error::PeerLost { .. } | rnet::Error::IncompatibleType { .. }) => {}
+            Err(rnet::Error::Corrupt { .. } | rnet::Error::Detached { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A record, if it is a sound one; they come from other processes.
+fn read(sample: &Sample<'_, [u8]>) -> Option<Traced> {
+    let record = TraceRecord::from_bytes(sample).filter(TraceRecord::is_sound)?;
+    let topic = traced_topic(sample.topic())?.to_owned();
+    let traced = Traced { topic, node: sample.node().to_owned(), record };
+    Some(match sample.origin() {
+        // The link has put the time of its writing on our clock.
+        Some(_) => traced.on_our_clock(sample.sent_ns()),
+        None => traced,
+    })
+}
+
+/// In which nodes publishers are, those of other hosts by both their ids.
+#[derive(Default)]
+pub struct Publishers(HashMap<u64, String>);
+
+impl Publishers {
+    fn note(&mut self, snapshot: &Snapshot) {
+        for publisher in &snapshot.publishers {
+            let ids = std::iter::once(publisher.id).chain(publisher.stands_for);
+            self.0.extend(ids.map(|id| (id, publisher.node.clone())));
+        }
+    }
+
+    fn name_of(&self, record: &TraceRecord) -> Option<String> {
+        let ids = [record.message().0, record.publisher];
+        ids.iter().find_map(|id| self.0.get(id)).cloned()
+    }
+}
+
+fn nothing(context: &Context, args: &TraceArgs, topics: &[TopicName]) -> Failure {
+    let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
+    let mut what = format!("no message was received in {:?}", args.time);
+    if let Ok(snapshot) = snapshot {
+        for topic in topics {
+            let subscribed = snapshot.subscriptions.iter().any(|s| s.topic == topic.as_str());
+            let names = snapshot.subscriptions.iter().map(|s| s.topic.as_str());
+            let names = names.filter(|name| traced_topic(name).is_none());
+            let near = did_you_mean(topic.as_str(), names);
+            match (subscribed, near) {
+                (true, _) => what += &format!("; {topic} has subscribers and no messages"),
+                (false, Some(near)) => what += &format!("; nobody subscribes to {topic} ({near})"),
+                (false, None) => what += &format!("; nobody subscribes to {topic}"),
+            }
+        }
+    }
+    Failure::TimedOut(what)
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
+}
+
+fn print_edge(context: &mut Context, edge: &Edge) -> Outcome {
+    let untraced = match edge.untraced {
+        0 => String::new(),
+        n => format!(", {n} others were not traced"),
+    };
+    context.heading(&format!(
+        "{}: {} -> {}, {} messages{untraced}",
+        edge.topic, edge.publisher, edge.subscriber, edge.traced
+    ))?;
+    let stages = Stage::ALL.iter().filter_map(|stage| Some((*stage, edge.stages.get(stage)?)));
+    let rows = stages.map(|(stage, times)| row(stage.name(), times));
+    let rows: Vec<_> = rows.chain([row("all", &edge.total)]).collect();
+    table::print(context, &["STAGE", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)
+}
+
+fn row(name: &str, times: &Times) -> Vec<String> {
+    let shown = [times.p50_ns, times.p99_ns, times.max_ns].map(table::latency);
+    [name.to_owned(), times.count.to_string()].into_iter().chain(shown).collect()
+}
+
+fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> Outcome {
+    let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
+    context.heading(&topics.join(" -> "))?;
+    if chain.unknown > 0 {
+        context.line(format_args!("the way of {} messages is not known", chain.unknown))?;
+    }
+    if chain.total.count == 0 {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for (at, hop) in chain.hops.iter().enumerate() {
+        rows.push(row(&format!("{} sent to begun", hop.topic), &hop.transport));
+        let work = match chain.hops.get(at + 1) {
+            Some(next) => format!("{} begun to {} sent", hop.topic, next.topic),
+            None => format!("{} begun to ended", hop.topic),
+        };
+        rows.push(row(&work, &hop.work));
+    }
+    rows.push(row("all", &chain.total));
+    table::print(context, &["PART", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
+    if let (Some(over), Some(budget_ms)) = (chain.over_budget, budget_ms) {
+        let count = chain.total.count;
+        let verdict = if chain.total.p99_ns as f64 > budget_ms * 1e6 { "over" } else { "within" };
+        context.line(format_args!(
+            "{verdict} the budget of {budget_ms} ms: {over} of {count} took longer"
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The stages as a drawing: for each edge two bars, of the half of the messages that is fastest and of all but one in 100,
+//! each stage a colour; the chain likewise, with its parts in the order of the way.
+//!
+//! A bar is as long as its stages are together, each with its own quantile: where several are slow at different times, that
+//! is more than the quantile of the whole.
+
+use std::fmt::Write;
+
+use rnet_monitor::trace::{Chain, Edge, Stage, Times};
+
+use crate::table;
+
+const WIDTH_PX: f64 = 960.0;
+const MARGIN_PX: f64 = 16.0;
+const LABEL_PX: f64 = 48.0;
+const BAR_PX: f64 = 22.0;
+const GAP_PX: f64 = 6.0;
+const TITLE_PX: f64 = 24.0;
+/// A narrower piece has no room for its name.
+const MIN_TEXT_PX: f64 = 64.0;
+/// Colours that people who see few colours tell apart, by Okabe and Ito; light enough for black letters.
+const COLOURS: [&str; 6] = ["#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#e69f00", "#009e73"];
+
+/// A piece of a bar.
+struct Piece<'a> {
+    name: String,
+    times: &'a Times,
+    colour: &'static str,
+}
+
+/// The drawing.
+pub fn draw(edges: &[Edge], chain: Option<&Chain>) -> String {
+    let mut bars: Vec<(String, Vec<Piece<'_>>)> = Vec::new();
+    if let Some(chain) = chain {
+        bars.push((title_of(chain), parts(chain)));
+    }
+    for edge in edges {
+        let title = format!(
+            "{}: {} to {}, {} messages",
+            edge.topic, edge.publisher, edge.subscriber, edge.traced
+        );
+        let piece = |stage: &Stage| {
+            let (name, colour) = (stage.name().to_owned(), COLOURS[*stage as usize]);
+            edge.stages.get(stage).map(|times| Piece { name, times, colour })
+        };
+        bars.push((title, Stage::ALL.iter().filter_map(piece).collect()));
+    }
+    let height =
+        2.0 * MARGIN_PX + bars.len() as f64 * (TITLE_PX + 2.0 * (BAR_PX + GAP_PX) + GAP_PX);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH_PX} {height}\" width=\"{WIDTH_PX}\" \
+         height=\"{height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+    );
+    let mut y = MARGIN_PX;
+    for (title, pieces) in &bars {
+        let baseline = y + TITLE_PX - 8.0;
+        let _ = writeln!(
+            svg,
+            "<text x=\"{MARGIN_PX}\" y=\"{baseline}\" font-weight=\"bold\">{}</text>",
+            escaped(title)
+        );
+        y += TITLE_PX;
+        let quantiles: [(&str, fn(&Times) -> u64); 2] =
+            [("p50", |times| times.p50_ns), ("p99", |times| times.p99_ns)];
+        let longest = pieces.iter().map(|piece| piece.times.p99_ns).sum::<u64>().max(1);
+        for (name, of) in quantiles {
+            bar(&mut svg, y, name, pieces, of, longest);
+            y += BAR_PX + GAP_PX;
+        }
+        y += GAP_PX;
+    }
+    svg + "</svg>\n"
+}
+
+fn bar(
+    svg: &mut String,
+    y: f64,
+    quantile: &str,
+    pieces: &[Piece<'_>],
+    of: fn(&Times) -> u64,
+    longest_ns: u64,
+) {
+    let scale = (WIDTH_PX - 2.0 * MARGIN_PX - LABEL_PX) / longest_ns as f64;
+    let baseline = y + BAR_PX - 7.0;
+    let _ = writeln!(svg, "<text x=\"{MARGIN_PX}\" y=\"{baseline}\">{quantile}</text>");
+    let mut x = MARGIN_PX + LABEL_PX;
+    for piece in pieces {
+        let ns = of(piece.times);
+        let width = ns as f64 * scale;
+        let (name, time) = (escaped(&piece.name), table::latency(ns));
+        let _ = writeln!(
+            svg,
+            "<g><title>{name}: {quantile} {time} of {} messages</title><rect x=\"{x:.1}\" y=\"{y:.1}\" \
+             width=\"{width:.1}\" height=\"{BAR_PX}\" fill=\"{}\" stroke=\"#ffffff\"/>",
+            piece.times.count, piece.colour
+        );
+        if width >= MIN_TEXT_PX {
+            let room = (width / 7.0) as usize;
+            let text: String = format!("{} {time}", piece.name).chars().take(room).collect();
+            let at = x + 4.0;
+            let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{baseline}\">{}</text>", escaped(&text));
+        }
+        svg.push_str("</g>\n");
+        x += width;
+    }
+}
+
+fn title_of(chain: &Chain) -> String {
+    let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
+    format!("{}, {} messages", topics.join(", "), chain.total.count)
+}
+
+fn parts(chain: &Chain) -> Vec<Piece<'_>> {
+    let of_hop = chain.hops.iter().map(|hop| {
+        let sent = Piece { name: hop.topic.clone(), times: &hop.transport, colour: COLOURS[1] };
+        let name = format!("work on {}", hop.topic);
+        [sent, Piece { name, times: &hop.work, colour: COLOURS[5] }]
+    });
+    of_hop.flatten().collect()
+}
+
+/// A text within XML. Names are other people's, and control characters are in no XML.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn names_are_no_markup_and_bars_have_their_length() {
+        let times = Times { count: 2, p50_ns: 100, p99_ns: 300, max_ns: 400 };
+        let edge = Edge {
+            topic: "/<&>\"'\n".to_owned(),
+            publisher: "/a".to_owned(),
+            subscriber: "/b".to_owned(),
+            traced: 2,
+            untraced: 0,
+            stages: BTreeMap::from([(Stage::Wake, times), (Stage::Callback, times)]),
+            total: times,
+        };
+        let svg = draw(&[edge], None);
+        assert!(svg.contains("/&lt;&amp;&gt;&quot;'\u{fffd}"), "{svg}");
+        assert_eq!(svg.matches("<g>").count(), 4);
+        assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
+        let half = format!("width=\"{:.1}\"", (WIDTH_PX - 2.0 * MARGIN_PX - LABEL_PX) / 2.0);
+        assert_eq!(svg.matches(&half).count(), 2, "{svg}");
+    }
+
+    #[test]
+    fn nothing_is_a_drawing_as_well() {
+        assert!(draw(&[], None).ends_with("</svg>\n"));
+    }
+}

@@ -1,0 +1,275 @@
+//! Where the time of messages went, out of the records of their subscriptions.
+//!
+//! [`Edges`] sums them up by publisher and subscription, [`Chain`] follows what came of a message through several topics.
+//! docs/design/trace.md says what the records are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rnet::trace::{TraceRecord, node_of};
+use serde::Serialize;
+
+mod chain;
+
+pub use chain::{Chain, Hop};
+
+/// What a message passes on its way through one subscription, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// From the send on another host until the thread that takes it is awake.
+    Network,
+    /// From the send until the thread that takes it is awake.
+    Wake,
+    /// From the send until it is copied, while the thread that takes it is at work.
+    Busy,
+    /// From waking until it is copied out of shared memory.
+    Copy,
+    /// From the copy to the callback: behind messages that were copied with it, and decoding.
+    Dispatch,
+    /// The callback, or the time from this receive to the next.
+    Callback,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: [Stage; 6] =
+        [Stage::Network, Stage::Wake, Stage::Busy, Stage::Copy, Stage::Dispatch, Stage::Callback];
+
+    /// `network`, `wake`, `busy`, `copy`, `dispatch` or `callback`.
+    pub fn name(self) -> &'static str {
+        ["network", "wake", "busy", "copy", "dispatch", "callback"][self as usize]
+    }
+}
+
+/// The times in each stage of a message that passed it, in ns. Their sum is the time from the send to the end.
+pub fn stages(record: &TraceRecord) -> impl Iterator<Item = (Stage, u64)> {
+    let TraceRecord { sent_ns, woken_ns, taken_ns, began_ns, ended_ns, .. } = *record;
+    let awake_ns = if woken_ns == 0 { taken_ns } else { woken_ns };
+    let first = match (record.origin_publisher, woken_ns) {
+        (0, 0) => Stage::Busy,
+        (0, _) => Stage::Wake,
+        _ => Stage::Network,
+    };
+    let copy = (woken_ns != 0).then_some((Stage::Copy, taken_ns.saturating_sub(awake_ns)));
+    [
+        Some((first, awake_ns.saturating_sub(sent_ns))),
+        copy,
+        Some((Stage::Dispatch, began_ns.saturating_sub(taken_ns))),
+        Some((Stage::Callback, ended_ns.saturating_sub(began_ns))),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// A record, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// The topic of the message.
+    pub topic: String,
+    /// The node of the subscription, as it is shown here.
+    pub node: String,
+    /// The record, its times on this host's clock.
+    pub record: TraceRecord,
+}
+
+impl Traced {
+    /// Puts the times of a record of another host on this host's clock, on which it was written at `written_ns`.
+    pub fn on_our_clock(mut self, written_ns: u64) -> Traced {
+        let record = &mut self.record;
+        let offset_ns = written_ns.wrapping_sub(record.written_ns).cast_signed();
+        for time in [
+            &mut record.sent_ns,
+            &mut record.woken_ns,
+            &mut record.taken_ns,
+            &mut record.began_ns,
+            &mut record.ended_ns,
+            &mut record.written_ns,
+        ] {
+            if *time != 0 {
+                *time = time.saturating_add_signed(offset_ns);
+            }
+        }
+        self
+    }
+}
+
+/// How long something took, of many times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// How many there are.
+    pub count: usize,
+    /// Half of them are no longer, in ns.
+    pub p50_ns: u64,
+    /// 99 of 100 are no longer, in ns.
+    pub p99_ns: u64,
+    /// The longest, in ns.
+    pub max_ns: u64,
+}
+
+impl Times {
+    /// Of these, in ns.
+    pub fn of(mut times_ns: Vec<u64>) -> Times {
+        times_ns.sort_unstable();
+        let at = |share: f64| {
+            // The nearest rank: the smallest of which as large a share are no longer.
+            let rank = (share * times_ns.len() as f64).ceil() as usize;
+            times_ns.get(rank.max(1) - 1).copied().unwrap_or_default()
+        };
+        Times { count: times_ns.len(), p50_ns: at(0.5), p99_ns: at(0.99), max_ns: at(1.0) }
+    }
+}
+
+impl Serialize for Times {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut out = to.serialize_struct("Times", 4)?;
+        out.serialize_field("count", &self.count)?;
+        out.serialize_field("p50_us", &(self.p50_ns as f64 / 1e3))?;
+        out.serialize_field("p99_us", &(self.p99_ns as f64 / 1e3))?;
+        out.serialize_field("max_us", &(self.max_ns as f64 / 1e3))?;
+        out.end()
+    }
+}
+
+/// The messages of one publisher that one subscription has received.
+#[derive(Clone, Debug, Serialize)]
+pub struct Edge {
+    /// The topic.
+    pub topic: String,
+    /// The node of the publisher; `(gone)` if nobody knows it any more.
+    pub publisher: String,
+    /// The node of the subscription.
+    pub subscriber: String,
+    /// How many were traced.
+    pub traced: usize,
+    /// How many the subscription received beside them between the first and the last.
+    pub untraced: u64,
+    /// The time in each stage, of the messages that passed it.
+    pub stages: BTreeMap<Stage, Times>,
+    /// The time from the send to the end.
+    pub total: Times,
+}
+
+/// All edges of a trace, by topic, publisher and subscriber.
+pub struct Edges;
+
+impl Edges {
+    /// Sums up records; `name_of` says in which node a publisher is.
+    pub fn of(records: &[Traced], name_of: impl Fn(&TraceRecord) -> Option<String>) -> Vec<Edge> {
+        let mut by_edge: BTreeMap<(&str, u64, u64), Vec<&Traced>> = BTreeMap::new();
+        for traced in records {
+            let key =
+                (traced.topic.as_str(), traced.record.message().0, traced.record.subscription);
+            by_edge.entry(key).or_default().push(traced);
+        }
+        let untraced = untraced(records);
+        let mut edges: Vec<Edge> = by_edge
+            .into_values()
+            .map(|of| {
+                let first = &of[0];
+                let mut times: BTreeMap<Stage, Vec<u64>> = BTreeMap::new();
+                for (stage, ns) in of.iter().flat_map(|traced| stages(&traced.record)) {
+                    times.entry(stage).or_default().push(ns);
+                }
+                let total = |t: &&Traced| t.record.ended_ns.saturating_sub(t.record.sent_ns);
+                Edge {
+                    topic: first.topic.clone(),
+                    publisher: name_of(&first.record).unwrap_or_else(|| "(gone)".to_owned()),
+                    subscriber: first.node.clone(),
+                    traced: of.len(),
+                    untraced: untraced.get(&first.record.subscription).copied().unwrap_or(0),
+                    stages: times.into_iter().map(|(stage, ns)| (stage, Times::of(ns))).collect(),
+                    total: Times::of(of.iter().map(total).collect()),
+                }
+            })
+            .collect();
+        let key = |e: &Edge| (e.topic.clone(), e.publisher.clone(), e.subscriber.clone());
+        edges.sort_by_key(key);
+        edges
+    }
+}
+
+/// How many messages each subscription received between its first and its last record without one.
+fn untraced(records: &[Traced]) -> HashMap<u64, u64> {
+    let mut seen: HashMap<u64, (u64, u64, u64)> = HashMap::new();
+    for Traced { record, .. } in records {
+        let received = record.received;
+        let (first, last, count) =
+            seen.entry(record.subscription).or_insert((received, received, 0));
+        (*first, *last, *count) = ((*first).min(received), (*last).max(received), *count + 1);
+    }
+    let left = |(first, last, count): (u64, u64, u64)| (last - first + 1).saturating_sub(count);
+    seen.into_iter().map(|(id, seen)| (id, left(seen))).collect()
+}
+
+/// The node of a subscription's records, whatever it is called.
+fn node(record: &TraceRecord) -> u64 {
+    node_of(record.subscription)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn record(sent_ns: u64, received: u64) -> TraceRecord {
+        TraceRecord {
+            subscription: 1,
+            publisher: 2,
+            seq: received,
+            sent_ns,
+            woken_ns: sent_ns + 10,
+            taken_ns: sent_ns + 12,
+            began_ns: sent_ns + 15,
+            ended_ns: sent_ns + 115,
+            written_ns: sent_ns + 115,
+            received,
+            ..TraceRecord::default()
+        }
+    }
+
+    fn traced(record: TraceRecord) -> Traced {
+        Traced { topic: "/imu".to_owned(), node: "/estimator".to_owned(), record }
+    }
+
+    #[test]
+    fn the_stages_are_the_whole_time() {
+        let woken = record(1000, 1);
+        let busy = TraceRecord { woken_ns: 0, ..woken };
+        let far = TraceRecord { origin_publisher: 7, ..woken };
+        for record in [woken, busy, far] {
+            let sum: u64 = stages(&record).map(|(_, ns)| ns).sum();
+            assert_eq!(sum, record.ended_ns - record.sent_ns);
+        }
+        let names = |record| stages(&record).map(|(stage, _)| stage.name()).collect::<Vec<_>>();
+        assert_eq!(names(woken), ["wake", "copy", "dispatch", "callback"]);
+        assert_eq!(names(busy), ["busy", "dispatch", "callback"]);
+        assert_eq!(names(far)[0], "network");
+    }
+
+    #[test]
+    fn an_edge_counts_what_was_not_traced() {
+        let records = [record(1000, 1), record(2000, 2), record(5000, 5)].map(traced);
+        let edges = Edges::of(&records, |_| None);
+        assert_eq!(edges.len(), 1);
+        assert_eq!((edges[0].traced, edges[0].untraced), (3, 2));
+        assert_eq!(edges[0].stages[&Stage::Callback], Times::of(vec![100; 3]));
+        assert_eq!(edges[0].total.max_ns, 115);
+        assert_eq!(edges[0].publisher, "(gone)");
+    }
+
+    #[test]
+    fn quantiles_are_times_that_were_measured() {
+        assert_eq!(Times::of(vec![]), Times::default());
+        let hundred = Times::of((1..=100).rev().collect());
+        assert_eq!((hundred.p50_ns, hundred.p99_ns, hundred.max_ns), (50, 99, 100));
+        assert_eq!(Times::of(vec![7]).p99_ns, 7);
+    }
+
+    #[test]
+    fn times_of_another_host_are_put_on_our_clock() {
+        let there = TraceRecord { woken_ns: 0, ..record(1_000_000, 1) };
+        let here = traced(there).on_our_clock(there.written_ns - 900_000).record;
+        assert_eq!((here.sent_ns, here.woken_ns), (100_000, 0));
+        assert_eq!(here.ended_ns - here.sent_ns, there.ended_ns - there.sent_ns);
+    }
+}

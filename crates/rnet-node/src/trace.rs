@@ -1,0 +1,276 @@
+//! Tracing: where the time of a subscription's messages goes, told on a topic of its own while somebody subscribes to
+//! that topic.
+//!
+//! The control thread finds the subscription of the trace and opens an [`Outlet`] for each subscription of ours on the
+//! traced topic; the thread that receives sees a bit in the word that it looks at anyway (`SubscriberState::attention`),
+//! and writes a record when it is done with a message. While nobody traces, no instruction of the message path is for
+//! this. docs/design/trace.md.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rnet_core::{
+    MAX_TRACED_PER_S, MIN_LOG_LEN_BYTES, PublisherQos, Result, TopicName, TraceRecord, TypeDesc,
+};
+use rnet_shm::channel::Reader;
+use rnet_shm::clock;
+use rnet_shm::node::{EndpointKind, Entry};
+use rnet_shm::publisher::{PublisherMeta, Writer};
+
+use crate::core::NodeState;
+use crate::pace;
+use crate::subscriber_state::SubscriberState;
+
+/// What one record takes of what was saved up since the last.
+const PRICE_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;
+/// Records that may follow each other at once: a burst is traced whole.
+const BURST: u64 = 64;
+/// Records that a slow tracer may be behind, and more.
+const LOG_LEN_BYTES: u64 = MIN_LOG_LEN_BYTES;
+
+/// The publisher of the records of one subscription.
+pub struct Outlet {
+    writer: Writer,
+    id: u64,
+    node: Weak<NodeState>,
+}
+
+impl Outlet {
+    /// Opens it, on this topic.
+    pub fn open(node: &Arc<NodeState>, topic: &TopicName) -> Result<Outlet> {
+        let qos = PublisherQos { log_len_bytes: LOG_LEN_BYTES, ..PublisherQos::default() };
+        let type_desc = TypeDesc::Plain(TraceRecord::plain_type());
+        let meta =
+            PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy: None, will: false };
+        node.matching().check_topic_limit(topic.hash())?;
+        let id = node.own.next_endpoint()?;
+        let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
+        let writer = Writer::create(&node.own, entry.path(node.own.folder()), id, &meta)?;
+        let readers = writer.reader_table().clone();
+        node.matching().add_publisher(id, topic.hash(), meta, readers, false)?;
+        // Before the refresh: if that fails to match, its drop takes the endpoint back.
+        let outlet = Outlet { writer, id, node: Arc::downgrade(node) };
+        node.refresh();
+        Ok(outlet)
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        if let Some(node) = self.node.upgrade().filter(|node| !node.fork_guard().is_parents()) {
+            node.matching().remove(self.id);
+            node.refresh();
+        }
+    }
+}
+
+/// Where a subscription's records go; shared by the thread that receives and the control thread.
+#[derive(Default)]
+pub struct TraceSlot {
+    open: Mutex<Open>,
+    /// Counts the outlets: a message that began before one was opened ends in no record.
+    session: AtomicU32,
+}
+
+#[derive(Default)]
+struct Open {
+    outlet: Option<Outlet>,
+    /// The subscription has ended.
+    closed: bool,
+}
+
+impl TraceSlot {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an outlet there, or takes it away. The one that was there is dropped when nothing is locked.
+    pub fn set(&self, outlet: Option<Outlet>) {
+        let mut open = self.open();
+        let over = match open.closed {
+            true => outlet,
+            false => std::mem::replace(&mut open.outlet, outlet),
+        };
+        self.session.fetch_add(1, Ordering::Relaxed);
+        drop(open);
+        drop(over);
+    }
+
+    /// Takes the outlet away for good.
+    pub fn close(&self) {
+        let mut open = self.open();
+        open.closed = true;
+        let outlet = open.outlet.take();
+        drop(open);
+        drop(outlet);
+    }
+
+    /// Whether records are wanted.
+    pub fn is_open(&self) -> bool {
+        self.open().outlet.is_some()
+    }
+
+    /// Writes a record; `false` if nobody wants any.
+    fn put(&self, record: TraceRecord) -> bool {
+        let mut open = self.open();
+        let Some(outlet) = &mut open.outlet else { return false };
+        // It waits for nobody. Without memory there is no record, and a number in the next shows it.
+        let _ = outlet.writer.send(&record.to_bytes());
+        true
+    }
+}
+
+/// What a receiver remembers of its tracing.
+#[derive(Default)]
+pub struct Tracing {
+    /// The message that was received last, until the next receive says when the user was done with it.
+    current: Option<Started>,
+    /// What was saved up for records, in ns of their price, and when.
+    credit_ns: u64,
+    saved_ns: u64,
+    /// Whether the receiver looks away until there is credit again.
+    paused: bool,
+}
+
+/// A message that was taken and is being worked on.
+pub struct Started {
+    record: TraceRecord,
+    session: u32,
+}
+
+impl Started {
+    /// The callback begins now.
+    pub fn begin(&mut self) {
+        self.record.began_ns = clock::now_ns();
+        CALLBACK.set(CALLED);
+    }
+}
+
+impl Tracing {
+    /// Pays for a record at this time.
+    fn pay(&mut self, now_ns: u64) -> bool {
+        self.save(now_ns);
+        let paid = self.credit_ns.checked_sub(PRICE_NS);
+        self.credit_ns = paid.unwrap_or(self.credit_ns);
+        paid.is_some()
+    }
+
+    fn save(&mut self, now_ns: u64) {
+        let saved = now_ns.saturating_sub(self.saved_ns);
+        self.credit_ns = self.credit_ns.saturating_add(saved).min(BURST * PRICE_NS);
+        self.saved_ns = self.saved_ns.max(now_ns);
+    }
+
+    /// A message was taken from one of these channels; what is known of it so far, if it is to be traced.
+    pub fn start(
+        &mut self,
+        state: &SubscriberState,
+        channels: &[Reader],
+        at: usize,
+    ) -> Option<Started> {
+        let mut record = channels[at].trace_of_current();
+        if !self.pay(record.taken_ns) {
+            return None;
+        }
+        record.received = channels.iter().map(Reader::received).fold(0, u64::wrapping_add);
+        let woken_ns = pace::woken_ns();
+        let for_it = (record.sent_ns..=record.taken_ns).contains(&woken_ns);
+        record.woken_ns = if for_it { woken_ns } else { 0 };
+        Some(Started { record, session: state.trace.session.load(Ordering::Relaxed) })
+    }
+
+    /// As [`Tracing::start`], of a receive, which ends with the next one. Without credit the receiver looks away.
+    pub fn start_receive(&mut self, state: &SubscriberState, channels: &[Reader], at: usize) {
+        self.current = self.start(state, channels, at);
+        match &mut self.current {
+            Some(current) => current.record.began_ns = clock::now_ns(),
+            None => {
+                self.paused = true;
+                state.look_away();
+            }
+        }
+    }
+
+    /// The user is done with the message of the last receive.
+    pub fn end_receive(&mut self, state: &SubscriberState, subscription: u64) {
+        if let Some(current) = self.current.take() {
+            end(state, subscription, current);
+        }
+    }
+
+    /// Looks again if there is credit.
+    #[inline]
+    pub fn look_again(&mut self, state: &SubscriberState) {
+        if self.paused {
+            self.unpause(state);
+        }
+    }
+
+    #[cold]
+    fn unpause(&mut self, state: &SubscriberState) {
+        self.save(clock::now_ns());
+        if self.credit_ns >= PRICE_NS {
+            self.paused = false;
+            if state.trace.is_open() {
+                state.look_at_traces();
+            }
+        }
+    }
+}
+
+/// The user is done with a message.
+pub fn end(state: &SubscriberState, subscription: u64, started: Started) {
+    let Started { mut record, session } = started;
+    record.ended_ns = clock::now_ns();
+    let called_ns = CALLBACK.replace(0);
+    if (record.began_ns..=record.ended_ns).contains(&called_ns) {
+        record.began_ns = called_ns;
+    }
+    if session != state.trace.session.load(Ordering::Relaxed) {
+        return;
+    }
+    (record.subscription, record.written_ns) = (subscription, record.ended_ns);
+    if !state.trace.put(record) {
+        state.look_away();
+    }
+}
+
+/// A traced callback is about to be called.
+const CALLED: u64 = 1;
+
+thread_local! {
+    /// When the callback of a binding began, which had to wait for its interpreter; [`CALLED`] before.
+    static CALLBACK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// For bindings: the user's callback begins now, and not when the binding was called.
+pub fn callback_begins() {
+    CALLBACK.with(|cell| {
+        if cell.get() == CALLED {
+            cell.set(clock::now_ns());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_traced_whole_and_a_flood_in_part() {
+        let mut tracing = Tracing::default();
+        let start_ns = 1_000_000_000_000;
+        let burst = (0..1000).filter(|n| tracing.pay(start_ns + n)).count() as u64;
+        assert_eq!(burst, BURST);
+        // A second of 100,000 messages.
+        let flood = (1..=100_000).filter(|n| tracing.pay(start_ns + n * 10_000)).count() as u64;
+        assert!((MAX_TRACED_PER_S - 1..=MAX_TRACED_PER_S + 1).contains(&flood), "{flood}");
+    }
+
+    #[test]
+    fn messages_at_1_khz_are_all_traced() {
+        let mut tracing = Tracing::default();
+        assert!((1..10_000).all(|n| tracing.pay(1_000_000_000_000 + n * 1_000_000)));
+    }
+}
