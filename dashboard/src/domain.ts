@@ -1,0 +1,79 @@
+// The figures of the domain, which every view uses, and what the page remembers of nodes that have gone.
+
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { useSub } from "./wire/use";
+import type { Command, Figures, Gone, NodeRow } from "./wire/types";
+
+/** The node that a page has seen, and since when it is gone by the server's clock; `null` while it is there. */
+export interface KnownNode extends NodeRow {
+  gone: Gone | null;
+}
+
+export interface Domain {
+  figures: Figures | null;
+  nodes: KnownNode[];
+  commands: Command[] | null;
+  commands_error: string | null;
+}
+
+export const FIGURES_MS = 500;
+
+interface Seen {
+  figures: Figures;
+  nodes: KnownNode[];
+  rows: Map<string, NodeRow>;
+}
+
+/** Nodes that are there and, for a minute, those that were: with the topics that they had when they went. */
+function remember(old: Seen | null, figures: Figures): Seen {
+  const rows = old?.rows ?? new Map<string, NodeRow>();
+  const here = new Set(figures.nodes.map((row) => row.node));
+  for (const row of figures.nodes) rows.set(row.node, row);
+  const gone = figures.gone.filter((gone) => !here.has(gone.node));
+  const named = new Set(gone.map((gone) => gone.node));
+  for (const name of rows.keys()) if (!here.has(name) && !named.has(name)) rows.delete(name);
+  const nodes: KnownNode[] = figures.nodes.map((row) => ({ ...row, gone: null }));
+  for (const one of gone) nodes.push(departed(one, rows.get(one.node)));
+  nodes.sort((a, b) => (a.node < b.node ? -1 : 1));
+  return { figures, nodes, rows };
+}
+
+function departed(gone: Gone, row: NodeRow | undefined): KnownNode {
+  return {
+    node: gone.node,
+    host: gone.host,
+    pid: null,
+    restarts: row?.restarts ?? null,
+    publishes: row?.publishes ?? [],
+    subscribes: row?.subscribes ?? [],
+    state: "gone",
+    cpu: null,
+    rss_bytes: null,
+    uptime_s: null,
+    sent_hz: 0,
+    received_hz: 0,
+    gone,
+  };
+}
+
+const FIGURES = { op: "sub", what: "figures", interval_ms: FIGURES_MS };
+const COMMANDS = { op: "sub", what: "commands" };
+
+/** For the shell of the page alone: it gives what it gets to the views. */
+export function useDomainSource(): Domain {
+  const seen = useSub<Seen>(FIGURES, remember);
+  const commands = useSub<{ commands: Command[] }>(COMMANDS);
+  return {
+    figures: seen.data?.figures ?? null,
+    nodes: seen.data?.nodes ?? [],
+    commands: commands.data?.commands ?? null,
+    commands_error: commands.error?.message ?? null,
+  };
+}
+
+export const DomainContext = createContext<Domain>({ figures: null, nodes: [], commands: null, commands_error: null });
+
+export function useDomain(): Domain {
+  return useContext(DomainContext);
+}

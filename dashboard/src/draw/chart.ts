@@ -1,0 +1,127 @@
+// Lines over time by uPlot, in the page's colours, as wide as there is room.
+
+import uPlot from "uplot";
+import { colour, faint, on_theme } from "../theme";
+
+export interface Line {
+  label: string;
+  /** A colour of the palette. */
+  colour: string;
+  /** Whether the two columns before it are its least and largest values, which are drawn as a band. */
+  band?: boolean;
+  /** Filled down to zero. */
+  fill?: boolean;
+  /** Bars in place of a line: for counts. */
+  bars?: boolean;
+}
+
+export interface ChartSpec {
+  lines: Line[];
+  height: number;
+  format(value: number): string;
+  /** What the x axis shows, in s since 1970. */
+  window(): [number, number];
+  /** Whether the y axis begins at zero. */
+  from_zero?: boolean;
+  /** Where the mouse is: the index of a point, or `null`. */
+  at?(index: number | null): void;
+  sync?: string;
+}
+
+export type Columns = (number | null)[][];
+
+export class Chart {
+  private plot: uPlot | null = null;
+  private data: Columns = [[]];
+  private resize: ResizeObserver;
+  private off_theme: () => void;
+  private seen = true;
+  private sight: IntersectionObserver;
+
+  constructor(private place: HTMLElement, private spec: ChartSpec) {
+    this.resize = new ResizeObserver(() => this.fit());
+    this.resize.observe(place);
+    this.sight = new IntersectionObserver((entries) => (this.seen = entries[entries.length - 1]!.isIntersecting));
+    this.sight.observe(place);
+    this.off_theme = on_theme(() => this.build());
+    this.build();
+  }
+
+  /** Shows other data: x, and of each line its columns. What cannot be seen is not drawn. */
+  set(data: Columns): void {
+    this.data = data;
+    if (!this.seen || document.hidden || !this.plot) return;
+    this.plot.setData(data as uPlot.AlignedData, true);
+  }
+
+  destroy(): void {
+    this.resize.disconnect();
+    this.sight.disconnect();
+    this.off_theme();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  private fit(): void {
+    const width = Math.floor(this.place.clientWidth);
+    if (this.plot && width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.spec.height });
+  }
+
+  private build(): void {
+    this.plot?.destroy();
+    const { lines, height, format, window, from_zero, at, sync } = this.spec;
+    const series: uPlot.Series[] = [{}];
+    const bands: uPlot.Band[] = [];
+    for (const line of lines) {
+      const stroke = colour(line.colour);
+      if (line.band) {
+        series.push({ show: true, label: "", points: { show: false }, spanGaps: true }, { show: true, label: "", points: { show: false }, spanGaps: true });
+        bands.push({ series: [series.length - 1, series.length - 2], fill: faint(line.colour, 0.25) });
+      }
+      series.push({
+        label: line.label,
+        stroke,
+        width: 1.5,
+        spanGaps: true,
+        points: { show: false },
+        fill: line.fill || line.bars ? faint(line.colour, line.bars ? 0.8 : 0.12) : undefined,
+        paths: line.bars ? uPlot.paths.bars!({ size: [0.8, 24, 2] }) : undefined,
+      });
+    }
+    const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, font: FONT };
+    const options: uPlot.Options = {
+      width: Math.max(50, Math.floor(this.place.clientWidth)),
+      height,
+      series,
+      bands,
+      legend: { show: false },
+      cursor: { points: { size: 6 }, drag: { x: false, y: false }, sync: sync ? { key: sync } : undefined },
+      scales: { x: { time: true, range: () => window() }, y: { range: (_u, low, high) => room(low, high, !!from_zero) } },
+      axes: [
+        { ...axis, space: 70, size: 28, values: [[3600, "{HH}:{mm}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1], [0.001, ":{ss}.{fff}", null, null, null, null, null, null, 1]] },
+        { ...axis, values: (_u, splits) => splits.map(format), size: (u, values) => label_room(u, values), space: 28 },
+      ],
+      hooks: { setCursor: [(u) => at?.(u.cursor.idx ?? null)] },
+    };
+    this.plot = new uPlot(options, this.data as uPlot.AlignedData, this.place);
+  }
+}
+
+const FONT = "11px Inter, system-ui, sans-serif";
+
+/** As wide as the longest label. */
+function label_room(_u: uPlot, values: string[] | null): number {
+  const longest = Math.max(3, ...(values ?? []).map((value) => value.length));
+  return Math.ceil(longest * 6.4) + 14;
+}
+
+function room(low: number | null, high: number | null, from_zero: boolean): [number, number] {
+  if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high)) return [0, 1];
+  if (from_zero) return [0, high > 0 ? high * 1.12 : 1];
+  if (low === high) {
+    const half = Math.abs(low) * 0.1 || 1;
+    return [low - half, high + half];
+  }
+  const edge = (high - low) * 0.08;
+  return [low - edge, high + edge];
+}

@@ -1,0 +1,206 @@
+// The nodes and topics of the domain as a picture. Only its words change while the robot runs; the boxes are placed
+// anew when somebody comes, goes, or takes up another topic.
+
+import { useMemo, useRef, useState } from "preact/hooks";
+import { useDomain, type KnownNode } from "../domain";
+import { href } from "../router";
+import type { Figures, TopicRow } from "../wire/types";
+import * as units from "../units";
+import { layout, path, type Layout, type Vertex } from "./layout";
+
+const NODE_HEIGHT = 40;
+const TOPIC_HEIGHT = 34;
+const CHAR = 6.9;
+const LONGEST = 30;
+
+interface Picture extends Layout {
+  nodes: string[];
+  topics: string[];
+}
+
+export function Graph({ filter = "" }: { filter?: string }) {
+  const { figures, nodes } = useDomain();
+  const [zoom, set_zoom] = useState<number | "fit">("fit");
+  const [near, set_near] = useState<string | null>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const drag = useDrag(frame);
+  const shown = pick(figures, nodes, filter.toLowerCase());
+  const signature = JSON.stringify([shown.nodes.map((n) => n.node), shown.topics.map((t) => t.topic), shown.edges]);
+  const picture = useMemo(() => draw(shown), [signature]);
+  if (!figures) return null;
+  if (!picture.placed.size) return <NothingToDraw filter={filter} />;
+
+  const mismatched = new Set(figures.mismatches.map((m) => m.topic));
+  const problem_at = (topic: TopicRow) => topic.lost_in_interval > 0 || topic.missed_in_interval > 0 || mismatched.has(topic.topic);
+  const touched = near === null ? null : neighbours(near, picture);
+  const pad = 12;
+  const [w, h] = [picture.width + 2 * pad, picture.height + 2 * pad];
+  const scale = zoom === "fit" ? null : zoom;
+  const step = (by: number) => {
+    const now = zoom === "fit" ? (frame.current?.querySelector("svg")?.clientWidth ?? w) / w : zoom;
+    set_zoom(Math.min(3, Math.max(0.2, now * by)));
+  };
+  const faded = (id: string) => (touched && !touched.has(id) ? " faded" : "");
+  return (
+    <div class="graph">
+      <div class="graph-tools" role="group" aria-label="Size of the picture">
+        <button class="quiet" onClick={() => step(1 / 1.25)} aria-label="Smaller">−</button>
+        <button class="quiet" onClick={() => step(1.25)} aria-label="Larger">+</button>
+        <button class="quiet" aria-pressed={zoom === "fit"} onClick={() => set_zoom("fit")}>Fit</button>
+      </div>
+      <div class={scale === null ? "graph-frame fit" : "graph-frame"} ref={frame} tabIndex={0} role="region" aria-label="Graph of nodes and topics" {...drag}>
+        <svg
+          viewBox={`${-pad} ${-pad} ${w} ${h}`}
+          width={scale === null ? undefined : w * scale}
+          height={scale === null ? undefined : h * scale}
+          style={scale === null ? { maxWidth: `${w * 1.15}px`, minWidth: `${Math.min(w * 0.62, 1400)}px` } : undefined}
+          onMouseLeave={() => set_near(null)}
+        >
+          <defs>
+            <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+              <path d="M0 1L7 4L0 7z" class="arrow" />
+            </marker>
+          </defs>
+          {picture.routes.map((route) => (
+            <path
+              key={`${route.from}>${route.to}`}
+              class={`edge${touched ? (touched.has(`${route.from}>${route.to}`) ? " lit" : " faded") : ""}`}
+              d={path(route.points)}
+              marker-end="url(#arrow)"
+            />
+          ))}
+          {shown.topics.map((topic) => (
+            <TopicBox key={topic.topic} topic={topic} picture={picture} bad={problem_at(topic)} faded={faded(`t${topic.topic}`)} near={set_near} />
+          ))}
+          {shown.nodes.map((node) => (
+            <NodeBox key={node.node} node={node} picture={picture} faded={faded(`n${node.node}`)} near={set_near} />
+          ))}
+        </svg>
+      </div>
+      <ul class="legend" aria-label="What the picture shows">
+        <li><i class="key node" /> node</li>
+        <li><i class="key topic" /> topic</li>
+        <li><i class="key urgent" /> urgent topic</li>
+        <li><i class="key bad" /> node gone, or messages lost</li>
+      </ul>
+    </div>
+  );
+}
+
+function NothingToDraw({ filter }: { filter: string }) {
+  if (filter) return <p class="empty">No node and no topic has “{filter}” in its name.</p>;
+  return (
+    <div class="empty">
+      <p>Nobody is in this domain yet.</p>
+      <p>Start a node, or try <code>rnet topic pub /hello --text hello --rate 10</code> on a terminal.</p>
+    </div>
+  );
+}
+
+interface Shown {
+  nodes: KnownNode[];
+  topics: TopicRow[];
+  edges: [string, string][];
+}
+
+function pick(figures: Figures | null, nodes: KnownNode[], filter: string): Shown {
+  if (!figures) return { nodes: [], topics: [], edges: [] };
+  const edges: [string, string][] = [];
+  const has = (name: string) => name.toLowerCase().includes(filter);
+  for (const node of nodes) {
+    for (const topic of node.publishes) if (has(topic) || has(node.node)) edges.push([`n${node.node}`, `t${topic}`]);
+    for (const topic of node.subscribes) if (has(topic) || has(node.node)) edges.push([`t${topic}`, `n${node.node}`]);
+  }
+  edges.sort((a, b) => (a.join() < b.join() ? -1 : 1));
+  const ends = new Set(edges.flat());
+  return {
+    nodes: nodes.filter((node) => has(node.node) || ends.has(`n${node.node}`)),
+    topics: figures.topics.filter((topic) => has(topic.topic) || ends.has(`t${topic.topic}`)),
+    edges,
+  };
+}
+
+function draw({ nodes, topics, edges }: Shown): Picture {
+  const width = (name: string, least: number) => Math.max(least, Math.min(name.length, LONGEST) * CHAR + 26);
+  const vertices: Vertex[] = [
+    ...nodes.map((n) => ({ id: `n${n.node}`, width: width(n.node, 108), height: NODE_HEIGHT })),
+    ...topics.map((t) => ({ id: `t${t.topic}`, width: width(t.topic, 92), height: TOPIC_HEIGHT })),
+  ];
+  return { ...layout(vertices, edges), nodes: nodes.map((n) => n.node), topics: topics.map((t) => t.topic) };
+}
+
+function neighbours(id: string, picture: Picture): Set<string> {
+  const all = new Set([id]);
+  for (const { from, to } of picture.routes) {
+    if (from !== id && to !== id) continue;
+    all.add(from).add(to).add(`${from}>${to}`);
+  }
+  return all;
+}
+
+function short(name: string): string {
+  return name.length <= LONGEST ? name : `…${name.slice(-(LONGEST - 1))}`;
+}
+
+interface BoxProps {
+  picture: Picture;
+  faded: string;
+  near(id: string | null): void;
+}
+
+function NodeBox({ node, picture, faded, near }: BoxProps & { node: KnownNode }) {
+  const id = `n${node.node}`;
+  const box = picture.placed.get(id);
+  if (!box) return null;
+  const state = node.gone ? "gone" : node.state === "stopped" ? "stopped" : "";
+  const says = node.gone
+    ? `gone since ${units.clock(node.gone.since_s)}`
+    : node.state === "stopped"
+      ? "stopped"
+      : node.cpu === null
+        ? `on ${node.host}`
+        : `${units.percent(node.cpu)} CPU · ${units.bytes(node.rss_bytes)}`;
+  return (
+    <a href={href("nodes", node.node)} class={`box node ${state}${faded}`} aria-label={`node ${node.node}, ${says}`} onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)} data-node={node.node}>
+      <title>{node.node}</title>
+      <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="5" />
+      <text class="name" x={box.x + box.width / 2} y={box.y + 17}>{short(node.node)}</text>
+      <text class="says" x={box.x + box.width / 2} y={box.y + 31}>{says}</text>
+    </a>
+  );
+}
+
+function TopicBox({ topic, picture, bad, faded, near }: BoxProps & { topic: TopicRow; bad: boolean }) {
+  const id = `t${topic.topic}`;
+  const box = picture.placed.get(id);
+  if (!box) return null;
+  const lost = topic.lost_in_interval > 0 ? ` · ${units.count(topic.lost_in_interval)} lost` : "";
+  const says = `${units.rate(topic.rate_hz)}${lost}`;
+  return (
+    <a href={href("topics", topic.topic)} class={`box topic ${topic.lane === "urgent" ? "urgent" : ""} ${bad ? "bad" : ""}${faded}`} aria-label={`topic ${topic.topic}, ${says}`} onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)}>
+      <title>{topic.topic}</title>
+      <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={box.height / 2} />
+      <text class="name" x={box.x + box.width / 2} y={box.y + 15}>{short(topic.topic)}</text>
+      <text class="says" x={box.x + box.width / 2} y={box.y + 27}>{says}</text>
+    </a>
+  );
+}
+
+/** Moves what is in a frame with the mouse; a finger scrolls by itself. */
+function useDrag(frame: { current: HTMLDivElement | null }) {
+  const from = useRef<{ x: number; y: number; left: number; top: number } | null>(null);
+  return {
+    onPointerDown(event: PointerEvent) {
+      if (event.pointerType !== "mouse" || event.button !== 0 || !frame.current) return;
+      from.current = { x: event.clientX, y: event.clientY, left: frame.current.scrollLeft, top: frame.current.scrollTop };
+    },
+    onPointerMove(event: PointerEvent) {
+      if (!from.current || !frame.current) return;
+      frame.current.scrollLeft = from.current.left - (event.clientX - from.current.x);
+      frame.current.scrollTop = from.current.top - (event.clientY - from.current.y);
+    },
+    onPointerUp: () => (from.current = null),
+    onPointerLeave: () => (from.current = null),
+    onDragStart: (event: DragEvent) => event.preventDefault(),
+  };
+}

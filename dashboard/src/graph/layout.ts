@@ -1,0 +1,277 @@
+// Where the boxes of the graph stand: layers from left to right, from who publishes to who subscribes.
+//
+// The method is Sugiyama's (Sugiyama, Tagawa, Toda 1981): edges that close a cycle are turned round, each vertex
+// gets the layer behind its last predecessor, long edges get a vertex in each layer that they pass, the layers are
+// ordered by the barycentres of their neighbours, and the heights follow the neighbours as far as the order allows.
+// It is deterministic, so that the picture stays as it is while the robot does.
+
+export interface Vertex {
+  id: string;
+  width: number;
+  height: number;
+}
+
+export interface Placed extends Vertex {
+  x: number;
+  y: number;
+}
+
+export interface Route {
+  from: string;
+  to: string;
+  points: [number, number][];
+}
+
+export interface Layout {
+  placed: Map<string, Placed>;
+  routes: Route[];
+  width: number;
+  height: number;
+}
+
+interface Work extends Vertex {
+  layer: number;
+  y: number;
+  /** Its place in the layer. */
+  order: number;
+  before: Work[];
+  behind: Work[];
+  passes: boolean;
+}
+
+const GAP_X = 56;
+const GAP_Y = 14;
+const PASS_HEIGHT = 6;
+const SWEEPS = 12;
+
+export function layout(vertices: Vertex[], edges: [string, string][]): Layout {
+  const works = new Map<string, Work>();
+  for (const vertex of [...vertices].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+    works.set(vertex.id, { ...vertex, layer: 0, y: 0, order: 0, before: [], behind: [], passes: false });
+  }
+  const known = edges.filter(([from, to]) => works.has(from) && works.has(to) && from !== to);
+  const turned = turn_cycles([...works.keys()], known);
+  const forward = known.map(([from, to], i) => (turned.has(i) ? [to, from] : [from, to]) as [string, string]);
+  set_layers(works, forward);
+  const { layers, chains } = with_passes(works, forward);
+  order(layers);
+  set_heights(layers);
+  return result(layers, chains, known, turned);
+}
+
+/** The numbers of the edges that close a cycle, found from the sources on. */
+function turn_cycles(ids: string[], edges: [string, string][]): Set<number> {
+  const out = new Map<string, number[]>(ids.map((id) => [id, []]));
+  const incoming = new Map<string, number>(ids.map((id) => [id, 0]));
+  edges.forEach(([from, to], i) => {
+    out.get(from)!.push(i);
+    incoming.set(to, incoming.get(to)! + 1);
+  });
+  const turned = new Set<number>();
+  const state = new Map<string, "open" | "done">();
+  const starts = [...ids.filter((id) => incoming.get(id) === 0), ...ids];
+  for (const start of starts) {
+    if (state.has(start)) continue;
+    state.set(start, "open");
+    // A stack of its own: a robot may have a longer chain than a browser has stack.
+    const stack: { id: string; at: number }[] = [{ id: start, at: 0 }];
+    while (stack.length) {
+      const top = stack[stack.length - 1]!;
+      const edge = out.get(top.id)![top.at++];
+      if (edge === undefined) {
+        state.set(top.id, "done");
+        stack.pop();
+        continue;
+      }
+      const to = edges[edge]![1];
+      if (state.get(to) === "open") turned.add(edge);
+      else if (!state.has(to)) {
+        state.set(to, "open");
+        stack.push({ id: to, at: 0 });
+      }
+    }
+  }
+  return turned;
+}
+
+function set_layers(works: Map<string, Work>, edges: [string, string][]): void {
+  const out = new Map<string, string[]>();
+  const missing = new Map<string, number>();
+  for (const [from, to] of edges) {
+    out.set(from, [...(out.get(from) ?? []), to]);
+    missing.set(to, (missing.get(to) ?? 0) + 1);
+  }
+  const ready = [...works.keys()].filter((id) => !missing.get(id));
+  const sorted: string[] = [];
+  for (let id = ready.shift(); id !== undefined; id = ready.shift()) {
+    sorted.push(id);
+    for (const to of out.get(id) ?? []) {
+      const next = works.get(to)!;
+      next.layer = Math.max(next.layer, works.get(id)!.layer + 1);
+      missing.set(to, missing.get(to)! - 1);
+      if (missing.get(to) === 0) ready.push(to);
+    }
+  }
+  // A source stands just before the first that needs it, which shortens its edges.
+  for (const id of sorted.reverse()) {
+    const next = (out.get(id) ?? []).map((to) => works.get(to)!.layer);
+    if (next.length) works.get(id)!.layer = Math.min(...next) - 1;
+  }
+}
+
+function with_passes(works: Map<string, Work>, edges: [string, string][]): { layers: Work[][]; chains: Work[][] } {
+  const layers: Work[][] = [];
+  const put = (work: Work) => {
+    while (layers.length <= work.layer) layers.push([]);
+    layers[work.layer]!.push(work);
+  };
+  for (const work of works.values()) put(work);
+  const chains = edges.map(([from, to]) => {
+    const chain = [works.get(from)!];
+    const last = works.get(to)!;
+    for (let layer = chain[0]!.layer + 1; layer < last.layer; layer++) {
+      const id = `${from}\0${to}\0${layer}`;
+      const pass = { id, width: 0, height: PASS_HEIGHT, layer, y: 0, order: 0, before: [], behind: [], passes: true };
+      put(pass);
+      chain.push(pass);
+    }
+    chain.push(last);
+    for (let i = 0; i + 1 < chain.length; i++) {
+      chain[i]!.behind.push(chain[i + 1]!);
+      chain[i + 1]!.before.push(chain[i]!);
+    }
+    return chain;
+  });
+  return { layers, chains };
+}
+
+function order(layers: Work[][]): void {
+  const number = (layer: Work[]) => layer.forEach((work, i) => (work.order = i));
+  layers.forEach(number);
+  const centre = (work: Work, of: Work[]) => (of.length ? of.reduce((sum, w) => sum + w.order, 0) / of.length : work.order);
+  const sweep = (layer: Work[], side: "before" | "behind") => {
+    const keys = new Map(layer.map((work) => [work, centre(work, work[side])]));
+    layer.sort((a, b) => keys.get(a)! - keys.get(b)! || a.order - b.order);
+    number(layer);
+  };
+  let best = layers.map((layer) => [...layer]);
+  let fewest = crossings(layers);
+  for (let i = 0; i < SWEEPS && fewest > 0; i++) {
+    for (let l = 1; l < layers.length; l++) sweep(layers[l]!, "before");
+    for (let l = layers.length - 2; l >= 0; l--) sweep(layers[l]!, "behind");
+    const now = crossings(layers);
+    if (now < fewest) {
+      fewest = now;
+      best = layers.map((layer) => [...layer]);
+    }
+  }
+  best.forEach((layer, l) => {
+    layers[l] = layer;
+    number(layer);
+  });
+}
+
+function crossings(layers: Work[][]): number {
+  let all = 0;
+  for (const layer of layers) {
+    const ends: number[] = [];
+    for (const work of layer) ends.push(...work.behind.map((w) => w.order).sort((a, b) => a - b));
+    for (let i = 0; i < ends.length; i++) for (let j = i + 1; j < ends.length; j++) if (ends[i]! > ends[j]!) all++;
+  }
+  return all;
+}
+
+function set_heights(layers: Work[][]): void {
+  for (const layer of layers) {
+    let y = 0;
+    for (const work of layer) {
+      work.y = y;
+      y += work.height + GAP_Y;
+    }
+  }
+  for (let i = 0; i < 20; i++) {
+    const down = i % 2 === 0;
+    const all = down ? layers : [...layers].reverse();
+    for (const layer of all) follow(layer, down ? "before" : "behind", i >= 16);
+  }
+}
+
+/** Moves each vertex of a layer to the middle of its neighbours, as far as the order and the gaps allow. */
+function follow(layer: Work[], side: "before" | "behind", both: boolean): void {
+  const middle = (w: Work) => w.y + w.height / 2;
+  const wanted = layer.map((work) => {
+    const of = both ? [...work.before, ...work.behind] : work[side];
+    if (!of.length) return work.y;
+    return of.reduce((sum, w) => sum + middle(w), 0) / of.length - work.height / 2;
+  });
+  // Vertices that would overlap form a block, which goes to the mean of what its members want.
+  const blocks: { first: number; sum: number; n: number; height: number }[] = [];
+  layer.forEach((work, i) => {
+    blocks.push({ first: i, sum: wanted[i]!, n: 1, height: work.height + GAP_Y });
+    while (blocks.length > 1) {
+      const last = blocks[blocks.length - 1]!;
+      const previous = blocks[blocks.length - 2]!;
+      if (previous.sum / previous.n + previous.height <= last.sum / last.n) break;
+      previous.sum += last.sum - last.n * previous.height;
+      previous.n += last.n;
+      previous.height += last.height;
+      blocks.pop();
+    }
+  });
+  for (const block of blocks) {
+    let y = block.sum / block.n;
+    for (let i = block.first; i < block.first + block.n; i++) {
+      layer[i]!.y = y;
+      y += layer[i]!.height + GAP_Y;
+    }
+  }
+}
+
+function result(layers: Work[][], chains: Work[][], edges: [string, string][], turned: Set<number>): Layout {
+  const placed = new Map<string, Placed>();
+  const top = Math.min(0, ...layers.flat().map((work) => work.y));
+  const at = new Map<Work, { x: number; width: number }>();
+  let x = 0;
+  let height = 0;
+  for (const layer of layers) {
+    const width = Math.max(0, ...layer.map((work) => work.width));
+    for (const work of layer) {
+      work.y -= top;
+      height = Math.max(height, work.y + work.height);
+      at.set(work, { x, width });
+      const { id, width: own, height: tall } = work;
+      if (!work.passes) placed.set(id, { id, width: own, height: tall, x: x + (width - own) / 2, y: work.y });
+    }
+    x += width + GAP_X;
+  }
+  const routes = chains.map((chain, i) => {
+    const points: [number, number][] = [];
+    chain.forEach((work, j) => {
+      const { x, width } = at.get(work)!;
+      const y = work.y + work.height / 2;
+      const left = work.passes ? x : x + (width - work.width) / 2;
+      const right = work.passes ? x + width : left + work.width;
+      if (j > 0) points.push([left, y]);
+      if (j < chain.length - 1) points.push([right, y]);
+    });
+    if (turned.has(i)) points.reverse();
+    return { from: edges[i]![0], to: edges[i]![1], points };
+  });
+  return { placed, routes, width: Math.max(0, x - GAP_X), height };
+}
+
+/** A smooth line through the points, level at each of them. */
+export function path(points: [number, number][]): string {
+  let text = `M${round(points[0]![0])} ${round(points[0]![1])}`;
+  for (let i = 1; i < points.length; i++) {
+    const [x0, y0] = points[i - 1]!;
+    const [x1, y1] = points[i]!;
+    const bend = (x1 - x0) / 2;
+    text += y0 === y1 ? `L${round(x1)} ${round(y1)}` : `C${round(x0 + bend)} ${round(y0)} ${round(x1 - bend)} ${round(y1)} ${round(x1)} ${round(y1)}`;
+  }
+  return text;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,147 @@
+// Small parts that many views use.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { href } from "../router";
+import type { LossCounts } from "../wire/types";
+import * as units from "../units";
+
+/** The head of a view: its name, what stands beside it, and what belongs to the right. */
+export function Head({ title, note, children }: { title: ComponentChildren; note?: ComponentChildren; children?: ComponentChildren }) {
+  return (
+    <div class="head">
+      <h1>{title}</h1>
+      {note && <span class="dim">{note}</span>}
+      <span class="grow" />
+      {children}
+    </div>
+  );
+}
+
+export function Panel({ title, tools, children, class: more }: { title?: ComponentChildren; tools?: ComponentChildren; children: ComponentChildren; class?: string }) {
+  return (
+    <section class={`panel ${more ?? ""}`}>
+      {title !== undefined && (
+        <div class="panel-head">
+          <h2>{title}</h2>
+          <span class="grow" />
+          {tools}
+        </div>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** A figure with its name, as an overview has a row of. */
+export function Stat({ name, value, note, tone, to }: { name: string; value: ComponentChildren; note?: ComponentChildren; tone?: "bad" | "warn" | "ok"; to?: string }) {
+  const inside = (
+    <>
+      <span class="stat-name">{name}</span>
+      <span class={`stat-value ${tone ?? ""}`}>{value}</span>
+      {note && <span class="stat-note">{note}</span>}
+    </>
+  );
+  return to ? <a class="stat" href={to}>{inside}</a> : <div class="stat">{inside}</div>;
+}
+
+/** A field that narrows down what is shown; `/` goes to it. */
+export function Filter({ value, set, label }: { value: string; set(text: string): void; label: string }) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const to_it = (event: KeyboardEvent) => {
+      const at = event.target as HTMLElement;
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+      event.preventDefault();
+      input.current?.focus();
+      input.current?.select();
+    };
+    addEventListener("keydown", to_it);
+    return () => removeEventListener("keydown", to_it);
+  }, []);
+  return (
+    <input
+      ref={input}
+      type="search"
+      class="filter"
+      placeholder={`${label}  ( / )`}
+      aria-label={label}
+      value={value}
+      onInput={(event) => set(event.currentTarget.value)}
+      onKeyDown={(event) => event.key === "Escape" && (set(""), event.currentTarget.blur())}
+    />
+  );
+}
+
+export function total(lost: LossCounts): number {
+  return lost.overrun + lost.link + lost.restart + lost.detached;
+}
+
+/** What was lost so far with its causes, and how much of it just now. */
+export function Lost({ lost, now = 0 }: { lost: LossCounts; now?: number }) {
+  const all = total(lost);
+  if (all === 0) return <span class="dim">0</span>;
+  const causes = Object.entries(lost).filter(([, n]) => n > 0).map(([cause, n]) => `${cause} ${units.count(n)}`);
+  return (
+    <span class={now > 0 ? "bad" : "warn"} title={causes.join(", ")}>
+      {units.count(all)}
+      {now > 0 && <span class="plus"> +{units.count(now)}</span>}
+    </span>
+  );
+}
+
+export function TopicLink({ name }: { name: string }) {
+  return <a href={href("topics", name)}>{name}</a>;
+}
+
+export function NodeLink({ name }: { name: string }) {
+  return <a href={href("nodes", name)}>{name}</a>;
+}
+
+export function Fault({ text, clear }: { text: string | null | undefined; clear?(): void }) {
+  if (!text) return null;
+  return (
+    <p class="error" role="alert">
+      {text} {clear && <button class="link" onClick={clear}>Dismiss</button>}
+    </p>
+  );
+}
+
+/** A button that asks once more before it does something that cannot be undone. */
+export function Sure({ children, ask, act, disabled, label }: { children: ComponentChildren; ask: string; act(): void; disabled?: boolean; label?: string }) {
+  const [asked, set] = useState(false);
+  useEffect(() => {
+    if (!asked) return;
+    const timer = setTimeout(() => set(false), 4000);
+    return () => clearTimeout(timer);
+  }, [asked]);
+  return (
+    <button
+      class={asked ? "danger" : ""}
+      disabled={disabled}
+      aria-label={asked ? undefined : label}
+      onBlur={() => set(false)}
+      onClick={() => {
+        set(!asked);
+        if (asked) act();
+      }}
+    >
+      {asked ? ask : children}
+    </button>
+  );
+}
+
+export function State({ word }: { word: string }) {
+  const tone = /^(gone|failed|lost|refused|closed)$/.test(word) ? "bad" : /^(stopped|ended|fallback|connecting|starting)$/.test(word) ? "warn" : /^(runs|ready|connected|in_force)$/.test(word) ? "ok" : "";
+  return (
+    <span class={`state ${tone}`}>
+      <span class="dot" aria-hidden="true" />
+      {word.replace(/_/g, " ")}
+    </span>
+  );
+}
+
+/** What a view shows before its first data. */
+export function Waiting({ error, what }: { error?: { message: string } | null; what: string }) {
+  return error ? <Fault text={error.message} /> : <p class="empty dim">Waiting for {what}…</p>;
+}

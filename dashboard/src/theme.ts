@@ -1,0 +1,58 @@
+// Light and dark: what the system says, unless the user has chosen.
+
+export type Theme = "auto" | "light" | "dark";
+
+const KEY = "rnet.theme";
+const listeners = new Set<() => void>();
+
+export function theme(): Theme {
+  const kept = localStorage.getItem(KEY);
+  return kept === "light" || kept === "dark" ? kept : "auto";
+}
+
+export function set_theme(next: Theme): void {
+  if (next === "auto") localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, next);
+  apply();
+}
+
+function apply(): void {
+  const now = theme();
+  if (now === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = now;
+  cache.clear();
+  for (const listener of listeners) listener();
+}
+
+/** Calls `listener` when colours have changed: what is drawn on a canvas has to be drawn again. */
+export function on_theme(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+const cache = new Map<string, string>();
+
+/** A colour of the palette as a canvas takes it. */
+export function colour(name: string): string {
+  let value = cache.get(name);
+  if (value === undefined) {
+    // light-dark() is resolved in a property that is a colour, not in a custom one.
+    const probe = document.createElement("span");
+    probe.style.color = `var(--${name})`;
+    document.body.append(probe);
+    value = getComputedStyle(probe).color;
+    probe.remove();
+    cache.set(name, value);
+  }
+  return value;
+}
+
+/** The same colour with an opacity of 0 to 1. */
+export function faint(name: string, opacity: number): string {
+  return colour(name).replace(/^rgba?\(([^,]+),([^,]+),([^,)]+).*$/, `rgba($1,$2,$3,${opacity})`);
+}
+
+export function start_theme(): void {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
+  apply();
+}

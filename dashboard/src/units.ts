@@ -1,0 +1,86 @@
+// Figures as people read them: three digits, a unit, and a dash where nothing is known.
+
+const DASH = "–";
+
+function three(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100) return value.toFixed(0);
+  if (size >= 10) return value.toFixed(1);
+  return value.toFixed(2);
+}
+
+function scaled(value: number, base: number, units: string[]): string {
+  let at = 0;
+  let rest = value;
+  while (Math.abs(rest) >= base * 0.9995 && at < units.length - 1) {
+    rest /= base;
+    at += 1;
+  }
+  return `${at === 0 && Number.isInteger(rest) ? rest : three(rest)} ${units[at]}`;
+}
+
+export function rate(hz: number | null | undefined): string {
+  if (hz == null) return DASH;
+  if (hz === 0) return "0 Hz";
+  return scaled(hz, 1000, ["Hz", "kHz", "MHz", "GHz"]);
+}
+
+export function bytes(count: number | null | undefined): string {
+  if (count == null) return DASH;
+  return scaled(Math.round(count), 1000, ["B", "kB", "MB", "GB", "TB"]);
+}
+
+export function bandwidth(bytes_per_s: number | null | undefined): string {
+  return bytes_per_s == null ? DASH : `${bytes(bytes_per_s)}/s`;
+}
+
+export function duration_ns(ns: number | null | undefined): string {
+  if (ns == null) return DASH;
+  return scaled(Math.round(ns), 1000, ["ns", "µs", "ms", "s"]);
+}
+
+export function duration_s(s: number | null | undefined): string {
+  if (s == null) return DASH;
+  if (Math.abs(s) < 60) return duration_ns(s * 1e9);
+  return span(s);
+}
+
+/** Time that passed, in the two largest units: `3 min 20 s`. */
+export function span(s: number | null | undefined): string {
+  if (s == null) return DASH;
+  const whole = Math.max(0, Math.floor(s));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  if (whole < 86_400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  return `${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
+}
+
+export function count(n: number | null | undefined): string {
+  if (n == null) return DASH;
+  // A thin blank between groups of three, as SI has it; short figures need none.
+  return n < 10_000 ? String(n) : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+}
+
+export function percent(part: number | null | undefined): string {
+  return part == null ? DASH : `${(part * 100).toFixed(part < 0.0995 ? 1 : 0)} %`;
+}
+
+/** A number of a message: as it is if short, with six digits if not. */
+export function number(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
+  const text = Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-4) ? value.toExponential(4) : value.toFixed(6);
+  return text.includes("e") ? text : text.replace(/\.?0+$/, "");
+}
+
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+export function clock(at_s: number | null | undefined, millis = false): string {
+  if (at_s == null) return DASH;
+  const at = new Date(at_s * 1000);
+  const ms = String(at.getMilliseconds()).padStart(3, "0");
+  return millis ? `${CLOCK.format(at)}.${ms}` : CLOCK.format(at);
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}

@@ -1,0 +1,88 @@
+// Who drives now, and how to stop it. Authority is taken and nothing is sent, so the receiver does what is safe.
+
+import { useDomain } from "../domain";
+import { Fault, Head, NodeLink, Panel, State, Waiting } from "../parts/bits";
+import { STOP_PRIORITY, useStop } from "../parts/stop";
+import * as units from "../units";
+import { wire } from "../wire/socket";
+import type { AuditLine, Command } from "../wire/types";
+import { useLink, useSub } from "../wire/use";
+
+export function Commands() {
+  const { commands, commands_error } = useDomain();
+  return (
+    <>
+      <Head title="Commands" note="who drives now" />
+      {!commands && <Waiting error={commands_error ? { message: commands_error } : null} what="the commands" />}
+      {commands && !commands.length && (
+        <p class="empty">No node receives commands. In Python: <code>node.command("/cmd_vel", Twist, apply, deadline_ms=50, fallback=Twist())</code></p>
+      )}
+      {commands?.map((command) => <CommandPanel key={command.command} command={command} />)}
+    </>
+  );
+}
+
+function CommandPanel({ command }: { command: Command }) {
+  const link = useLink();
+  const { error, busy, stop, release, clear } = useStop();
+  const off = link.is !== "open" || !!wire.hello?.read_only;
+  const names = [command.command];
+  return (
+    <Panel title={command.command} tools={<State word={command.state} />} class={command.held ? "held" : ""}>
+      <div class="command">
+        <div>
+          <p class="driver">
+            {command.held ? (
+              <>Stopped by this dashboard, with priority {command.priority ?? STOP_PRIORITY}</>
+            ) : command.driver ? (
+              <><NodeLink name={command.driver} /> drives{command.priority != null && <span class="dim">, priority {command.priority}</span>}</>
+            ) : (
+              <>Nobody drives</>
+            )}
+          </p>
+          <dl class="facts">
+            <div><dt>Receiver</dt><dd>{command.receiver ? <NodeLink name={command.receiver} /> : "–"}</dd></div>
+            <div><dt>Because</dt><dd>{command.reason?.replace(/_/g, " ") ?? "–"}</dd></div>
+            <div><dt>Deadline</dt><dd>{units.duration_ns(command.deadline_ns)}</dd></div>
+            <div><dt>Lease</dt><dd>{units.duration_ns(command.lease_ns)}</dd></div>
+            <div><dt>Applied</dt><dd>{units.count(command.applied)}</dd></div>
+            <div><dt>Ignored</dt><dd>{units.count(command.ignored)}</dd></div>
+            <div><dt>Fallbacks</dt><dd>{units.count(command.fallbacks)}</dd></div>
+          </dl>
+        </div>
+        <div class="command-buttons">
+          <button class="stop big" disabled={off || command.held} onClick={() => stop(names)} aria-label={`Stop ${command.command}`}>
+            {command.held ? "Stopped" : "Stop"}
+          </button>
+          {command.held ? (
+            <button disabled={off || busy} onClick={() => release(names)}>Release</button>
+          ) : (
+            <button disabled={off || busy || !command.driver} onClick={() => release(names)} title="Ends the authority of whoever drives; it may take it again">End authority</button>
+          )}
+        </div>
+      </div>
+      <Fault text={error} clear={clear} />
+      <p class="note">Stop takes the authority with priority {STOP_PRIORITY} and sends nothing: the receiver falls back to what is safe, and stays so until Release. {wire.hello?.read_only ? "The dashboard is read-only, so it cannot." : ""}</p>
+      <Audit command={command.command} />
+    </Panel>
+  );
+}
+
+const KEPT = 200;
+
+function Audit({ command }: { command: string }) {
+  const { data } = useSub<AuditLine[]>({ what: "command_log", command }, (old, data: { lines: AuditLine[] }) => [...(old ?? []), ...data.lines].slice(-KEPT));
+  if (!data?.length) return null;
+  return (
+    <details class="audit">
+      <summary>What has happened ({data.length})</summary>
+      <ol reversed tabIndex={0} aria-label={`Audit trail of ${command}`}>
+        {[...data].reverse().map((line, i) => (
+          <li key={data.length - i}>
+            <span class="dim">{units.clock(line.time_s, true)}</span> <b>{line.kind.replace(/_/g, " ")}</b> {line.node} {line.priority != null && <span class="dim">priority {line.priority}</span>} {line.text}
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}

@@ -1,0 +1,56 @@
+import { useState } from "preact/hooks";
+import { Fault, Head, NodeLink, Panel, State, Sure, Waiting } from "../parts/bits";
+import { Table, type Column } from "../parts/table";
+import * as units from "../units";
+import { wire } from "../wire/socket";
+import type { Launched } from "../wire/types";
+import { useLink, useRequest, useSub } from "../wire/use";
+
+export function Launch() {
+  const { data, error } = useSub<{ nodes: Launched[] }>({ what: "launch" });
+  const link = useLink();
+  const request = useRequest();
+  const [logs, set_logs] = useState<{ node: string; text: string } | null>(null);
+  const off = link.is !== "open" || !!wire.hello?.read_only || request.busy;
+  const show_logs = async (node: string) => {
+    const answer = await request.run("launch.logs", { node, lines: 200 });
+    if (answer) set_logs({ node, text: answer.text });
+  };
+  const columns: Column<Launched>[] = [
+    { title: "Node", by: (n) => n.node, cell: (n) => <NodeLink name={n.node} /> },
+    { title: "State", by: (n) => n.state, cell: (n) => <><State word={n.state} />{n.end && <span class="dim"> {n.end}</span>}</> },
+    { title: "Process", figure: true, by: (n) => n.pid, cell: (n) => n.pid ?? "–", opt: 2 },
+    { title: "Restarts", figure: true, by: (n) => n.restarts, cell: (n) => (n.restarts ? <span class="warn">{n.restarts}</span> : "0") },
+    { title: "Since", figure: true, by: (n) => n.started_s, cell: (n) => units.clock(n.started_s), opt: 2 },
+    { title: "File", by: (n) => n.file, cell: (n) => <span class="dim">{n.file}</span>, opt: 1 },
+    {
+      title: "Do",
+      cell: (n) => (
+        <span class="buttons">
+          <button disabled={off} onClick={() => request.run("launch.restart", { node: n.node })} aria-label={`Restart ${n.node}`}>Restart</button>
+          <Sure ask="Stop it?" disabled={off} act={() => request.run("launch.stop", { node: n.node })} label={`Stop ${n.node}`}>Stop</Sure>
+          <Sure ask="Kill it?" disabled={off} act={() => request.run("launch.kill", { node: n.node })} label={`Kill ${n.node}`}>Kill</Sure>
+          <button class="quiet" disabled={link.is !== "open"} onClick={() => show_logs(n.node)} aria-label={`Output of ${n.node}`}>Output</button>
+        </span>
+      ),
+    },
+  ];
+  return (
+    <>
+      <Head title="Launch" note="what rnet launch has started on this host" />
+      <Fault text={request.error} clear={request.clear} />
+      {data ? (
+        <Table label="Launched nodes" name="launch" columns={columns} rows={data.nodes} id={(n) => n.node}
+          row_class={(n) => (n.state === "failed" ? "bad-row" : undefined)}
+          empty={<><p>Nothing was launched here.</p><p>Name the nodes in <code>robot.toml</code>, and run <code>rnet launch</code>.</p></>} />
+      ) : (
+        <Waiting error={error} what="the launcher's records" />
+      )}
+      {logs && (
+        <Panel title={`Output of ${logs.node}`} tools={<><button onClick={() => show_logs(logs.node)}>Again</button><button onClick={() => set_logs(null)}>Close</button></>}>
+          <pre class="output" tabIndex={0}>{logs.text || "It has written nothing."}</pre>
+        </Panel>
+      )}
+    </>
+  );
+}

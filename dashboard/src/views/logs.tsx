@@ -1,0 +1,78 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Filter, Head, NodeLink, Waiting } from "../parts/bits";
+import * as units from "../units";
+import type { LogLine } from "../wire/types";
+import { useSub } from "../wire/use";
+
+const LEVELS = ["debug", "info", "warning", "error", "fatal"];
+const KEPT = 2000;
+/** So many of the newest are in the page; a browser is slow with more, and nobody reads them. */
+const SHOWN = 400;
+
+interface Numbered extends LogLine {
+  n: number;
+}
+
+interface Kept {
+  lines: Numbered[];
+  next: number;
+}
+
+function add(old: Kept | null, data: { lines: LogLine[] }): Kept {
+  let next = old?.next ?? 0;
+  const lines = [...(old?.lines ?? []), ...data.lines.map((line) => ({ ...line, n: next++ }))];
+  return { lines: lines.slice(-KEPT), next };
+}
+
+export function Logs({ name = "" }: { name: string }) {
+  const [level, set_level] = useState(localStorage.getItem("rnet.level") ?? "info");
+  const [node, set_node] = useState(name);
+  const [text, set_text] = useState("");
+  const [follow, set_follow] = useState(true);
+  const { data, error } = useSub<Kept>({ what: "logs", level, node: useCalm(node), text: useCalm(text), history: 500 }, add);
+  const list = useRef<HTMLDivElement>(null);
+  const lines = data?.lines.slice(-SHOWN) ?? [];
+  const newest = lines[lines.length - 1]?.n;
+  useEffect(() => {
+    if (follow && list.current) list.current.scrollTop = list.current.scrollHeight;
+  }, [newest, follow]);
+  const scrolled = () => {
+    const at = list.current!;
+    const end = at.scrollHeight - at.scrollTop - at.clientHeight < 24;
+    if (end !== follow) set_follow(end);
+  };
+  return (
+    <div class="fill">
+      <Head title="Logs" note={data ? units.plural(data.lines.length, "line") : undefined}>
+        <select aria-label="Lowest level" value={level} onChange={(event) => (set_level(event.currentTarget.value), localStorage.setItem("rnet.level", event.currentTarget.value))}>
+          {LEVELS.map((one) => <option key={one} value={one}>{one === "fatal" ? "fatal" : `${one} and above`}</option>)}
+        </select>
+        <input class="filter" type="search" aria-label="Part of the node's name" placeholder="Node" value={node} onInput={(event) => set_node(event.currentTarget.value)} />
+        <Filter value={text} set={set_text} label="Text" />
+        <button aria-pressed={follow} onClick={() => set_follow(!follow)}>Follow</button>
+      </Head>
+      {!data && <Waiting error={error} what="the logs" />}
+      {data && !lines.length && <p class="empty">No lines{text || node ? " that fit" : " yet"}. In Python: <code>node.log.info("hello")</code></p>}
+      <div class={lines.length ? "logs" : "hidden"} ref={list} onScroll={scrolled} role="log" aria-live="off" aria-label="Log lines" tabIndex={0}>
+        {lines.map((line) => (
+          <div key={line.n} class={`log ${line.level}`} title={line.file ? `${line.file}:${line.line}` : undefined}>
+            <span class="dim">{units.clock(line.time_s, true)}</span>
+            <span class="log-level">{line.level}</span>
+            <span class="log-node"><NodeLink name={line.node} /></span>
+            <span class="log-text">{line.message}</span>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The text once the hands rest, so that not each letter asks the server anew. */
+function useCalm(text: string): string {
+  const [calm, set] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => set(text), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return calm;
+}

@@ -1,0 +1,69 @@
+import { useDomain } from "../domain";
+import { Head, NodeLink, Panel, TopicLink } from "../parts/bits";
+import * as units from "../units";
+import type { Problem } from "../wire/types";
+
+export function Problems() {
+  const { figures, nodes } = useDomain();
+  if (!figures) return null;
+  const problems = figures.problems.filter((p) => p.level === "problem");
+  const notes = figures.problems.filter((p) => p.level !== "problem");
+  const gone = nodes.filter((node) => node.gone);
+  return (
+    <>
+      <Head title="Problems" note="what is wrong now, and what to do about it" />
+      {problems.length ? (
+        <ProblemList problems={problems} />
+      ) : (
+        <p class="empty">Nothing is wrong: all pairs match, nothing is lost, and no deadline was missed just now.</p>
+      )}
+      {gone.length > 0 && (
+        <Panel title="Gone in the last minute">
+          <ul class="plain">
+            {gone.map((node) => (
+              <li key={node.node}>
+                <span class="bad"><NodeLink name={node.node} /></span> on {node.host}, since {units.clock(node.gone!.since_s)}
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+      {figures.mismatches.length > 0 && (
+        <Panel title="Ends that do not match">
+          <ul class="plain">
+            {figures.mismatches.map((m) => (
+              <li key={`${m.topic} ${m.publisher} ${m.subscriber}`}>
+                <TopicLink name={m.topic} />: <NodeLink name={m.publisher} /> to <NodeLink name={m.subscriber} />: {m.why}
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+      {notes.length > 0 && (
+        <Panel title="Worth knowing">
+          <ul class="plain">
+            {notes.map((note) => (
+              <li key={note.what}>{note.what}</li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+export function ProblemList({ problems }: { problems: Problem[] }) {
+  return (
+    <ul class="problems" aria-label="Problems">
+      {problems.map((problem) => (
+        <li key={`${problem.check} ${problem.what}`}>
+          <span class="tag bad">{problem.check}</span>
+          <span>
+            {problem.what}
+            {problem.advice && <span class="advice">{problem.advice}</span>}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

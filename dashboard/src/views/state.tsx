@@ -1,0 +1,197 @@
+// The tree of the state, to be looked at and, where it is allowed, changed.
+
+import { useState } from "preact/hooks";
+import { Fault, Filter, Head, NodeLink, Panel, Sure, Waiting } from "../parts/bits";
+import { Icon } from "../parts/icons";
+import { PlotCharts } from "../parts/plot";
+import { Tree } from "../parts/tree";
+import { usePlots } from "../plots";
+import * as units from "../units";
+import { wire } from "../wire/socket";
+import type { Json, StateData, StateEntry } from "../wire/types";
+import { useLink, useRequest, useSub } from "../wire/use";
+
+interface Kept {
+  entries: Map<string, StateEntry>;
+  more: number;
+}
+
+function merge(old: Kept | null, data: StateData): Kept {
+  const entries = data.whole || !old ? new Map<string, StateEntry>() : old.entries;
+  for (const entry of data.entries) entries.set(entry.key, entry);
+  for (const key of data.deleted ?? []) entries.delete(key);
+  return { entries, more: data.more ?? (data.whole ? 0 : (old?.more ?? 0)) };
+}
+
+const STATE = { what: "state", prefix: "" };
+
+export function State() {
+  usePlots();
+  const { data, error } = useSub<Kept>(STATE, merge);
+  const [filter, set_filter] = useState("");
+  const [chosen, choose] = useState<string | null>(null);
+  const all = data ? [...data.entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1)) : [];
+  const word = filter.toLowerCase();
+  const shown = all.filter((entry) => entry.key.toLowerCase().includes(word));
+  const entry = chosen === null ? undefined : data?.entries.get(chosen);
+  return (
+    <>
+      <Head title="State" note={data ? units.plural(all.length + data.more, "key") : undefined}>
+        <Filter value={filter} set={set_filter} label="Filter by key" />
+      </Head>
+      {!data && <Waiting error={error} what="the state" />}
+      {data && (
+        <div class="columns side">
+          <Panel title="Keys">
+            {shown.length ? (
+              <ul class="tree keys"><Level entries={shown} prefix="" chosen={chosen} choose={choose} open={filter !== ""} /></ul>
+            ) : (
+              <div class="empty">{filter ? <p>No key has “{filter}” in it.</p> : <p>There is no state yet. In Python: <code>node.state["/arm/mode"] = "idle"</code></p>}</div>
+            )}
+            {data.more > 0 && <p class="note">{units.plural(data.more, "more key")} not shown; <code>rnet state list</code> has all.</p>}
+          </Panel>
+          <div>
+            {chosen !== null && entry && <EntryPanel key={chosen} entry={entry} />}
+            {chosen !== null && !entry && <Panel title={chosen}><p class="empty">This key has been deleted.</p></Panel>}
+            <div class="plots"><PlotChartsOfState /></div>
+            <NewKey choose={choose} />
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+function PlotChartsOfState() {
+  return <PlotCharts />;
+}
+
+interface LevelProps {
+  entries: StateEntry[];
+  prefix: string;
+  chosen: string | null;
+  choose(key: string): void;
+  open: boolean;
+}
+
+function Level({ entries, prefix, chosen, choose, open }: LevelProps) {
+  const here: StateEntry[] = [];
+  const below = new Map<string, StateEntry[]>();
+  for (const entry of entries) {
+    const [first = "", ...rest] = entry.key.slice(prefix.length + 1).split("/");
+    if (!rest.length) here.push(entry);
+    else below.set(first, [...(below.get(first) ?? []), entry]);
+  }
+  return (
+    <>
+      {[...below].map(([name, inside]) => <Folder key={name} name={name} entries={inside} prefix={`${prefix}/${name}`} chosen={chosen} choose={choose} open={open} />)}
+      {here.map((entry) => (
+        <li key={entry.key}>
+          <button class="entry" aria-current={entry.key === chosen} onClick={() => choose(entry.key)} data-key={entry.key}>
+            <span class="key">{entry.key.slice(prefix.length + 1)}</span>
+            <span class="value">{short(entry.value)}</span>
+          </button>
+        </li>
+      ))}
+    </>
+  );
+}
+
+function Folder({ name, entries, ...rest }: LevelProps & { name: string }) {
+  const [open, set] = useState(entries.length <= 30);
+  const shown = open || rest.open;
+  return (
+    <li class="branch">
+      <button class="toggle" aria-expanded={shown} onClick={() => set(!open)}>
+        <Icon name={shown ? "down" : "launch"} />
+        <span class="key">{name}</span> <span class="dim">{entries.length}</span>
+      </button>
+      {shown && <ul><Level entries={entries} {...rest} /></ul>}
+    </li>
+  );
+}
+
+function short(value: Json): string {
+  const text = typeof value === "string" ? value : typeof value === "number" ? units.number(value) : JSON.stringify(value);
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+}
+
+/** What of the JSON of an entry is typed by a person as it is, without quotes. */
+function is_text(type: string): boolean {
+  return type === "str" || type === "bytes";
+}
+
+function EntryPanel({ entry }: { entry: StateEntry }) {
+  const link = useLink();
+  const { busy, error, run, clear } = useRequest();
+  const [typed, set_typed] = useState<string | null>(null);
+  const [wrong, set_wrong] = useState<string | null>(null);
+  const off = link.is !== "open" || !!wire.hello?.read_only;
+  const text = typed ?? (is_text(entry.type) ? String(entry.value) : JSON.stringify(entry.value, null, typeof entry.value === "object" ? 2 : undefined));
+  const save = async () => {
+    let value: Json = text;
+    try {
+      if (!is_text(entry.type)) value = JSON.parse(text);
+    } catch {
+      set_wrong(`This is no ${entry.type}: a text needs quotes, as "idle"`);
+      return;
+    }
+    set_wrong(null);
+    if (await run("state.set", { key: entry.key, value, type: entry.type })) set_typed(null);
+  };
+  const facts: [string, preact.ComponentChildren][] = [
+    ["Type", entry.type],
+    ["Written by", entry.node ? <NodeLink name={entry.node} /> : "–"],
+    ["At", units.clock(entry.written_s)],
+    ["Revision", `${units.count(entry.revision)}, version ${units.count(entry.version)}`],
+    ["Kept", [entry.durable ? "through a power cut" : "until the machine is off", entry.ttl_s != null ? `for ${units.span(entry.ttl_s)}` : null, entry.last_will ? "has a last will" : null].filter(Boolean).join(", ")],
+  ];
+  return (
+    <Panel title={entry.key} tools={<Sure ask="Delete it?" act={() => run("state.delete", { key: entry.key })} disabled={off || busy} label={`Delete ${entry.key}`}>Delete</Sure>}>
+      <dl class="facts">{facts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+      <Tree value={entry.value} source={{ state: entry.key }} />
+      <form class="edit" onSubmit={(event) => (event.preventDefault(), save())}>
+        <label for="state-value">New value</label>
+        <textarea id="state-value" rows={Math.min(12, text.split("\n").length)} spellcheck={false} value={text} disabled={off} onInput={(event) => set_typed(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || !text.includes("\n")) && (event.preventDefault(), save())} />
+        <span class="buttons">
+          <button class="primary" type="submit" disabled={off || busy || typed === null}>Set</button>
+          {typed !== null && <button type="button" onClick={() => (set_typed(null), set_wrong(null))}>Undo</button>}
+          {wire.hello?.read_only && <span class="dim">The dashboard is read-only.</span>}
+        </span>
+      </form>
+      <Fault text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
+    </Panel>
+  );
+}
+
+function NewKey({ choose }: { choose(key: string): void }) {
+  const link = useLink();
+  const { busy, error, run, clear } = useRequest();
+  const [key, set_key] = useState("");
+  const [text, set_text] = useState("");
+  if (wire.hello?.read_only) return null;
+  const add = async () => {
+    let value: Json = text;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      // What is no JSON is a text, as on the command line.
+    }
+    if (await run("state.set", { key, value })) {
+      choose(key);
+      set_key("");
+      set_text("");
+    }
+  };
+  return (
+    <Panel title="New key">
+      <form class="line" onSubmit={(event) => (event.preventDefault(), add())}>
+        <input aria-label="Key" placeholder="/arm/mode" required pattern="/.+" value={key} onInput={(event) => set_key(event.currentTarget.value)} />
+        <input aria-label="Value" placeholder='"idle", 1.5, [1, 2]' required value={text} onInput={(event) => set_text(event.currentTarget.value)} />
+        <button type="submit" disabled={busy || link.is !== "open"}>Set</button>
+      </form>
+      <Fault text={error} clear={clear} />
+    </Panel>
+  );
+}

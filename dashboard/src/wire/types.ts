@@ -1,0 +1,311 @@
+// What the server says, as docs/design/dashboard.md draws it. Names are those of the wire.
+
+export interface Hello {
+  protocol: number;
+  version: string;
+  domain: string;
+  host: string;
+  read_only: boolean;
+  limits: Record<string, number>;
+}
+
+export interface LossCounts {
+  overrun: number;
+  link: number;
+  restart: number;
+  detached: number;
+}
+
+export interface End {
+  node: string;
+  qos: string;
+  rate_hz: number;
+  lost: LossCounts;
+  behind: { messages: number; age_ns: number };
+}
+
+export interface NodeRow {
+  node: string;
+  host: string;
+  pid: number | null;
+  state: string;
+  cpu: number | null;
+  rss_bytes: number | null;
+  uptime_s: number | null;
+  restarts: number | null;
+  sent_hz: number;
+  received_hz: number;
+  publishes: string[];
+  subscribes: string[];
+}
+
+export interface TopicRow {
+  topic: string;
+  types: string[];
+  lane: string | null;
+  publishers: End[];
+  subscribers: End[];
+  rate_hz: number;
+  bytes_per_s: number;
+  latency: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
+  lost: LossCounts;
+  lost_in_interval: number;
+  missed_in_interval: number;
+  skipped_in_interval: number;
+  behind: { messages: number; age_ns: number };
+  memory_bytes: number;
+}
+
+export interface HostRow {
+  host: string;
+  state: string;
+  round_trip_s: number | null;
+  clock_offset_s: number | null;
+  clock_offset_uncertainty_s: number | null;
+  in_bytes_per_s: number;
+  out_bytes_per_s: number;
+  lost: number;
+  held_back: string[];
+}
+
+export interface Problem {
+  level: string;
+  check: string;
+  what: string;
+  advice: string | null;
+}
+
+export interface Mismatch {
+  topic: string;
+  publisher: string;
+  subscriber: string;
+  why: string;
+}
+
+export interface Gone {
+  node: string;
+  host: string;
+  since_s: number;
+}
+
+export interface Figures {
+  at_s: number;
+  interval_s: number;
+  domain: string;
+  exists: boolean;
+  nodes: NodeRow[];
+  topics: TopicRow[];
+  hosts: HostRow[];
+  problems: Problem[];
+  mismatches: Mismatch[];
+  gone: Gone[];
+}
+
+/** A column for each figure; `hist` is [low ns, high ns, count] of the buckets that are not empty. */
+export interface History {
+  t_s: number[];
+  rate_hz: number[];
+  bytes_per_s: number[];
+  p50_ns: (number | null)[];
+  p99_ns: (number | null)[];
+  max_ns: (number | null)[];
+  lost: number[];
+  missed: number[];
+  skipped: number[];
+  hist?: [number, number, number][];
+}
+
+export interface PlotData {
+  t_s: number[];
+  min: number[];
+  max: number[];
+  last: number[];
+  n: number[];
+  missing?: number;
+  why?: string;
+  lost?: number;
+}
+
+export interface Message {
+  node: string;
+  seq: number;
+  sent_s: number;
+  type: string;
+  len: number;
+  json?: Json;
+  hex?: string;
+  meta?: Record<string, Json>;
+  truncated?: boolean;
+}
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface StateEntry {
+  key: string;
+  type: string;
+  value: Json;
+  revision: number;
+  version: number;
+  node: string | null;
+  written_s: number | null;
+  durable: boolean;
+  ttl_s: number | null;
+  last_will: boolean;
+}
+
+export interface StateData {
+  whole?: boolean;
+  entries: StateEntry[];
+  deleted?: string[];
+  revision?: number;
+  more?: number;
+}
+
+export interface Param {
+  node: string;
+  name: string;
+  key: string;
+  value: Json;
+  declared?: boolean;
+  is_default?: boolean;
+  type?: string | null;
+  default?: Json;
+  min?: number | null;
+  max?: number | null;
+  choices?: string[] | null;
+  unit?: string | null;
+  description?: string | null;
+  read_only?: boolean;
+  durable?: boolean;
+  set_by?: string | null;
+  written_s?: number | null;
+  problem?: string | null;
+}
+
+export interface LogLine {
+  time_s: number;
+  level: string;
+  node: string;
+  name: string;
+  message: string;
+  file: string;
+  line: number;
+}
+
+export interface Command {
+  command: string;
+  receiver: string | null;
+  state: string;
+  reason: string | null;
+  driver: string | null;
+  priority: number | null;
+  lease_ns: number | null;
+  deadline_ns: number | null;
+  applied: number;
+  ignored: number;
+  fallbacks: number;
+  held: boolean;
+}
+
+export interface AuditLine {
+  time_s: number;
+  receiver: string;
+  kind: string;
+  node: string;
+  priority: number | null;
+  number: number | null;
+  text: string;
+}
+
+export interface Service {
+  service: string;
+  kind: "service" | "action";
+  nodes: string[];
+  clients: number;
+  request: string | null;
+  reply: string | null;
+  feedback: string | null;
+}
+
+export interface Field {
+  name: string;
+  type: string;
+  doc?: string | null;
+  default?: Json;
+  list?: boolean | number;
+  map?: boolean;
+  oneof?: string | null;
+  values?: { name: string; number: number }[];
+  message_type?: string;
+  fields?: Field[];
+}
+
+export interface Form {
+  type: string;
+  kind: string;
+  fields?: Field[];
+}
+
+export interface RecordData {
+  recording: {
+    file: string;
+    seconds: number;
+    messages: number;
+    bytes: number;
+    missing: number;
+    problem?: string | null;
+  } | null;
+  blackbox: Record<string, Json> | null;
+  folder?: string;
+}
+
+export interface Launched {
+  node: string;
+  file: string;
+  pid: number | null;
+  state: string;
+  restarts: number;
+  started_s: number | null;
+  end: string | null;
+}
+
+export interface Frame {
+  frame: string;
+  parent: string;
+  translation: [number, number, number];
+  rotation: [number, number, number, number];
+  sent_s: number;
+  node: string;
+}
+
+export interface ImageData_ {
+  width: number;
+  height: number;
+  full_width: number;
+  full_height: number;
+  encoding: string;
+  frame_id: string;
+  node: string;
+  seq: number;
+  sent_s: number;
+}
+
+export interface CloudData {
+  points: number;
+  total_points: number;
+  fields: string[];
+  frame_id: string;
+  node: string;
+  seq: number;
+  sent_s: number;
+}
+
+export interface ScanData {
+  ranges: number;
+  angle_min: number;
+  angle_max: number;
+  frame_id: string;
+  node: string;
+  seq: number;
+  sent_s: number;
+}

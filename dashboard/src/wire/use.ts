@@ -1,0 +1,121 @@
+// Data of the wire in components. Data come as fast as they like; a component is drawn at most four times a second,
+// and all together, so that the page does not lay itself out once for each subscription.
+
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { wire, WireError, type Handlers, type Link } from "./socket";
+
+const TICK_MS = 250;
+
+const due = new Set<() => void>();
+let timer = 0;
+let last_tick = 0;
+
+/** Calls `draw` at the next tick; once, however often it is asked. */
+export function at_next_tick(draw: () => void): void {
+  due.add(draw);
+  if (timer) return;
+  const wait = Math.max(0, last_tick + TICK_MS - performance.now());
+  timer = window.setTimeout(() => requestAnimationFrame(tick), wait);
+}
+
+function tick(): void {
+  timer = 0;
+  last_tick = performance.now();
+  const now = [...due];
+  due.clear();
+  for (const draw of now) draw();
+}
+
+/** Draws the component again at the next tick. */
+export function useTick(): () => void {
+  const [, draw] = useReducer((n: number) => n + 1, 0);
+  const again = useRef(() => draw(undefined)).current;
+  useEffect(() => () => void due.delete(again), []);
+  return useRef(() => at_next_tick(again)).current;
+}
+
+export interface Subscribed<T> {
+  data: T | null;
+  error: WireError | null;
+}
+
+/**
+ * The newest data of a subscription, or what `fold` makes of them. `null`: nothing is asked for.
+ * The subscription ends with the component, so a view that is not shown costs nothing.
+ */
+export function useSub<T>(
+  ask: Record<string, unknown> | null,
+  fold?: (old: T | null, data: any, payload: ArrayBuffer | null) => T,
+): Subscribed<T> {
+  const draw = useTick();
+  const now = useRef<Subscribed<T>>({ data: null, error: null });
+  const key = JSON.stringify(ask);
+  useEffect(() => {
+    now.current = { data: null, error: null };
+    draw();
+    if (!ask) return;
+    return wire.subscribe(ask, {
+      data(data, payload) {
+        now.current.data = fold ? fold(now.current.data, data, payload) : data;
+        draw();
+      },
+      error(error) {
+        if (error === null && now.current.error === null) return;
+        now.current.error = error;
+        draw();
+      },
+      restart() {
+        // What was said before the connection was lost may not be so any more.
+        now.current = { data: null, error: null };
+        draw();
+      },
+    });
+  }, [key]);
+  return now.current;
+}
+
+/** A subscription whose data are drawn by hand, on a canvas say. */
+export function useStream(ask: Record<string, unknown> | null, handlers: Handlers): void {
+  const current = useRef(handlers);
+  current.current = handlers;
+  const key = JSON.stringify(ask);
+  useEffect(() => {
+    if (!ask) return;
+    return wire.subscribe(ask, {
+      data: (data, payload) => current.current.data(data, payload),
+      error: (error) => current.current.error?.(error),
+      restart: () => current.current.restart?.(),
+    });
+  }, [key]);
+}
+
+export function useLink(): Link {
+  const [, draw] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => wire.on_link(() => draw(undefined)), []);
+  return wire.link;
+}
+
+/** What became of the last request: nothing yet, under way, or an error in words. */
+export function useRequest(): {
+  busy: boolean;
+  error: string | null;
+  run(op: string, fields?: Record<string, unknown>): Promise<any>;
+  clear(): void;
+} {
+  const [state, set] = useState<{ busy: boolean; error: string | null }>({ busy: false, error: null });
+  return {
+    ...state,
+    clear: () => set({ busy: false, error: null }),
+    async run(op, fields) {
+      set({ busy: true, error: null });
+      try {
+        const answer = await wire.request(op, fields);
+        set({ busy: false, error: null });
+        return answer;
+      } catch (error) {
+        set({ busy: false, error: (error as Error).message });
+        return null;
+      }
+    },
+  };
+}
