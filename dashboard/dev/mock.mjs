@@ -25,7 +25,11 @@ export function start(port = 0, options = {}) {
       answer.writeHead(404).end();
     }
   });
+  // What was upgraded is no connection of the HTTP server any more.
+  const sockets = new Set();
   server.on("upgrade", (request, socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
     const fake = robot(options);
     const subs = new Map();
     const out = accept(request, socket, (text) => handle(JSON.parse(text)), () => subs.forEach((timer) => clearInterval(timer)));
@@ -58,7 +62,7 @@ export function start(port = 0, options = {}) {
       }
     }
   });
-  return new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, close: () => (server.close(), server.closeAllConnections()) })));
+  return new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, close: () => (server.close(), server.closeAllConnections(), sockets.forEach((socket) => socket.destroy())) })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

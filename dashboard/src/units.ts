@@ -72,6 +72,11 @@ export function number(value: number): string {
   return text.includes("e") ? text : text.replace(/\.?0+$/, "");
 }
 
+/** The same with four digits, where it changes all the time. */
+export function brief(value: number): string {
+  return number(Number(value.toPrecision(4)));
+}
+
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export function clock(at_s: number | null | undefined, millis = false): string {

@@ -6,7 +6,7 @@ import * as units from "../units";
 import { wire } from "../wire/socket";
 import { useStream } from "../wire/use";
 import { camera, steer, type Camera } from "./camera";
-import { cloud_scene, fit_cloud, scan_scene, transforms_scene } from "./scenes";
+import { cloud_scene, fit_cloud, fit_frames, scan_scene, transforms_scene } from "./scenes";
 
 export type Kind = "image" | "cloud" | "scan" | "tf";
 
@@ -68,6 +68,7 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
     data(data, payload) {
       shown.current = { data, payload };
       if (!fitted.current && kind === "cloud" && payload) fitted.current = fit_cloud(data, payload, eye.current);
+      if (!fitted.current && kind === "tf") fitted.current = fit_frames(data.frames, eye.current);
       set_caption(words(kind, data));
       if (!document.hidden) draw();
     },

@@ -128,6 +128,16 @@ export function scan_scene(ink: Ink, w: number, h: number, eye: Camera, data: Sc
   for (const hit of hits) ink.fillRect(hit[0]! - 1.5, hit[1]! - 1.5, 3, 3);
 }
 
+/** Looks at the middle of all frames. */
+export function fit_frames(frames: Frame[], eye: Camera): boolean {
+  if (!frames.length) return false;
+  const places = [...world(frames).values()].map(({ at }) => at);
+  const bounds = [0, 1, 2].map((k) => [Math.min(...places.map((at) => at[k]!)), Math.max(...places.map((at) => at[k]!))]);
+  eye.at = bounds.map(([low, high]) => (low! + high!) / 2) as Vector;
+  eye.span = Math.max(0.1, ...bounds.map(([low, high]) => high! - low!)) * 1.7;
+  return true;
+}
+
 type Vector = [number, number, number];
 type Turn = [number, number, number, number];
 

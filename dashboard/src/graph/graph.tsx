@@ -1,17 +1,19 @@
 // The nodes and topics of the domain as a picture. Only its words change while the robot runs; the boxes are placed
 // anew when somebody comes, goes, or takes up another topic.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useDomain, type KnownNode } from "../domain";
 import { href } from "../router";
 import type { Figures, TopicRow } from "../wire/types";
 import * as units from "../units";
-import { layout, path, type Layout, type Vertex } from "./layout";
+import { layout, path, type Layout, type Vertex, type Way } from "./layout";
 
 const NODE_HEIGHT = 40;
 const TOPIC_HEIGHT = 34;
 const CHAR = 6.9;
 const LONGEST = 30;
+/** Words that are smaller than this cannot be read: then the picture is larger than its frame. */
+const SMALLEST = 0.72;
 
 interface Picture extends Layout {
   nodes: string[];
@@ -26,7 +28,16 @@ export function Graph({ filter = "" }: { filter?: string }) {
   const drag = useDrag(frame);
   const shown = pick(figures, nodes, filter.toLowerCase());
   const signature = JSON.stringify([shown.nodes.map((n) => n.node), shown.topics.map((t) => t.topic), shown.edges]);
-  const picture = useMemo(() => draw(shown), [signature]);
+  const both = useMemo(() => ({ right: draw(shown, "right"), down: draw(shown, "down") }), [signature]);
+  const [room, set_room] = useState(0);
+  const [way, set_way] = useState<Way | null>(null);
+  const picture = both[way ?? best_way(both.right, both.down, room)];
+  useEffect(() => {
+    if (!frame.current) return;
+    const watch = new ResizeObserver((entries) => set_room(Math.round(entries[0]!.contentRect.width)));
+    watch.observe(frame.current);
+    return () => watch.disconnect();
+  }, [picture.placed.size > 0]);
   if (!figures) return null;
   if (!picture.placed.size) return <NothingToDraw filter={filter} />;
 
@@ -43,17 +54,26 @@ export function Graph({ filter = "" }: { filter?: string }) {
   const faded = (id: string) => (touched && !touched.has(id) ? " faded" : "");
   return (
     <div class="graph">
-      <div class="graph-tools" role="group" aria-label="Size of the picture">
-        <button class="quiet" onClick={() => step(1 / 1.25)} aria-label="Smaller">−</button>
-        <button class="quiet" onClick={() => step(1.25)} aria-label="Larger">+</button>
-        <button class="quiet" aria-pressed={zoom === "fit"} onClick={() => set_zoom("fit")}>Fit</button>
+      <div class="graph-head">
+        <ul class="legend" aria-label="What the picture shows">
+          <li><i class="key node" /> node</li>
+          <li><i class="key topic" /> topic</li>
+          <li><i class="key urgent" /> urgent topic</li>
+          <li><i class="key bad" /> node gone, or messages lost</li>
+        </ul>
+        <span class="segments" role="group" aria-label="How the picture is shown">
+          <button onClick={() => set_way(picture.way === "right" ? "down" : "right")}>{picture.way === "right" ? "Downwards" : "To the right"}</button>
+          <button onClick={() => step(1 / 1.25)} aria-label="Smaller">−</button>
+          <button onClick={() => step(1.25)} aria-label="Larger">+</button>
+          <button aria-pressed={zoom === "fit"} onClick={() => set_zoom("fit")}>Fit</button>
+        </span>
       </div>
       <div class={scale === null ? "graph-frame fit" : "graph-frame"} ref={frame} tabIndex={0} role="region" aria-label="Graph of nodes and topics" {...drag}>
         <svg
           viewBox={`${-pad} ${-pad} ${w} ${h}`}
           width={scale === null ? undefined : w * scale}
           height={scale === null ? undefined : h * scale}
-          style={scale === null ? { maxWidth: `${w * 1.15}px`, minWidth: `${Math.min(w * 0.62, 1400)}px` } : undefined}
+          style={scale === null ? { maxWidth: `${w}px`, minWidth: `${w * SMALLEST}px` } : undefined}
           onMouseLeave={() => set_near(null)}
         >
           <defs>
@@ -65,7 +85,7 @@ export function Graph({ filter = "" }: { filter?: string }) {
             <path
               key={`${route.from}>${route.to}`}
               class={`edge${touched ? (touched.has(`${route.from}>${route.to}`) ? " lit" : " faded") : ""}`}
-              d={path(route.points)}
+              d={path(route.points, picture.way)}
               marker-end="url(#arrow)"
             />
           ))}
@@ -77,14 +97,14 @@ export function Graph({ filter = "" }: { filter?: string }) {
           ))}
         </svg>
       </div>
-      <ul class="legend" aria-label="What the picture shows">
-        <li><i class="key node" /> node</li>
-        <li><i class="key topic" /> topic</li>
-        <li><i class="key urgent" /> urgent topic</li>
-        <li><i class="key bad" /> node gone, or messages lost</li>
-      </ul>
     </div>
   );
+}
+
+/** To the right, as one reads, unless words would become too small for that and are larger the other way. */
+function best_way(right: Picture, down: Picture, room: number): Way {
+  const scale = (picture: Picture) => Math.min(1, (room || innerWidth - 240) / (picture.width + 24));
+  return scale(right) < 0.85 && scale(down) > scale(right) ? "down" : "right";
 }
 
 function NothingToDraw({ filter }: { filter: string }) {
@@ -120,13 +140,13 @@ function pick(figures: Figures | null, nodes: KnownNode[], filter: string): Show
   };
 }
 
-function draw({ nodes, topics, edges }: Shown): Picture {
+function draw({ nodes, topics, edges }: Shown, way: Way): Picture {
   const width = (name: string, least: number) => Math.max(least, Math.min(name.length, LONGEST) * CHAR + 26);
   const vertices: Vertex[] = [
-    ...nodes.map((n) => ({ id: `n${n.node}`, width: width(n.node, 108), height: NODE_HEIGHT })),
+    ...nodes.map((n) => ({ id: `n${n.node}`, width: width(n.node, 124), height: NODE_HEIGHT })),
     ...topics.map((t) => ({ id: `t${t.topic}`, width: width(t.topic, 92), height: TOPIC_HEIGHT })),
   ];
-  return { ...layout(vertices, edges), nodes: nodes.map((n) => n.node), topics: topics.map((t) => t.topic) };
+  return { ...layout(vertices, edges, way), nodes: nodes.map((n) => n.node), topics: topics.map((t) => t.topic) };
 }
 
 function neighbours(id: string, picture: Picture): Set<string> {
@@ -161,8 +181,8 @@ function NodeBox({ node, picture, faded, near }: BoxProps & { node: KnownNode })
         ? `on ${node.host}`
         : `${units.percent(node.cpu)} CPU · ${units.bytes(node.rss_bytes)}`;
   return (
-    <a href={href("nodes", node.node)} class={`box node ${state}${faded}`} aria-label={`node ${node.node}, ${says}`} onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)} data-node={node.node}>
-      <title>{node.node}</title>
+    <a href={href("nodes", node.node)} class={`box node ${state}${faded}`} aria-description="node" onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)} data-node={node.node}>
+      {node.node.length > LONGEST && <title>{node.node}</title>}
       <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="5" />
       <text class="name" x={box.x + box.width / 2} y={box.y + 17}>{short(node.node)}</text>
       <text class="says" x={box.x + box.width / 2} y={box.y + 31}>{says}</text>
@@ -177,8 +197,8 @@ function TopicBox({ topic, picture, bad, faded, near }: BoxProps & { topic: Topi
   const lost = topic.lost_in_interval > 0 ? ` · ${units.count(topic.lost_in_interval)} lost` : "";
   const says = `${units.rate(topic.rate_hz)}${lost}`;
   return (
-    <a href={href("topics", topic.topic)} class={`box topic ${topic.lane === "urgent" ? "urgent" : ""} ${bad ? "bad" : ""}${faded}`} aria-label={`topic ${topic.topic}, ${says}`} onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)}>
-      <title>{topic.topic}</title>
+    <a href={href("topics", topic.topic)} class={`box topic ${topic.lane === "urgent" ? "urgent" : ""} ${bad ? "bad" : ""}${faded}`} aria-description="topic" onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)}>
+      {topic.topic.length > LONGEST && <title>{topic.topic}</title>}
       <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={box.height / 2} />
       <text class="name" x={box.x + box.width / 2} y={box.y + 15}>{short(topic.topic)}</text>
       <text class="says" x={box.x + box.width / 2} y={box.y + 27}>{says}</text>

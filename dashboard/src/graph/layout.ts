@@ -22,7 +22,11 @@ export interface Route {
   points: [number, number][];
 }
 
+/** Where the picture goes: `right` where there is room for it, `down` where a chain is longer than the page is wide. */
+export type Way = "right" | "down";
+
 export interface Layout {
+  way: Way;
   placed: Map<string, Placed>;
   routes: Route[];
   width: number;
@@ -39,12 +43,22 @@ interface Work extends Vertex {
   passes: boolean;
 }
 
-const GAP_X = 56;
+/** Between layers, and within one. */
+const GAPS = { right: 52, down: 30 };
 const GAP_Y = 14;
 const PASS_HEIGHT = 6;
 const SWEEPS = 12;
 
-export function layout(vertices: Vertex[], edges: [string, string][]): Layout {
+export function layout(vertices: Vertex[], edges: [string, string][], way: Way): Layout {
+  if (way === "right") return layered(vertices, edges, way);
+  const turned = vertices.map(({ id, width, height }) => ({ id, width: height, height: width }));
+  const { placed, routes, width, height } = layered(turned, edges, way);
+  const upright = [...placed].map(([id, p]) => [id, { id, x: p.y, y: p.x, width: p.height, height: p.width }] as const);
+  const lines = routes.map((route) => ({ ...route, points: route.points.map(([x, y]) => [y, x] as [number, number]) }));
+  return { way, placed: new Map(upright), routes: lines, width: height, height: width };
+}
+
+function layered(vertices: Vertex[], edges: [string, string][], way: Way): Layout {
   const works = new Map<string, Work>();
   for (const vertex of [...vertices].sort((a, b) => (a.id < b.id ? -1 : 1))) {
     works.set(vertex.id, { ...vertex, layer: 0, y: 0, order: 0, before: [], behind: [], passes: false });
@@ -56,7 +70,7 @@ export function layout(vertices: Vertex[], edges: [string, string][]): Layout {
   const { layers, chains } = with_passes(works, forward);
   order(layers);
   set_heights(layers);
-  return result(layers, chains, known, turned);
+  return result(layers, chains, known, turned, way);
 }
 
 /** The numbers of the edges that close a cycle, found from the sources on. */
@@ -227,7 +241,7 @@ function follow(layer: Work[], side: "before" | "behind", both: boolean): void {
   }
 }
 
-function result(layers: Work[][], chains: Work[][], edges: [string, string][], turned: Set<number>): Layout {
+function result(layers: Work[][], chains: Work[][], edges: [string, string][], turned: Set<number>, way: Way): Layout {
   const placed = new Map<string, Placed>();
   const top = Math.min(0, ...layers.flat().map((work) => work.y));
   const at = new Map<Work, { x: number; width: number }>();
@@ -242,7 +256,7 @@ function result(layers: Work[][], chains: Work[][], edges: [string, string][], t
       const { id, width: own, height: tall } = work;
       if (!work.passes) placed.set(id, { id, width: own, height: tall, x: x + (width - own) / 2, y: work.y });
     }
-    x += width + GAP_X;
+    x += width + GAPS[way];
   }
   const routes = chains.map((chain, i) => {
     const points: [number, number][] = [];
@@ -257,17 +271,17 @@ function result(layers: Work[][], chains: Work[][], edges: [string, string][], t
     if (turned.has(i)) points.reverse();
     return { from: edges[i]![0], to: edges[i]![1], points };
   });
-  return { placed, routes, width: Math.max(0, x - GAP_X), height };
+  return { way, placed, routes, width: Math.max(0, x - GAPS[way]), height };
 }
 
-/** A smooth line through the points, level at each of them. */
-export function path(points: [number, number][]): string {
+/** A smooth line through the points, which goes the way of the picture at each of them. */
+export function path(points: [number, number][], way: Way): string {
   let text = `M${round(points[0]![0])} ${round(points[0]![1])}`;
   for (let i = 1; i < points.length; i++) {
     const [x0, y0] = points[i - 1]!;
     const [x1, y1] = points[i]!;
-    const bend = (x1 - x0) / 2;
-    text += y0 === y1 ? `L${round(x1)} ${round(y1)}` : `C${round(x0 + bend)} ${round(y0)} ${round(x1 - bend)} ${round(y1)} ${round(x1)} ${round(y1)}`;
+    const [bx, by] = way === "right" ? [(x1 - x0) / 2, 0] : [0, (y1 - y0) / 2];
+    text += `C${round(x0 + bx)} ${round(y0 + by)} ${round(x1 - bx)} ${round(y1 - by)} ${round(x1)} ${round(y1)}`;
   }
   return text;
 }

@@ -51,7 +51,8 @@ export function Filter({ value, set, label }: { value: string; set(text: string)
   useEffect(() => {
     const to_it = (event: KeyboardEvent) => {
       const at = event.target as HTMLElement;
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+      const writes = at.matches("textarea, select, input:not([type=range]):not([type=checkbox])");
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || writes) return;
       event.preventDefault();
       input.current?.focus();
       input.current?.select();
@@ -71,6 +72,11 @@ export function Filter({ value, set, label }: { value: string; set(text: string)
       onKeyDown={(event) => event.key === "Escape" && (set(""), event.currentTarget.blur())}
     />
   );
+}
+
+/** A sentence of ours, whose commands stand between backticks. */
+export function Words({ text }: { text: string }) {
+  return <>{text.split("`").map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>;
 }
 
 export function total(lost: LossCounts): number {

@@ -31,7 +31,7 @@ export function NotConnected() {
         <strong>{title}.</strong> {old} Stop and all other controls do not work.
         {link.is === "connecting" && link.why && <span> The server said: {link.why}.</span>}
         <div class="dim">
-          {last === null || link.is === "silent" ? "" : "Is `rnet dashboard` still running? "}
+          {last !== null && link.is !== "silent" && <>Is <code>rnet dashboard</code> still running? </>}
           {again > 0 ? `Trying again in ${again} s.` : "Trying again…"}
         </div>
       </div>

@@ -68,7 +68,7 @@ function PlotChart({ series, linked }: { series: Series[]; linked: boolean }) {
     const buffer = buffers.current[i];
     const point = at.current === null ? null : shown.current[3 + 3 * i]?.[at.current];
     const now = point ?? buffer?.last[buffer.last.length - 1];
-    return now == null || Number.isNaN(now) ? "–" : units.number(now);
+    return now == null || Number.isNaN(now) ? "–" : units.brief(now);
   };
   const notes = series.map((_one, i) => note(buffers.current[i])).filter((text) => text !== null);
   return (

@@ -55,7 +55,7 @@ export function Logs({ name = "" }: { name: string }) {
       {data && !lines.length && <p class="empty">No lines{text || node ? " that fit" : " yet"}. In Python: <code>node.log.info("hello")</code></p>}
       <div class={lines.length ? "logs" : "hidden"} ref={list} onScroll={scrolled} role="log" aria-live="off" aria-label="Log lines" tabIndex={0}>
         {lines.map((line) => (
-          <div key={line.n} class={`log ${line.level}`} title={line.file ? `${line.file}:${line.line}` : undefined}>
+          <div key={line.n} class={`log level-${line.level}`} title={line.file ? `${line.file}:${line.line}` : undefined}>
             <span class="dim">{units.clock(line.time_s, true)}</span>
             <span class="log-level">{line.level}</span>
             <span class="log-node"><NodeLink name={line.node} /></span>

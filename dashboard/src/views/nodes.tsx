@@ -60,7 +60,7 @@ export function NodePage({ name }: { name: string }) {
     row(topic)?.[side].filter((end) => end.node === name).reduce((sum, end) => sum + end.rate_hz, 0);
   const list = (topics: string[], side: "publishers" | "subscribers", none: string) =>
     topics.length ? (
-      <table class="narrow">
+      <div class="wide" tabIndex={0} role="region" aria-label={side}><table class="narrow">
         <thead><tr><th scope="col">Topic</th><th scope="col" class="figure">Rate</th><th scope="col">{side === "publishers" ? "To" : "From"}</th></tr></thead>
         <tbody>
           {topics.map((topic) => (
@@ -71,7 +71,7 @@ export function NodePage({ name }: { name: string }) {
             </tr>
           ))}
         </tbody>
-      </table>
+      </table></div>
     ) : (
       <p class="empty dim">{none}</p>
     );

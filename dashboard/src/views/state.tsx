@@ -5,7 +5,7 @@ import { Fault, Filter, Head, NodeLink, Panel, Sure, Waiting } from "../parts/bi
 import { Icon } from "../parts/icons";
 import { PlotCharts } from "../parts/plot";
 import { Tree } from "../parts/tree";
-import { usePlots } from "../plots";
+import { charts, usePlots } from "../plots";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, StateData, StateEntry } from "../wire/types";
@@ -33,6 +33,7 @@ export function State() {
   const all = data ? [...data.entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1)) : [];
   const word = filter.toLowerCase();
   const shown = all.filter((entry) => entry.key.toLowerCase().includes(word));
+  const any = charts().some(({ series }) => series[0]!.state !== undefined);
   const entry = chosen === null ? undefined : data?.entries.get(chosen);
   return (
     <>
@@ -53,17 +54,14 @@ export function State() {
           <div>
             {chosen !== null && entry && <EntryPanel key={chosen} entry={entry} />}
             {chosen !== null && !entry && <Panel title={chosen}><p class="empty">This key has been deleted.</p></Panel>}
-            <div class="plots"><PlotChartsOfState /></div>
+            {chosen === null && all.length > 0 && <Panel><p class="empty">Choose a key to see who has written it, to plot it or to change it.</p></Panel>}
+            {any && <div class="plots"><PlotCharts /></div>}
             <NewKey choose={choose} />
           </div>
         </div>
       )}
     </>
   );
-}
-
-function PlotChartsOfState() {
-  return <PlotCharts />;
 }
 
 interface LevelProps {

@@ -29,9 +29,14 @@ export function TopicPage({ name }: { name: string }) {
       {row ? <Stats row={row} /> : <p class="empty">Nobody publishes or subscribes to {name} now. It is shown again as soon as somebody does. <a href={href("topics")}>All topics</a></p>}
       {plotted && <div class="plots"><PlotCharts topic={name} /></div>}
       <div class="columns">
-        {kind && <Panel title="Picture" class="flush"><Picture kind={kind} topic={name} /></Panel>}
-        <MessagePanel topic={name} wide={!kind} />
-        {row && <Ends row={row} />}
+        {kind ? (
+          <div>
+            <Panel title="Picture"><Picture kind={kind} topic={name} /></Panel>
+            {row && <Ends row={row} />}
+          </div>
+        ) : null}
+        <MessagePanel topic={name} />
+        {row && !kind && <Ends row={row} />}
       </div>
       <TopicHistory topic={name} />
     </>
@@ -58,7 +63,7 @@ function Stats({ row }: { row: TopicRow }) {
   );
 }
 
-function MessagePanel({ topic, wide }: { topic: string; wide: boolean }) {
+function MessagePanel({ topic }: { topic: string }) {
   const [held, hold] = useState<Message | null>(null);
   const { data, error } = useSub<Message>(held ? null : { what: "messages", topic, hz: 4 });
   const shown = held ?? data;
@@ -69,7 +74,7 @@ function MessagePanel({ topic, wide }: { topic: string; wide: boolean }) {
     </>
   );
   return (
-    <Panel title="Message" tools={tools} class={wide ? "message" : "message"}>
+    <Panel title="Message" tools={tools} class="message">
       {error && <p class="error" role="alert">{error.message}</p>}
       {!shown ? (
         error ? null : <Waiting what="the next message" />
@@ -107,7 +112,7 @@ function Hex({ hex, len }: { hex: string; len: number }) {
 function Ends({ row }: { row: TopicRow }) {
   return (
     <Panel title="Publishers and subscribers">
-      <table class="narrow">
+      <div class="wide" tabIndex={0} role="region" aria-label="Publishers and subscribers"><table class="narrow">
         <thead>
           <tr><th scope="col">Node</th><th scope="col">Asks for</th><th scope="col" class="figure">Rate</th><th scope="col" class="figure">Lost</th><th scope="col" class="figure">Behind</th></tr>
         </thead>
@@ -115,7 +120,7 @@ function Ends({ row }: { row: TopicRow }) {
           {rows(row.publishers, "publishes")}
           {rows(row.subscribers, "subscribes")}
         </tbody>
-      </table>
+      </table></div>
       {wire.hello && !row.publishers.length && <p class="note">Nobody publishes: subscribers wait.</p>}
       {!row.subscribers.length && <p class="note">Nobody subscribes: publishers send, and nothing is kept back.</p>}
     </Panel>

@@ -1,0 +1,174 @@
+// The page in a real browser, beside the mock of the wire: what does not depend on a robot.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { start } from "../dev/mock.mjs";
+import { browser, CHROMIUM, VIEWS, watched } from "./browser.mjs";
+
+const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`;
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+let chrome;
+let mock;
+before(async () => {
+  if (skip) return;
+  mock = await start();
+  chrome = await browser();
+});
+after(async () => {
+  await chrome?.close();
+  mock?.close();
+});
+
+async function opened(options, view = "overview", url = mock.url) {
+  const { page, errors } = await watched(await chrome.newContext(options));
+  await page.goto(`${url}#/${view}`);
+  await page.getByText("live", { exact: true }).waitFor();
+  return { page, errors };
+}
+
+for (const scheme of ["light", "dark"]) {
+  test(`axe finds nothing in any view, ${scheme}`, { skip }, async () => {
+    const { page, errors } = await opened({ colorScheme: scheme, viewport: { width: 1280, height: 900 } });
+    const found = [];
+    for (const view of [...VIEWS, "topics/%2Fimu", "topics/%2Fcloud", "nodes/%2Fplanner", "services/%2Fplan"]) {
+      await page.goto(`${mock.url}#/${view}`);
+      await page.locator("main h1").waitFor();
+      await page.waitForFunction(() => ![...document.querySelectorAll("main .empty")].some((one) => one.textContent.startsWith("Waiting")));
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 300)));
+      // The content security policy allows no script element; what is evaluated by the debugger needs none.
+      if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(readFileSync(AXE, "utf8"));
+      const { violations } = await page.evaluate(() => window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+      for (const one of violations) found.push(`${view}: ${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
+    }
+    assert.deepEqual(found, []);
+    assert.deepEqual(errors, []);
+  });
+}
+
+test("on a phone nothing is wider than the screen", { skip }, async () => {
+  const { page, errors } = await opened({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  for (const view of [...VIEWS, "topics/%2Fimu", "nodes/%2Fplanner", "services/%2Fplan"]) {
+    await page.goto(`${mock.url}#/${view}`);
+    await page.locator("main h1").waitFor();
+    const [inside, outside] = await page.evaluate(() => [Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth), innerWidth]);
+    assert.ok(inside <= outside, `${view} is ${inside} px wide`);
+  }
+  await page.getByRole("button", { name: "Menu" }).click();
+  await page.getByRole("link", { name: "Topics" }).click();
+  await page.getByRole("heading", { name: "Topics" }).waitFor();
+  assert.deepEqual(errors, []);
+});
+
+test("a keyboard alone goes everywhere, and the focus can be seen", { skip }, async () => {
+  const { page } = await opened({ viewport: { width: 1280, height: 900 } });
+  const focused = () => page.evaluate(() => {
+    const at = document.activeElement;
+    const style = getComputedStyle(at);
+    return { text: (at.getAttribute("aria-label") ?? at.textContent).trim(), outline: style.outlineStyle !== "none" || at.matches("main, .box") };
+  });
+  await page.keyboard.press("Tab");
+  assert.equal((await focused()).text, "Skip to the content");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  // From the top: each stop has a name and a visible focus, and the views can be reached.
+  await page.reload();
+  await page.getByText("live", { exact: true }).waitFor();
+  const seen = [];
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press("Tab");
+    const stop = await focused();
+    assert.ok(stop.text, `stop ${i} has no name`);
+    assert.ok(stop.outline, `the focus on ${stop.text} cannot be seen`);
+    seen.push(stop.text);
+    if (stop.text === "Parameters") break;
+  }
+  for (const name of ["Stop", "Overview", "Topics", "Parameters"]) assert.ok(seen.includes(name), `${name} in ${seen}`);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Parameters" }).waitFor();
+  const gain = page.getByRole("slider", { name: "/pid/gain" });
+  await gain.focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.type), "search");
+  await page.keyboard.type("exposure");
+  await page.getByText("/exposure_us").waitFor();
+  await page.getByText("/pid/damping").waitFor({ state: "detached" });
+});
+
+test("what is refused is said, and the value that holds is shown again", { skip }, async () => {
+  const { page } = await opened({}, "params");
+  const number = page.getByLabel("/pid/gain as a number");
+  await number.fill("11");
+  await number.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "above its maximum 10" }).waitFor();
+  assert.notEqual(await number.inputValue(), "11");
+});
+
+test("a call shows feedback and result", { skip }, async () => {
+  const { page, errors } = await opened({}, "services/%2Fdock");
+  await page.getByLabel(/^max_speed/).fill("0.5");
+  await page.getByRole("button", { name: "JSON" }).click();
+  assert.match(await page.getByRole("textbox", { name: "Request" }).inputValue(), /"max_speed": 0.5/);
+  await page.getByRole("button", { name: "Send the goal" }).click();
+  await page.locator(".answers .end").waitFor();
+  assert.equal(await page.locator(".answers .feedback").count(), 3);
+  assert.match(await page.locator(".answers .reply").textContent(), /path_m/);
+  assert.deepEqual(errors, []);
+});
+
+test("without a server the page says so, shows nothing as live, and comes back by itself", { skip }, async () => {
+  let own = await start();
+  const port = Number(new URL(own.url).port);
+  const { page } = await opened({}, "topics", own.url);
+  const cell = page.locator("tbody tr").first();
+  await cell.waitFor();
+  own.close();
+  await page.getByRole("alert").filter({ hasText: "Not connected" }).waitFor();
+  await page.locator(".page.stale").waitFor();
+  assert.equal(await page.locator("header .live").textContent(), "not connected");
+  assert.match(await page.title(), /^Not connected/);
+  assert.ok(await page.locator("button.stop").isDisabled());
+  assert.match(await page.getByRole("alert").textContent(), /What is shown is from/);
+  own = await start(port);
+  await page.getByText("live", { exact: true }).waitFor();
+  await page.locator(".page.stale").waitFor({ state: "detached" });
+  await cell.waitFor();
+  own.close();
+});
+
+test("the colours follow the button", { skip }, async () => {
+  const { page } = await opened({ colorScheme: "light" });
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await ground();
+  const button = page.getByRole("button", { name: /^Colours/ });
+  await button.click();
+  assert.equal(await ground(), light);
+  await button.click();
+  assert.notEqual(await ground(), light);
+  await page.reload();
+  assert.notEqual(await ground(), light);
+});
+
+test("a hundred topics cost the page little", { skip }, async (t) => {
+  const many = await start(0, { topics: 100 });
+  const { page } = await opened({ viewport: { width: 1280, height: 900 } }, "topics", many.url);
+  await page.locator("tbody tr").nth(99).waitFor();
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const busy = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    const value = (name) => metrics.find((m) => m.name === name).value;
+    return { task: value("TaskDuration"), at: value("Timestamp") };
+  };
+  const first = await busy();
+  await page.evaluate(() => new Promise((done) => setTimeout(done, 5000)));
+  const last = await busy();
+  const share = (last.task - first.task) / (last.at - first.at);
+  // Of the main thread, by the wall clock of a machine that others use too: a figure to look at, not a bound.
+  t.diagnostic(`${(share * 100).toFixed(1)} % of a core`);
+  console.log(`step-note: 100 topics cost the page ${(share * 100).toFixed(1)} % of a core`);
+  many.close();
+});
