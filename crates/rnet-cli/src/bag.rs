@@ -8,6 +8,7 @@ pub mod file;
 mod info;
 mod ls;
 mod make;
+mod parquet;
 mod plot;
 mod recover;
 

@@ -78,6 +78,7 @@ fn options(context: &Context, args: &RecordArgs) -> Outcome<RecordOptions> {
     options.selection = selection;
     options.compress = args.compress.into();
     options.raw = args.raw;
+    options.ros2 = args.ros2;
     options.duration = args.duration;
     options.split_size = args.split_size;
     options.split_time = args.split_time;

@@ -136,6 +136,7 @@ fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
             "node": done.node,
             "same": done.is_same(),
             "inputs": done.inputs,
+            "keys": {"set": done.keys.0, "changed": done.keys.1},
             "outputs": topics,
             "seconds": done.took.as_secs_f64(),
         }));
@@ -145,6 +146,10 @@ fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
     let topics: Vec<&str> = done.inputs.keys().map(String::as_str).collect();
     let line = format!("{node} got {inputs} messages of {} in {took:.3} s", topics.join(", "));
     context.line(format_args!("{}", tame(&line)))?;
+    let (set, changed) = done.keys;
+    if set + changed > 0 {
+        context.line(format_args!("{set} keys of the state were set, {changed} changed"))?;
+    }
     let start = recording.found().times.map_or(0, |times| times.0);
     for topic in &done.outputs {
         context.line(format_args!("{}", tame(&said(topic))))?;

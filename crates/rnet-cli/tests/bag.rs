@@ -145,6 +145,85 @@ fn messages_become_tables_and_lines() {
 }
 
 #[test]
+fn messages_become_columns() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let read_to = |name: &str, topic: &str, end: &str| {
+        let path = place.dir.join(name).to_str().unwrap().to_owned();
+        rnet!(place, "bag", "convert", file, "--topic", topic, "--end", end, "-o", path).ok();
+        SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap()
+    };
+    let read = |name: &str, topic: &str| read_to(name, topic, "2");
+    let poses = read("pose.parquet", "/arm/pose");
+    let schema = poses.metadata().file_metadata().schema_descr();
+    let names: Vec<String> =
+        (0..schema.num_columns()).map(|n| schema.column(n).name().to_owned()).collect();
+    assert_eq!(names, ["received_ns", "sent_ns", "node", "seq", "x"]);
+    let rows: Vec<_> = poses.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect();
+    assert_eq!(rows.len(), 10);
+    assert_eq!(
+        (rows[4].get_string(2).unwrap().as_str(), rows[4].get_uint(3).unwrap()),
+        ("/arm", 5)
+    );
+    assert_eq!(rows[4].get_double(4).unwrap(), 5.0);
+    let raw = read("raw.parquet", "/raw");
+    let row = raw.get_row_iter(None).unwrap().next().unwrap().unwrap();
+    assert_eq!(row.get_bytes(4).unwrap().data(), b"hello");
+    let none = read_to("none.parquet", "/raw", "0.5");
+    assert_eq!(none.metadata().file_metadata().num_rows(), 0);
+    let refused = rnet!(place, "bag", "convert", file, "--output", "all.parquet").fails(2);
+    assert!(refused.contains("a table is of one topic"), "{refused}");
+}
+
+/// A message of each kind of field: what the columns hold, and that lists and what is not set come back.
+#[test]
+fn protobuf_messages_become_typed_columns() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let place = Place::new();
+    let file = util::recording::joints(&place, "joints.mcap");
+    let to = place.dir.join("joints.parquet").to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", file.to_str().unwrap(), "-o", to).ok();
+    let read = SerializedFileReader::new(std::fs::File::open(&to).unwrap()).unwrap();
+    let rows: Vec<String> =
+        read.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0].contains("names: [\"a\", \"b\"]"), "{}", rows[0]);
+    assert!(
+        rows[0].contains("position: [1.5, 2.5]") && rows[0].contains("velocity: []"),
+        "{}",
+        rows[0]
+    );
+    assert!(rows[1].contains("timestamp: null"), "{}", rows[1]);
+    // What ROS 2 reads of it, and what it has no counterpart for.
+    let to = place.dir.join("ros2.mcap").to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", file.to_str().unwrap(), "--ros2", "-o", to).ok();
+    let info = rnet!(place, "bag", "info", to).ok();
+    assert!(
+        info.contains("Profile:     ros2") && info.contains("sensor_msgs/msg/JointState"),
+        "{info}"
+    );
+    let cat = rnet!(place, "bag", "cat", to, "--json").ok();
+    assert!(
+        cat.contains("\"name\":[\"a\",\"b\"]") && cat.contains("\"position\":[1.5,2.5]"),
+        "{cat}"
+    );
+    let again = place.dir.join("again.csv").to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", to, "-o", again).ok();
+    let csv = std::fs::read_to_string(again).unwrap();
+    assert!(csv.starts_with("received_ns,sent_ns,node,seq,header.stamp.sec,"), "{csv}");
+    let plain = recording(&place, "run.mcap");
+    let none = place.dir.join("none.mcap").to_str().unwrap().to_owned();
+    let ran = rnet!(place, "bag", "convert", plain.to_str().unwrap(), "--ros2", "-o", none);
+    assert!(
+        ran.stderr.contains("10 messages of /arm/pose are left out: ROS 2 has no Pose"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
 fn plots_are_drawn_in_the_terminal_and_as_pictures() {
     let place = Place::new();
     let file = recording(&place, "run.mcap");

@@ -60,7 +60,14 @@ fn control(node: &Node, role: &str, gain: f64) {
     let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").unwrap());
     while let Ok(angle) = angles.recv(SOON) {
         let angle = *angle;
-        sum += angle.rad * gain * *factor.lock().unwrap();
+        let by_state = match role {
+            "keyed" => match node.state().unwrap().get("/gain").unwrap() {
+                Some(value) => value.as_float().unwrap(),
+                None => 0.0,
+            },
+            _ => 1.0,
+        };
+        sum += angle.rad * gain * by_state * *factor.lock().unwrap();
         match role {
             "silent" => continue,
             "dies" if angle.number == 7 => std::process::abort(),
@@ -96,11 +103,17 @@ fn node_args() -> Vec<String> {
 
 /// A recording of the node at its work. The factor changes on the way.
 fn recorded(place: &Place) -> PathBuf {
+    recorded_as(place, "works")
+}
+
+fn recorded_as(place: &Place, role: &str) -> PathBuf {
     let file = place.dir.join("run.mcap");
     let mut command = Command::new(&node_args()[0]);
-    command.args(&node_args()[1..]).env(ROLE, "works").env_remove(GAIN);
+    command.args(&node_args()[1..]).env(ROLE, role).env_remove(GAIN);
     command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
     let node = place.node("body");
+    let state = (role == "keyed").then(|| node.state().unwrap());
+    state.iter().for_each(|state| drop(state.set("/gain", 2.0).unwrap()));
     let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
     let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
     let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
@@ -124,6 +137,7 @@ fn recorded(place: &Place) -> PathBuf {
             factor.send(&Factor { by: 0.5 }).unwrap();
             // Its callback runs beside the loop that answers.
             assert_eq!(taken.recv(SOON).unwrap().by, 0.5);
+            state.iter().for_each(|state| drop(state.set("/gain", 3.0).unwrap()));
         }
         angles.send(&Angle { number: number.into(), rad: f64::from(number).sin() }).unwrap();
         assert_eq!(torques.recv(SOON).unwrap().number, u64::from(number));
@@ -173,6 +187,19 @@ fn the_same_program_publishes_the_same_again() {
         again(&place, &file, "works", "1.5", &["--key", "number", "--output", "/torque", "--json"]);
     assert_eq!(by_key.json()["outputs"][0]["compared"], COUNT, "{by_key:?}");
     nothing_is_left_but(&place, &[&file, &junit, &plot]);
+}
+
+#[test]
+fn it_finds_the_recorded_state_and_its_changes() {
+    let place = Place::new();
+    let file = recorded_as(&place, "keyed");
+    let ran = again(&place, &file, "keyed", "1.5", &["--json"]);
+    let said = ran.json();
+    assert_eq!(said["keys"]["changed"], 1, "{said}");
+    assert_eq!(said["outputs"][1]["same"], true, "{said}");
+    // One that takes no notice of the state answers otherwise.
+    again(&place, &file, "works", "1.5", &[]).fails(1);
+    nothing_is_left_but(&place, &[&file]);
 }
 
 #[test]

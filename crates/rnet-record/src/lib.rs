@@ -11,6 +11,7 @@ pub mod play;
 pub mod read;
 mod recorder;
 pub mod rerun;
+pub mod ros2;
 mod source;
 pub mod tools;
 

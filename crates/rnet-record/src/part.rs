@@ -16,7 +16,7 @@ use mcap::records::{MessageHeader, Metadata};
 use mcap::{Compression, WriteOptions, Writer};
 
 use crate::error::{RecordError, Result};
-use crate::names::{LIBRARY, PROFILE};
+use crate::names::LIBRARY;
 use sink::Sink;
 
 /// A chunk ends with the message that passes this length, uncompressed.
@@ -74,10 +74,10 @@ impl Part {
     ///
     /// # Errors
     /// `Exists`, `Full`, `File`.
-    pub fn create(path: &Path, compress: Compress) -> Result<Part> {
+    pub fn create(path: &Path, compress: Compress, profile: &str) -> Result<Part> {
         let sink = Sink::create(path)?;
         let options = WriteOptions::new()
-            .profile(PROFILE)
+            .profile(profile)
             .library(LIBRARY)
             // Chunks end when this file says so.
             .chunk_size(None)

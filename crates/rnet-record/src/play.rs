@@ -273,7 +273,13 @@ impl Player<'_, '_> {
         let Some(publisher) = self.publishers.of(message.channel.id) else { return };
         let meta = self.carried.of(message);
         let late = self.pace.late_ns(due.at_ns.max(self.start_ns));
-        match publisher.send_with(message.data(), meta) {
+        let sent = match message.content() {
+            Ok(content) => publisher.send_with(&content, meta).map_err(|error| error.to_string()),
+            Err(why) => {
+                Err(format!("message {} of {}: {why}", message.sequence(), message.channel.topic))
+            }
+        };
+        match sent {
             Ok(()) => {
                 self.played.messages += 1;
                 self.played.bytes += message.data().len() as u64;

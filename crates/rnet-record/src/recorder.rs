@@ -96,6 +96,7 @@ impl Recorder {
             said: options.said.clone(),
             compress: options.compress,
             raw: options.raw,
+            ros2: options.ros2,
         };
         let options = RecordOptions { location: Some(location), ..options };
         let started = |e| RecordError::file("start a thread for", file, e);

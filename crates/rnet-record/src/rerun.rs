@@ -12,6 +12,7 @@ mod error;
 mod feed;
 mod node;
 mod rest;
+mod state;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -88,6 +89,8 @@ pub struct Rerun {
     pub node: String,
     /// Messages that it got, by topic.
     pub inputs: BTreeMap<String, u64>,
+    /// Keys of the recorded state that were set before it was started, and changes of them that it got since.
+    pub keys: (u64, u64),
     /// What it published, by topic.
     pub outputs: Vec<TopicResult>,
     /// How long that took.
@@ -133,7 +136,7 @@ pub fn rerun(
         feed.step(&due?, &mut comparison)?;
     }
     feed.end(recording, &mut comparison, options)?;
-    let (node, inputs) = feed.told();
+    let (node, inputs, keys) = feed.told();
     let (outputs, worst) = comparison.end()?;
-    Ok(Rerun { node, inputs, outputs, took: begun.elapsed(), worst })
+    Ok(Rerun { node, inputs, keys, outputs, took: begun.elapsed(), worst })
 }

@@ -56,6 +56,48 @@ fn a_killed_recorder_leaves_all_but_the_last_moment() {
 }
 
 #[test]
+fn of_a_flood_each_message_is_recorded_or_counted() {
+    let net = Net::new("flood");
+    let node = net.node("/camera");
+    let mut images = node.publisher::<[u8]>("/image").unwrap();
+    let mut told = options(&net);
+    // Much less than a second of it, on any disk.
+    told.buffer_len_bytes = 4 << 20;
+    told.compress = Compress::None;
+    let (file, recorder) = record(&net, told);
+    let mut image = noise(1, 2 << 20);
+    let mut sent = 0u32;
+    eventually("something is missing", || {
+        for _ in 0..20 {
+            image[..4].copy_from_slice(&sent.to_le_bytes());
+            images.send(&image).unwrap();
+            sent += 1;
+        }
+        recorder.progress().losses.total() > 0
+    });
+    let report = recorder.stop().unwrap();
+    let missing = lost(&report, "/image");
+    assert_eq!(report.messages + missing, u64::from(sent), "{report:?}");
+    // The file says of each which it is.
+    let all = stored(&file);
+    let mut numbers: Vec<u64> = Vec::new();
+    for message in of(&all, "/image") {
+        assert_eq!(message.data.len(), image.len());
+        assert!(message.data[4..] == image[4..], "{} is torn", message.sequence);
+        assert_eq!(message.data[..4], message.sequence.to_le_bytes());
+        numbers.push(message.sequence.into());
+    }
+    for message in of(&all, names::MISSED_TOPIC) {
+        let run: serde_json::Value = serde_json::from_slice(&message.data).unwrap();
+        let (first, count) = (run["first_seq"].as_u64().unwrap(), run["count"].as_u64().unwrap());
+        numbers.extend(first..first + count);
+    }
+    numbers.sort();
+    assert_eq!(numbers, (0..u64::from(sent)).collect::<Vec<u64>>());
+    assert_eq!(metadata(&file)[names::LOSSES]["total"], missing.to_string());
+}
+
+#[test]
 fn a_publisher_that_is_killed_is_recorded_to_its_last_message() {
     let net = Net::new("killed publisher");
     let (file, recorder) = record(&net, options(&net));

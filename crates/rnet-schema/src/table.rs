@@ -3,7 +3,7 @@
 use crate::error::ValueError;
 use crate::json::{self, JsonOptions};
 use crate::limits::{MAX_COLUMN_FIELDS, MAX_COLUMNS, MAX_DECODE_DEPTH};
-use crate::path::FieldPath;
+use crate::path::{FieldPath, Step};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
 use std::borrow::Cow;
@@ -49,10 +49,42 @@ impl Columns {
         self.paths.iter().map(ToString::to_string).collect()
     }
 
+    /// What each column holds.
+    pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
+        self.paths.iter().map(|path| match path.steps().last() {
+            Some(Step::Field(field)) if field.is_map() => Held::Map,
+            Some(Step::Field(field)) if field.is_list() => Held::List(path.kind()),
+            _ => Held::One(path.kind()),
+        })
+    }
+
+    /// The value of a column, by its place; `None` if it is not set.
+    pub fn value<'a>(&self, column: usize, message: &'a Dynamic) -> Option<Cow<'a, Value>> {
+        let path = self.paths.get(column).filter(|path| path.is_set(message.message()))?;
+        message.get(path)
+    }
+
+    /// The cell of a column as in [`Columns::row`]; `None` if it is not set.
+    pub fn cell(&self, column: usize, message: &Dynamic) -> Option<String> {
+        let path = self.paths.get(column).filter(|path| path.is_set(message.message()))?;
+        Some(cell(path, message))
+    }
+
     /// The cells of one message. What is not set is empty.
     pub fn row(&self, message: &Dynamic) -> Vec<String> {
         self.paths.iter().map(|path| cell(path, message)).collect()
     }
+}
+
+/// What a column holds: values of this type.
+#[derive(Clone, Copy, Debug)]
+pub enum Held<'a> {
+    /// One.
+    One(&'a Kind),
+    /// Any number.
+    List(&'a Kind),
+    /// Entries of a map.
+    Map,
 }
 
 fn collect(

@@ -26,7 +26,7 @@ pub enum BagCommand {
     Merge(MergeArgs),
     /// Write a file as several
     Split(SplitArgs),
-    /// Write messages as a table or as text: .csv, .jsonl
+    /// Write messages as a table or as text, or for ROS 2: .csv, .parquet, .jsonl, .mcap
     Convert(ConvertArgs),
     /// Draw fields over time, in the terminal or as a picture: .svg, .png
     Plot(PlotArgs),
@@ -119,9 +119,12 @@ pub struct ConvertArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// The new file: NAME.csv for a table of one topic, NAME.jsonl for a document a line
+    /// The new file: NAME.csv or NAME.parquet for a table of one topic, NAME.jsonl for a document a line, NAME.mcap with --ros2
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// Write an MCAP file for ROS 2: built-in messages become its standard messages in CDR, others are named and left out
+    #[arg(long)]
+    pub ros2: bool,
 }
 
 #[derive(Debug, Args)]

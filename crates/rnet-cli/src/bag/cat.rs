@@ -76,10 +76,13 @@ impl Types {
         });
         let bytes = message.data();
         match ty {
-            Some(MessageType::Protobuf(schema)) => match Dynamic::decode(schema, bytes) {
-                Ok(message) => Message::Protobuf(message, None),
-                Err(_) => Message::Raw(bytes),
-            },
+            Some(MessageType::Protobuf(schema)) => {
+                let decoded = message.content().ok();
+                match decoded.and_then(|content| Dynamic::decode(schema, &content).ok()) {
+                    Some(message) => Message::Protobuf(message, None),
+                    None => Message::Raw(bytes),
+                }
+            }
             Some(MessageType::Plain(plain)) => Message::Plain(plain, bytes, None),
             _ => Message::Raw(bytes),
         }

@@ -1,4 +1,4 @@
-//! `rnet bag convert`: messages as CSV, one row each, or as JSON, one line each.
+//! `rnet bag convert`: messages as CSV or Parquet, one row each, or as JSON, one line each.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -7,27 +7,34 @@ use std::path::Path;
 use rnet::schema::{Columns, csv_line};
 use rnet_record::names;
 use rnet_record::read;
+use rnet_record::ros2::{LeftOut, to_ros2};
 use serde_json::Value;
 
 use super::args::ConvertArgs;
 use super::cat::{Types, document};
-use super::file;
+use super::{file, parquet};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::Message;
+use crate::style::NOTE;
 use crate::value::field::cells;
 use crate::value::hex::hex;
+use crate::value::{Message, tame};
 
 /// What stands before the fields of each row.
 const FIRST: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
 
 pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     let extension = args.output.extension().and_then(|extension| extension.to_str());
-    let csv = match extension {
-        Some("csv") => true,
-        Some("jsonl" | "ndjson") => false,
+    if args.ros2 || extension == Some("mcap") {
+        return ros2(context, args, extension);
+    }
+    let form = match extension {
+        Some("csv") => Form::Csv,
+        Some("parquet") => Form::Parquet,
+        Some("jsonl" | "ndjson") => Form::Lines,
         _ => {
-            let what = "the name of the new file says what it is: .csv, .jsonl or .ndjson";
+            let what =
+                "the name of the new file says what it is: .csv, .parquet, .jsonl or .ndjson";
             return Err(Failure::Usage(what.to_owned()));
         }
     };
@@ -35,7 +42,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     let select = file::select(&recording, &args.select)?;
     let taken = recording.channels().filter(|channel| select.takes(channel));
     let topics: std::collections::BTreeSet<&str> = taken.map(|c| c.topic.as_str()).collect();
-    if csv && topics.len() > 1 {
+    if form != Form::Lines && topics.len() > 1 {
         return Err(Failure::Usage(format!(
             "a table is of one topic, and these are {}: choose one with --topic, or write .jsonl",
             topics.len()
@@ -43,8 +50,10 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     }
     let failed =
         |error| Failure::Failed(format!("cannot write {}: {error}", args.output.display()));
-    let mut out = BufWriter::new(File::create_new(&args.output).map_err(failed)?);
-    let mut table = Table::default();
+    let file = File::create_new(&args.output).map_err(failed)?;
+    let (mut out, mut table) =
+        (BufWriter::new(file.try_clone().map_err(failed)?), Table::default());
+    let mut columns = parquet::Table::new(file);
     let mut types = Types::default();
     let (mut rows, mut broken) = (0_u64, !recording.found().problems.is_empty());
     for message in recording.messages(select) {
@@ -57,19 +66,59 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
             }
         };
         let shown = types.shown(context, &message);
-        let line = match csv {
-            true => table.row(&message, &shown, &args.output)?,
-            false => document(&message, &shown)?.to_string(),
-        };
-        writeln!(out, "{line}").map_err(failed)?;
+        match form {
+            Form::Csv => writeln!(out, "{}", table.row(&message, &shown, &args.output)?),
+            Form::Lines => writeln!(out, "{}", document(&message, &shown)?),
+            Form::Parquet => {
+                columns.row(&message, &shown, &args.output)?;
+                Ok(())
+            }
+        }
+        .map_err(failed)?;
         rows += 1;
     }
     out.flush().map_err(failed)?;
+    if form == Form::Parquet {
+        columns.finish(&args.output)?;
+    }
     context.line(format_args!("{}: {rows} messages", args.output.display()))?;
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed("what could not be read is left out".to_owned())),
     }
+}
+
+/// Writes a file of ROS 2, and says what is not in it.
+fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> Outcome {
+    if !args.ros2 || extension != Some("mcap") {
+        let what = "--ros2 writes NAME.mcap, and without it rnet bag filter writes MCAP";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let recording = file::open(context, &args.file)?;
+    let select = file::select(&recording, &args.select)?;
+    let mut broken = !recording.found().problems.is_empty();
+    let written = to_ros2(&recording, &args.output, select, &mut |path, problem| {
+        broken = true;
+        file::tell(context, path, problem);
+    });
+    let (written, left_out) = written.map_err(|error| Failure::Failed(error.to_string()))?;
+    for LeftOut { topic, type_name, messages } in &left_out {
+        let why = format!("{messages} messages of {topic} are left out: ROS 2 has no {type_name}");
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&why)));
+    }
+    context.line(format_args!("{}: {} messages", args.output.display(), written.messages))?;
+    match broken {
+        false => Ok(()),
+        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+    }
+}
+
+/// What is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Csv,
+    Lines,
+    Parquet,
 }
 
 /// A table, whose header is that of its first row.

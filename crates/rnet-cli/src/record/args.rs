@@ -43,6 +43,9 @@ pub struct RecordArgs {
     /// Record images and point clouds as they were sent, not as the Foxglove messages of the same meaning
     #[arg(long)]
     pub raw: bool,
+    /// Write a file for ROS 2: built-in messages as its standard messages in CDR; others are named, counted and left out
+    #[arg(long, conflicts_with = "raw")]
+    pub ros2: bool,
     /// Begin a new file when one has this many bytes; 64K, 1M and 1G are of 1024
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub split_size: Option<u64>,

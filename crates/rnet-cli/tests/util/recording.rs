@@ -43,3 +43,35 @@ pub fn recording(place: &Place, name: &str) -> PathBuf {
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
 }
+
+/// A recording of two `rnet.msgs.JointState` on `/joints`; the second says nothing.
+pub fn joints(place: &Place, name: &str) -> PathBuf {
+    use prost::Message as _;
+    use rnet::msgs::JointState;
+    let rnet::MessageType::Protobuf(schema) =
+        <JointState as rnet::Message>::message_type().unwrap()
+    else {
+        panic!("it is protobuf")
+    };
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let described = schema.descriptor_set();
+    let id = writer.add_schema(schema.name(), names::PROTOBUF, described).unwrap();
+    let joints = writer.add_channel(id, "/joints", names::PROTOBUF, &Default::default()).unwrap();
+    let full = JointState {
+        timestamp: Some(rnet::msgs::timestamp_now()),
+        names: vec!["a".into(), "b".into()],
+        position: vec![1.5, 2.5],
+        ..Default::default()
+    };
+    for (n, message) in [full, JointState::default()].iter().enumerate() {
+        let (sequence, log_time) = (n as u32, START_NS + n as u64);
+        let header =
+            MessageHeader { channel_id: joints, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, &message.encode_to_vec()).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = place.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}

@@ -1,12 +1,14 @@
 //! Channels and schemas of a file.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcap::records::{self, Record};
 use rnet::{MessageType, TypeDesc};
 
 use super::error::{Problem, ReadError};
+use crate::ros2::{self, Cdr};
 use crate::{Kind, Source, SourceError, names};
 
 /// The type of messages as a file describes it.
@@ -35,7 +37,21 @@ pub struct Channel {
     pub schema: Option<Arc<Schema>>,
     /// What else the file says of it.
     pub metadata: BTreeMap<String, String>,
+    /// Of ROS 2, once it was asked for.
+    cdr: Cached,
 }
+
+/// What follows from a channel, and is no part of it.
+#[derive(Clone, Debug, Default)]
+struct Cached(OnceLock<Result<Arc<Cdr>, String>>);
+
+impl PartialEq for Cached {
+    fn eq(&self, _: &Cached) -> bool {
+        true
+    }
+}
+
+impl Eq for Cached {}
 
 /// Why the messages of a channel have no type here.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +64,40 @@ pub struct TypeError {
 }
 
 impl Channel {
+    pub(crate) fn new(
+        id: u16,
+        topic: String,
+        message_encoding: String,
+        schema: Option<Arc<Schema>>,
+        metadata: BTreeMap<String, String>,
+    ) -> Channel {
+        Channel { id, topic, message_encoding, schema, metadata, cdr: Cached::default() }
+    }
+
+    /// The type of a channel of ROS 2.
+    fn cdr(&self) -> Option<&Result<Arc<Cdr>, String>> {
+        let schema = self.schema.as_ref().filter(|schema| {
+            self.message_encoding == ros2::CDR && schema.encoding == ros2::ROS2MSG
+        })?;
+        Some(self.cdr.0.get_or_init(|| {
+            let text = std::str::from_utf8(&schema.data).map_err(|error| error.to_string())?;
+            Cdr::new(&schema.name, text).map(Arc::new)
+        }))
+    }
+
+    /// A message of this channel as [`Channel::message_type`] says: as it stands in the file, but those of ROS 2 are
+    /// protobuf. Fails in words: what is no message of its type.
+    ///
+    /// # Errors
+    /// Of ROS 2 alone: it is no CDR, or not of its type.
+    pub fn content<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        match self.cdr() {
+            Some(Ok(cdr)) => Ok(Cow::Owned(cdr.to_protobuf(data)?)),
+            // Its type cannot be read: it is bytes.
+            Some(Err(_)) | None => Ok(Cow::Borrowed(data)),
+        }
+    }
+
     /// Its publisher.
     ///
     /// # Errors
@@ -77,6 +127,11 @@ impl Channel {
     pub fn message_type(&self) -> Result<MessageType, TypeError> {
         let failed = |why: String| TypeError { topic: self.topic.clone(), why };
         let Some(schema) = &self.schema else { return Ok(MessageType::Raw) };
+        match self.cdr() {
+            Some(Ok(cdr)) => return Ok(cdr.schema().clone().into()),
+            Some(Err(why)) => return Err(failed(why.clone())),
+            None => {}
+        }
         match (self.message_encoding.as_str(), schema.encoding.as_str()) {
             (names::PROTOBUF, names::PROTOBUF) => {
                 let schema = rnet::schema::Schema::from_descriptor_set(&schema.data, &schema.name);
@@ -96,7 +151,7 @@ impl Channel {
     pub fn kind(&self) -> Kind {
         match (self.source(), self.message_encoding.as_str()) {
             (Ok(source), _) if self.metadata.contains_key(names::KIND_KEY) => source.kind,
-            (_, names::PROTOBUF) => Kind::Protobuf,
+            (_, names::PROTOBUF | ros2::CDR) => Kind::Protobuf,
             (_, names::PLAIN) => Kind::Plain,
             _ => Kind::Bytes,
         }
@@ -149,7 +204,7 @@ impl Channels {
                         ));
                     }
                 };
-                let channel = Channel { id, topic, message_encoding, schema, metadata };
+                let channel = Channel::new(id, topic, message_encoding, schema, metadata);
                 let known = self.channels.entry(id).or_insert_with(|| Arc::new(channel.clone()));
                 same(**known == channel, "channel", id, offset)
             }

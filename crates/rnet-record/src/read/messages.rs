@@ -4,6 +4,7 @@
 //! a file as its recorder wrote it. In others any number may, so no more than [`MAX_OPEN`] are, and what would need
 //! more comes in the order of the file.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::{Deref, Range};
@@ -78,6 +79,20 @@ impl Message {
     /// Its content.
     pub fn data(&self) -> &[u8] {
         &self.bytes[self.data.clone()]
+    }
+
+    /// Its content as the type of its channel says ([`Channel::content`]).
+    ///
+    /// # Errors
+    /// In words: a message of ROS 2 that is none of its type.
+    pub fn content(&self) -> Result<Cow<'_, [u8]>, String> {
+        self.channel.content(self.data())
+    }
+
+    /// The same message with another content.
+    pub(crate) fn with(&self, channel: Arc<Channel>, content: Vec<u8>) -> Message {
+        let data = 0..content.len();
+        Message { channel, header: self.header, bytes: Arc::new(content), data }
     }
 
     /// Its number, or the low 32 bits of it.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rnet::Prim;
 
-use super::channels::TypeError;
+use super::channels::{Channel, TypeError};
 use super::error::ReadError;
 use super::field::{FieldError, FieldReader};
 use super::messages::Select;
@@ -144,7 +144,7 @@ impl Recording {
         select: Select,
     ) -> Result<Series, SeriesError> {
         let select = Select { topics: vec![topic.to_owned()], ..select };
-        let mut readers = BTreeMap::new();
+        let mut readers: BTreeMap<u16, Readers<'_>> = BTreeMap::new();
         let mut columns: Vec<Column> = Vec::new();
         for channel in self.channels().filter(|channel| select.takes(channel)) {
             let ty = channel.message_type()?;
@@ -156,7 +156,7 @@ impl Recording {
                 }
                 false => agree(topic, &columns, &of)?,
             }
-            readers.insert(channel.id, of);
+            readers.insert(channel.id, (channel, of));
         }
         if readers.is_empty() {
             let topics: std::collections::BTreeSet<_> = self.channels().map(|c| &c.topic).collect();
@@ -169,6 +169,9 @@ impl Recording {
         Ok(series)
     }
 }
+
+/// A channel, and what reads its fields.
+type Readers<'a> = (&'a Channel, Vec<FieldReader>);
 
 /// That the fields are of the same types in another channel.
 fn agree(topic: &str, columns: &[Column], readers: &[FieldReader]) -> Result<(), SeriesError> {
@@ -204,7 +207,7 @@ impl Series {
         &mut self,
         recording: &Recording,
         select: &Select,
-        readers: &BTreeMap<u16, Vec<FieldReader>>,
+        readers: &BTreeMap<u16, Readers<'_>>,
     ) {
         // What opening the file has found is told here too: the rows do not say what is missing between them.
         let found = &recording.found;
@@ -221,11 +224,12 @@ impl Series {
                 }
             };
             for (header, data) in &contents.messages {
-                let Some(of) = readers.get(&header.channel_id) else { continue };
+                let Some((channel, of)) = readers.get(&header.channel_id) else { continue };
                 if !select.takes_time(header.log_time) {
                     continue;
                 }
-                match self.row(of, &contents.bytes[data.clone()]) {
+                let message = channel.content(&contents.bytes[data.clone()]);
+                match message.and_then(|message| self.row(of, &message)) {
                     Ok(()) => {
                         self.log_ns.push(header.log_time);
                         self.publish_ns.push(header.publish_time);

@@ -16,7 +16,7 @@ use super::keys;
 use super::loss::Cause;
 use super::options::RecordOptions;
 use super::progress::Shared;
-use super::queue::Queue;
+use super::queue::{LARGE_LEN_BYTES, Queue};
 use super::selection::host_and_node;
 use crate::error::Result;
 use crate::source::Source;
@@ -187,7 +187,10 @@ impl Follower {
                     sent_ns: heard.stamp.sent_ns,
                     taken_ns: heard.stamp.taken_ns,
                     meta: heard.meta,
-                    bytes: bytes.as_slice().to_vec(),
+                    bytes: match bytes.len() >= LARGE_LEN_BYTES {
+                        true => std::mem::replace(bytes, self.queue.spare()),
+                        false => bytes.as_slice().to_vec(),
+                    },
                 })
             }
             Some(Passed::Missed { missed, topic, node }) => {

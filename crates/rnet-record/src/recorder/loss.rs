@@ -20,6 +20,8 @@ pub enum Cause {
     DiskFull,
     /// A plain message that was to be recorded as protobuf is none of its type.
     Malformed,
+    /// The recording is for ROS 2, which has no message of its type.
+    NoCounterpart,
     /// It could not be written for another reason.
     Write,
 }
@@ -33,6 +35,7 @@ impl Cause {
             Self::Queue => "queue",
             Self::DiskFull => "disk_full",
             Self::Malformed => "malformed",
+            Self::NoCounterpart => "no_counterpart",
             Self::Write => "write",
         }
     }

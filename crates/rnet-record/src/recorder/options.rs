@@ -30,6 +30,9 @@ pub struct RecordOptions {
     pub compress: Compress,
     /// Plain messages are recorded as they are, also those that have a Foxglove message of the same meaning.
     pub raw: bool,
+    /// The file is one that ROS 2 reads: built-in messages become its standard messages in CDR. What has no counterpart is
+    /// counted as missing; state and what else a recording has beside messages is left out.
+    pub ros2: bool,
     /// Ends after this time.
     pub duration: Option<Duration>,
     /// A new part begins when one is this long, in bytes.
@@ -66,6 +69,7 @@ impl Default for RecordOptions {
             selection: Selection::default(),
             compress: Compress::default(),
             raw: false,
+            ros2: false,
             duration: None,
             split_size: None,
             split_time: None,

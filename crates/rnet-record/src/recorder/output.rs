@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 
 use mcap::records::MessageHeader;
 use rnet::msgs::plain::to_protobuf;
-use rnet::schema::Schema;
+use rnet::schema::{Dynamic, Schema};
 use rnet::{TypeDesc, WallOffset};
 
 use super::item::{Key, Missed, Publisher, Taken};
 use super::json;
 use super::loss::{Cause, Losses};
-use crate::error::Result;
+use crate::error::RecordError;
 use crate::names;
 use crate::part::{Compress, Ended, Part};
+use crate::ros2::{self, Counterpart};
 use crate::source::Kind;
+
+type Result<T, E = RecordError> = std::result::Result<T, E>;
 
 /// A file has room for 65,535 channels; a new one begins before.
 const MAX_CHANNELS: usize = 60_000;
@@ -32,6 +35,8 @@ pub struct About {
     pub said: String,
     pub compress: Compress,
     pub raw: bool,
+    /// For ROS 2: messages in CDR, and nothing that the recorder says itself.
+    pub ros2: bool,
 }
 
 /// A part that is written.
@@ -39,11 +44,14 @@ pub struct Output {
     part: Part,
     begun: Instant,
     raw: bool,
+    ros2: bool,
     /// By which the times of this file were made, and what was last said of the clock.
     clock: WallOffset,
     clock_said: WallOffset,
     /// By publisher.
     channels: HashMap<u64, Channel>,
+    /// What the messages of a publisher become for ROS 2, if they become anything.
+    counterparts: HashMap<u64, Option<(Schema, Counterpart)>>,
     /// Those of the recorder itself, by topic, and the number of the next message.
     own: HashMap<&'static str, (u16, u32)>,
     /// Nodes that were seen.
@@ -63,12 +71,15 @@ pub enum Wrote {
     Yes,
     /// It is none of its type.
     Malformed,
+    /// ROS 2 has no message of its type.
+    NoCounterpart,
 }
 
 impl Output {
     /// Begins part `number` at `path`.
     pub fn create(path: &Path, about: &About, number: u64) -> Result<Output> {
-        let mut part = Part::create(path, about.compress)?;
+        let profile = if about.ros2 { ros2::PROFILE } else { names::PROFILE };
+        let mut part = Part::create(path, about.compress, profile)?;
         let clock = rnet::wall_offset();
         let start_ns = wall(rnet::now_ns(), &clock);
         let said = [
@@ -86,10 +97,12 @@ impl Output {
         Ok(Output {
             part,
             begun: Instant::now(),
-            raw: about.raw,
+            raw: about.raw && !about.ros2,
+            ros2: about.ros2,
             clock,
             clock_said: clock,
             channels: HashMap::new(),
+            counterparts: HashMap::new(),
             own: HashMap::new(),
             nodes: BTreeMap::new(),
         })
@@ -124,6 +137,11 @@ impl Output {
             Some((schema, bytes)) => (Some(schema), &**bytes),
             None => (None, &*taken.bytes),
         };
+        let cdr = match self.ros2.then(|| self.cdr(publisher, schema, bytes)).transpose() {
+            Ok(cdr) => cdr,
+            Err(wrote) => return Ok(wrote),
+        };
+        let bytes = cdr.as_deref().unwrap_or(bytes);
         let id = self.channel(publisher, schema)?;
         let (publish_time, log_time) = (self.wall(taken.sent_ns), self.wall(taken.taken_ns));
         let log_time = log_time.max(publish_time);
@@ -145,6 +163,22 @@ impl Output {
         Ok(Wrote::Yes)
     }
 
+    /// A message as ROS 2 has it.
+    fn cdr(
+        &mut self,
+        publisher: &Arc<Publisher>,
+        converted: Option<&Schema>,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, Wrote> {
+        let of = self.counterparts.entry(publisher.source.publisher).or_insert_with(|| {
+            let schema = converted.or(publisher.schema.as_ref())?;
+            Some((schema.clone(), Counterpart::of(schema.name())?))
+        });
+        let (schema, counterpart) = of.as_ref().ok_or(Wrote::NoCounterpart)?;
+        let decoded = Dynamic::decode(schema, bytes).map_err(|_| Wrote::Malformed)?;
+        Ok(counterpart.encode(decoded.message()))
+    }
+
     /// The channel of a publisher, made for its first message. The schema is that of what its messages were made of.
     fn channel(&mut self, publisher: &Arc<Publisher>, converted: Option<&Schema>) -> Result<u16> {
         let source = &publisher.source;
@@ -152,7 +186,10 @@ impl Output {
             return Ok(channel.id);
         }
         let mut said = source.clone();
+        let of_ros2 = self.counterparts.get(&source.publisher).and_then(Option::as_ref);
+        let of_ros2 = of_ros2.map(|(_, of)| of);
         let (encoding, schema) = match (converted, publisher.plain(), &publisher.schema) {
+            _ if of_ros2.is_some() => (ros2::CDR, of_ros2.map(Counterpart::described)),
             (Some(schema), plain, _) => {
                 said.layout = plain.cloned();
                 let set = schema.descriptor_set_with_docs();
@@ -184,6 +221,9 @@ impl Output {
         publish_time: u64,
         log_time: u64,
     ) -> Result<()> {
+        if self.ros2 {
+            return Ok(());
+        }
         self.part.admit(text.len() as u64)?;
         let (channel_id, sequence) = match self.own.get(topic) {
             Some(of) => *of,
@@ -203,7 +243,11 @@ impl Output {
             said.insert("initial".to_owned(), true.into());
         }
         let at = self.wall(key.at_ns);
-        self.own(names::STATE_TOPIC, serde_json::Value::Object(said).to_string().as_bytes(), at, at)
+        // When it was written, which is before somebody acted on it; the recorder sees it some ms later.
+        let written = key.said.get("written_unix_ns").and_then(serde_json::Value::as_u64);
+        let sent = written.filter(|_| !is_initial).map_or(at, |written| written.min(at));
+        let text = serde_json::Value::Object(said).to_string();
+        self.own(names::STATE_TOPIC, text.as_bytes(), sent, at)
     }
 
     /// Adds what is missing.

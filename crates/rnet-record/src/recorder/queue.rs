@@ -8,6 +8,10 @@ use std::time::Duration;
 const ENTRY_LEN_BYTES: usize = 128;
 /// The writer is woken for this much; else it looks by itself.
 const WAKE_LEN_BYTES: usize = 512 << 10;
+/// A message from this length on is moved into the queue, and a shorter one copied.
+pub const LARGE_LEN_BYTES: usize = 64 << 10;
+/// Memory of so many is kept at most.
+const MAX_SPARE: usize = 2;
 
 /// A queue with one that puts and one that takes.
 pub struct Queue<T> {
@@ -22,13 +26,16 @@ struct Inner<T> {
     len: usize,
     /// Bytes of those in `items`.
     waiting: usize,
+    /// Memory of large messages that were written: a new one each time would cost as much as another copy.
+    spare: Vec<Vec<u8>>,
     is_closed: bool,
 }
 
 impl<T> Queue<T> {
     /// A queue for `limit` bytes. An entry of more is taken into an empty one.
     pub fn new(limit: usize) -> Self {
-        let inner = Inner { items: VecDeque::new(), len: 0, waiting: 0, is_closed: false };
+        let (items, spare) = (VecDeque::new(), Vec::new());
+        let inner = Inner { items, len: 0, waiting: 0, spare, is_closed: false };
         Queue { inner: Mutex::new(inner), ready: Condvar::new(), limit }
     }
 
@@ -77,6 +84,20 @@ impl<T> Queue<T> {
     pub fn done(&self, bytes: usize) {
         let mut inner = self.lock();
         inner.len = inner.len.saturating_sub(bytes + ENTRY_LEN_BYTES);
+    }
+
+    /// Memory for a large message.
+    pub fn spare(&self) -> Vec<u8> {
+        self.lock().spare.pop().unwrap_or_default()
+    }
+
+    /// Gives the memory of a large message back.
+    pub fn give_back(&self, bytes: Vec<u8>) {
+        let is_kept = bytes.len() >= LARGE_LEN_BYTES && bytes.capacity() <= self.limit / 8;
+        let mut inner = self.lock();
+        if is_kept && inner.spare.len() < MAX_SPARE {
+            inner.spare.push(bytes);
+        }
     }
 
     /// Bytes that are held now.

@@ -1,6 +1,6 @@
 //! The thread that writes: it takes what waits in the queue and puts it into parts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ pub struct Writer {
     /// When the part that is written was begun, CLOCK_MONOTONIC.
     begun_ns: u64,
     latched: Latched,
+    /// Publishers of which that was told.
+    without_counterpart: BTreeSet<u64>,
     keys: BTreeMap<String, Key>,
     nodes: BTreeMap<String, String>,
     /// What is missing since the last part ended.
@@ -75,6 +77,7 @@ impl Writer {
             blocked: None,
             begun_ns: 0,
             latched: Latched::new(limit),
+            without_counterpart: BTreeSet::new(),
             keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             losses: Losses::default(),
@@ -117,7 +120,10 @@ impl Writer {
                 self.message(&taken);
                 self.latched.keep(taken);
             }
-            Item::Message(taken) => self.message(&taken),
+            Item::Message(taken) => {
+                self.message(&taken);
+                self.queue.give_back(taken.bytes);
+            }
             Item::Missed(missed) => {
                 if self.is_wanted {
                     self.miss(missed);
@@ -162,6 +168,17 @@ impl Writer {
                 progress.bytes += taken.bytes.len() as u64;
             }
             Some(Wrote::Malformed) => self.miss(Missed::of(taken, Cause::Malformed)),
+            Some(Wrote::NoCounterpart) => {
+                if self.without_counterpart.insert(taken.publisher.source.publisher) {
+                    let (topic, source) = (&taken.publisher.topic, &taken.publisher.source);
+                    let (node, of) = (&source.node, &source.type_name);
+                    let of = if of.is_empty() { "bytes" } else { of };
+                    self.shared.note(format!(
+                        "{topic} of {node} is left out and counted: ROS 2 has no {of}"
+                    ));
+                }
+                self.miss(Missed::of(taken, Cause::NoCounterpart));
+            }
             None => {
                 let cause = self.blocked.map_or(Cause::Write, |(cause, _)| cause);
                 self.miss(Missed::of(taken, cause));

@@ -1,5 +1,6 @@
 //! The inputs one by one, each with its time, and what comes of it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use super::RerunOptions;
 use super::compare::Comparison;
 use super::error::RerunError;
 use super::node::{CLOCK_TOPIC, Tested};
+use super::state::Said;
 use crate::names;
 use crate::play::{Carried, Due};
 use crate::read::Recording;
@@ -21,6 +23,8 @@ pub struct Feed {
     tested: Tested,
     carried: Carried,
     counts: BTreeMap<String, u64>,
+    /// Changes of the state.
+    changes: u64,
     /// Time of the recording: that of the first input, and of the last.
     times: Option<(u64, u64)>,
     limit: Duration,
@@ -32,15 +36,16 @@ impl Feed {
     pub fn open(tested: Tested, options: &RerunOptions) -> Result<Self, RerunError> {
         let counts = tested.fed.iter().map(|topic| (topic.clone(), 0)).collect();
         let (carried, times, bytes) = (Carried::default(), None, Vec::new());
-        let mut feed = Self { tested, carried, counts, times, limit: options.timeout, bytes };
+        let limit = options.timeout;
+        let mut feed = Self { tested, carried, counts, changes: 0, times, limit, bytes };
         feed.hear(None)?;
         Ok(feed)
     }
 
     /// What is read of the recording.
     pub fn topics(&self) -> Vec<String> {
-        let meta = std::iter::once(names::META_TOPIC.to_owned());
-        self.tested.fed.iter().cloned().chain(meta).collect()
+        let said = [names::META_TOPIC, names::STATE_TOPIC].map(str::to_owned);
+        self.tested.fed.iter().cloned().chain(said).collect()
     }
 
     pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
@@ -53,6 +58,9 @@ impl Feed {
         if message.channel.topic == names::META_TOPIC {
             self.carried.remember(message.data());
             return Ok(());
+        }
+        if message.channel.topic == names::STATE_TOPIC {
+            return self.change(due, comparison);
         }
         self.tested.check_alive(&|| format!("before message {}", message.sequence()))?;
         let start = self.times.map_or(due.at_ns, |times| times.0);
@@ -68,7 +76,9 @@ impl Feed {
         let Some(publisher) = publishers.iter_mut().find_map(|p| p.of(message.channel.id)) else {
             return Ok(());
         };
-        publisher.send_with(message.data(), meta)?;
+        // What is none of its type is sent as it is: the node under test is to refuse it.
+        let content = message.content().unwrap_or(Cow::Borrowed(message.data()));
+        publisher.send_with(&content, meta)?;
         *self.counts.entry(topic.clone()).or_default() += 1;
         let after = || {
             let at = now.saturating_sub(start) as f64 / 1e9;
@@ -79,6 +89,25 @@ impl Feed {
         };
         self.tested.rest(Some(topic), self.limit, &after)?;
         self.hear(Some(comparison))
+    }
+
+    /// Sets a key that somebody else has changed, and waits until the node rests.
+    fn change(&mut self, due: &Due, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+        let Some(said) = Said::read(due.message.data()) else { return Ok(()) };
+        if said.is_before(self.tested.start_ns) || said.node == self.tested.recorded {
+            return Ok(());
+        }
+        self.tested.check_alive(&|| "before a change of the state".to_owned())?;
+        if let Some((start, before)) = self.times {
+            let now = before.max(due.at_ns);
+            self.times = Some((start, now));
+            self.turn_clock(now, comparison)?;
+        }
+        said.set(&self.tested.node)?;
+        self.changes += 1;
+        self.tested.rest(None, self.limit, &|| format!("after {} was set", said.key()))?;
+        let comparison = self.times.is_some().then_some(comparison);
+        self.hear(comparison)
     }
 
     /// The time of the robot goes on in even steps, and to the next input.
@@ -146,7 +175,7 @@ impl Feed {
     }
 
     /// Name of the node, and what it was fed.
-    pub fn told(self) -> (String, BTreeMap<String, u64>) {
-        (self.tested.name.clone(), self.counts)
+    pub fn told(self) -> (String, BTreeMap<String, u64>, (u64, u64)) {
+        (self.tested.name.clone(), self.counts, (self.tested.keys, self.changes))
     }
 }

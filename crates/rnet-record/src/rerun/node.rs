@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_
 use super::RerunOptions;
 use super::error::RerunError;
 use super::rest::{Look, look};
+use super::state;
 use crate::names;
 use crate::play::{Clock, Lives, Options, Publishers};
 use crate::read::{Recording, Select};
@@ -30,7 +31,10 @@ const GRACE: Duration = Duration::from_secs(3);
 pub struct Tested {
     process: Process,
     domain: Domain,
-    node: Node,
+    pub node: Node,
+    /// What of the state was written by then was set before it was started: so many keys.
+    pub start_ns: u64,
+    pub keys: u64,
     /// Its name in the domain.
     pub name: String,
     /// Its name in the recording.
@@ -80,7 +84,12 @@ impl Tested {
             .tool()
             .domain(location.id().as_str())
             .dir(location.base())
+            // Nothing of it is for the robot.
+            .state_dir(location.base().join("durable"))
             .open()?;
+        let start_ns = options.start_ns.or(recording.found().times.map(|times| times.0));
+        let start_ns = start_ns.unwrap_or(0);
+        let keys = state::begin(recording, &node, start_ns)?;
         // From before it is there, so that nothing of it passes unseen.
         let mut follow = Follow::matching(location.domain()?, true, move |publisher| {
             publisher.node != own_name && !publisher.topic.starts_with(OWN_TOPICS)
@@ -99,6 +108,8 @@ impl Tested {
             process,
             domain: location.domain()?,
             node,
+            start_ns,
+            keys,
             name: "the node".to_owned(),
             recorded: String::new(),
             pid: 0,

@@ -1,0 +1,277 @@
+//! Messages of ROS 2 as protobuf: the type that is made of a description, and CDR written anew as that.
+//!
+//! So all that reads protobuf (fields by path, tables, `rnet play`) reads ROS 2. Each field is the protobuf field of the
+//! same name; bytes are `bytes`, numbers of 8 and 16 bits are those of 32.
+
+use std::collections::BTreeSet;
+
+use rnet::schema::Schema;
+use rnet::schema::prost_reflect::prost::Message as _;
+use rnet::schema::prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
+use rnet::schema::prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use rnet::schema::prost_reflect::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+};
+
+use super::definition::{Base, Definition, Field, Many, Number};
+
+/// Bytes before the content, which say how it is encoded.
+pub const HEADER_LEN_BYTES: usize = 4;
+
+/// A type of ROS 2.
+#[derive(Debug)]
+pub struct Cdr {
+    definition: Definition,
+    schema: Schema,
+}
+
+impl Cdr {
+    /// Of a description. Fails in words.
+    pub fn new(name: &str, text: &str) -> Result<Cdr, String> {
+        let definition = Definition::parse(name, text)?;
+        let (mut files, mut done) = (Vec::new(), BTreeSet::new());
+        file(&definition, &definition.name, &mut files, &mut done);
+        let set = FileDescriptorSet { file: files }.encode_to_vec();
+        let schema = Schema::from_descriptor_set(&set, &full_name(&definition.name));
+        Ok(Cdr { schema: schema.map_err(|error| error.to_string())?, definition })
+    }
+
+    /// The protobuf type.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// A message as protobuf. Fails in words: what is no message of this type.
+    pub fn to_protobuf(&self, message: &[u8]) -> Result<Vec<u8>, String> {
+        let (header, content) = message
+            .split_at_checked(HEADER_LEN_BYTES)
+            .ok_or_else(|| format!("it has {} bytes, and CDR begins with 4", message.len()))?;
+        let is_little = match header[..2] {
+            [0, 1] => true,
+            [0, 0] => false,
+            [a, b] => return Err(format!("its encoding {a:#04x}{b:02x} is none of plain CDR")),
+            _ => unreachable!("there are four"),
+        };
+        let mut from = Input { content, at: 0, is_little };
+        let mut out = Vec::with_capacity(content.len() + content.len() / 4);
+        message_of(&self.definition, &self.definition.name, &mut from, &mut out)?;
+        Ok(out)
+    }
+}
+
+fn full_name(name: &str) -> String {
+    name.replacen('/', ".msg.", 1)
+}
+
+/// The file of a type, behind those of the types that it names.
+fn file(
+    definition: &Definition,
+    of: &str,
+    files: &mut Vec<FileDescriptorProto>,
+    done: &mut BTreeSet<String>,
+) {
+    if !done.insert(of.to_owned()) {
+        return;
+    }
+    let (package, name) = of.split_once('/').unwrap_or(("", of));
+    let path = |of: &str| format!("ros2/{of}.proto");
+    let fields = definition.fields(of);
+    let mut dependency = BTreeSet::new();
+    for field in fields {
+        if let Base::Of(inner) = &field.base {
+            file(definition, inner, files, done);
+            dependency.insert(path(inner));
+        }
+    }
+    let field = |(at, field): (usize, &Field)| {
+        let (ty, of) = match &field.base {
+            Base::Text => (Type::String, None),
+            Base::Of(inner) => (Type::Message, Some(format!(".{}", full_name(inner)))),
+            Base::Number(number) if is_bytes(*number, field.many) => (Type::Bytes, None),
+            Base::Number(number) => (number.protobuf(), None),
+        };
+        let is_one = field.many == Many::One || ty == Type::Bytes;
+        FieldDescriptorProto {
+            name: Some(field.name.clone()),
+            number: Some(number_of(at) as i32),
+            label: Some(if is_one { Label::Optional } else { Label::Repeated }.into()),
+            r#type: Some(ty.into()),
+            type_name: of,
+            ..Default::default()
+        }
+    };
+    let message = DescriptorProto {
+        name: Some(name.to_owned()),
+        field: fields.iter().enumerate().map(field).collect(),
+        ..Default::default()
+    };
+    files.push(FileDescriptorProto {
+        name: Some(path(of)),
+        package: Some(format!("{package}.msg")),
+        dependency: dependency.into_iter().collect(),
+        message_type: vec![message],
+        syntax: Some("proto3".to_owned()),
+        ..Default::default()
+    });
+}
+
+/// The number of the n-th field. Those from 19,000 on are protobuf's own.
+fn number_of(at: usize) -> u32 {
+    let number = at as u32 + 1;
+    if number >= 19_000 { number + 1_000 } else { number }
+}
+
+fn is_bytes(number: Number, many: Many) -> bool {
+    number == Number::U8 && many != Many::One
+}
+
+impl Number {
+    fn protobuf(self) -> Type {
+        match self {
+            Number::Bool => Type::Bool,
+            Number::U8 | Number::U16 | Number::U32 => Type::Uint32,
+            Number::I8 | Number::I16 | Number::I32 => Type::Int32,
+            Number::U64 => Type::Uint64,
+            Number::I64 => Type::Int64,
+            Number::F32 => Type::Float,
+            Number::F64 => Type::Double,
+        }
+    }
+
+    fn wire(self) -> WireType {
+        match self {
+            Number::F32 => WireType::ThirtyTwoBit,
+            Number::F64 => WireType::SixtyFourBit,
+            _ => WireType::Varint,
+        }
+    }
+}
+
+struct Input<'a> {
+    content: &'a [u8],
+    at: usize,
+    is_little: bool,
+}
+
+impl<'a> Input<'a> {
+    fn take(&mut self, len: usize, align: usize) -> Result<&'a [u8], String> {
+        let from = self.at.next_multiple_of(align);
+        let bytes = from.checked_add(len).and_then(|end| self.content.get(from..end));
+        let bytes = bytes.ok_or_else(|| {
+            format!("it ends at byte {} of its content, within a value", self.content.len())
+        })?;
+        self.at = from + len;
+        Ok(bytes)
+    }
+
+    /// A number, as its bits.
+    fn number(&mut self, number: Number) -> Result<u64, String> {
+        let bytes = self.take(number.size(), number.size())?;
+        let mut wide = [0; 8];
+        match self.is_little {
+            true => wide[..bytes.len()].copy_from_slice(bytes),
+            false => bytes.iter().rev().zip(&mut wide).for_each(|(from, to)| *to = *from),
+        }
+        Ok(u64::from_le_bytes(wide))
+    }
+
+    /// A length of what takes a byte each at least.
+    fn len(&mut self) -> Result<usize, String> {
+        let len = self.number(Number::U32)? as usize;
+        match len <= self.content.len() - self.at {
+            true => Ok(len),
+            false => Err(format!("it says a length of {len} with fewer bytes left")),
+        }
+    }
+
+    fn text(&mut self) -> Result<&'a str, String> {
+        let len = self.len()?;
+        let bytes = self.take(len, 1)?;
+        let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+        std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8".to_owned())
+    }
+}
+
+fn message_of(
+    definition: &Definition,
+    of: &str,
+    from: &mut Input<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    let fields = definition.fields(of);
+    if fields.is_empty() {
+        // A struct without a member has one that means nothing.
+        from.take(1, 1)?;
+    }
+    for (at, field) in fields.iter().enumerate() {
+        let failed = |why: String| format!("{}: {why}", field.name);
+        field_of(definition, field, number_of(at), from, out).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn field_of(
+    definition: &Definition,
+    field: &Field,
+    number: u32,
+    from: &mut Input<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    let len = match field.many {
+        Many::One => 1,
+        Many::Exactly(len) => len as usize,
+        Many::Any => from.len()?,
+    };
+    match &field.base {
+        Base::Number(of) if is_bytes(*of, field.many) => {
+            let bytes = from.take(len, 1)?;
+            delimited(number, bytes, out);
+        }
+        Base::Number(of) if field.many == Many::One => {
+            encode_key(number, of.wire(), out);
+            put(*of, from.number(*of)?, out);
+        }
+        Base::Number(of) => {
+            let mut packed = Vec::with_capacity((len * of.size()).min(from.content.len()));
+            for _ in 0..len {
+                put(*of, from.number(*of)?, &mut packed);
+            }
+            delimited(number, &packed, out);
+        }
+        Base::Text => {
+            for _ in 0..len {
+                delimited(number, from.text()?.as_bytes(), out);
+            }
+        }
+        Base::Of(inner) => {
+            let mut bytes = Vec::new();
+            for _ in 0..len {
+                bytes.clear();
+                message_of(definition, inner, from, &mut bytes)?;
+                delimited(number, &bytes, out);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn delimited(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// Writes a number of which these are the bits.
+fn put(of: Number, bits: u64, out: &mut Vec<u8>) {
+    match of {
+        Number::F32 => out.extend_from_slice(&(bits as u32).to_le_bytes()),
+        Number::F64 => out.extend_from_slice(&bits.to_le_bytes()),
+        Number::Bool => encode_varint((bits != 0).into(), out),
+        Number::I8 => encode_varint(i64::from(bits as i8) as u64, out),
+        Number::I16 => encode_varint(i64::from(bits as i16) as u64, out),
+        Number::I32 => encode_varint(i64::from(bits as i32) as u64, out),
+        Number::U8 | Number::U16 | Number::U32 | Number::U64 | Number::I64 => {
+            encode_varint(bits, out);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Types of ROS 2 as `ros2msg` describes them: the fields of a type, then the types that it names, each behind a line of
+//! `=` and one with its name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Longest description, in bytes: that of the largest standard message has some 10 KiB.
+const MAX_LEN_BYTES: usize = 1 << 20;
+/// Types in types.
+const MAX_DEPTH: usize = 32;
+
+/// A number, by its name in a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    Bool,
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+impl Number {
+    fn of(name: &str) -> Option<Number> {
+        Some(match name {
+            "bool" => Number::Bool,
+            "uint8" | "byte" | "char" => Number::U8,
+            "int8" => Number::I8,
+            "uint16" => Number::U16,
+            "int16" => Number::I16,
+            "uint32" => Number::U32,
+            "int32" => Number::I32,
+            "uint64" => Number::U64,
+            "int64" => Number::I64,
+            "float32" => Number::F32,
+            "float64" => Number::F64,
+            _ => return None,
+        })
+    }
+
+    /// Bytes, which is also its alignment.
+    pub fn size(self) -> usize {
+        match self {
+            Number::Bool | Number::U8 | Number::I8 => 1,
+            Number::U16 | Number::I16 => 2,
+            Number::U32 | Number::I32 | Number::F32 => 4,
+            Number::U64 | Number::I64 | Number::F64 => 8,
+        }
+    }
+}
+
+/// What a field is, or an element of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base {
+    Number(Number),
+    Text,
+    /// A type, by its name `package/Type`.
+    Of(String),
+}
+
+/// How many of them a field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Many {
+    One,
+    Exactly(u32),
+    Any,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    pub base: Base,
+    pub many: Many,
+}
+
+/// A type and all that it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name, `package/Type`.
+    pub name: String,
+    pub types: BTreeMap<String, Vec<Field>>,
+}
+
+/// `package/msg/Type` and `package/Type` are one name.
+fn short(name: &str) -> Option<String> {
+    let parts: Vec<&str> = name.split('/').collect();
+    let is_word = |word: &&str| {
+        let mut chars = word.chars();
+        chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    match parts[..] {
+        [package, ty] | [package, "msg", ty] if [package, ty].iter().all(is_word) => {
+            Some(format!("{package}/{ty}"))
+        }
+        _ => None,
+    }
+}
+
+impl Definition {
+    /// Reads a description. Fails in words.
+    pub fn parse(name: &str, text: &str) -> Result<Definition, String> {
+        if text.len() > MAX_LEN_BYTES {
+            return Err(format!("its description has more than {MAX_LEN_BYTES} bytes"));
+        }
+        let name = short(name).ok_or_else(|| format!("{name:?} is no name of a ROS 2 type"))?;
+        let mut types = BTreeMap::new();
+        let (mut of, mut fields) = (name.clone(), Vec::new());
+        let mut is_head = false;
+        for line in text.lines() {
+            if line.len() >= 3 && line.bytes().all(|byte| byte == b'=') {
+                types.entry(std::mem::take(&mut of)).or_insert(std::mem::take(&mut fields));
+                is_head = true;
+            } else if let Some(next) = line.strip_prefix("MSG:").filter(|_| is_head) {
+                let next = next.trim();
+                of = short(next).ok_or_else(|| format!("{next:?} is no name of a ROS 2 type"))?;
+                is_head = false;
+            } else if let Some(field) = field(line, &of)? {
+                fields.push(field);
+            }
+        }
+        types.entry(of).or_insert(fields);
+        types.entry("builtin_interfaces/Time".to_owned()).or_insert_with(|| time("sec"));
+        types.entry("builtin_interfaces/Duration".to_owned()).or_insert_with(|| time("sec"));
+        let definition = Definition { name, types };
+        definition.check(&definition.name, &mut BTreeSet::new(), 0)?;
+        Ok(definition)
+    }
+
+    /// That all types that are named are there, and none holds itself.
+    fn check(&self, of: &str, done: &mut BTreeSet<String>, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("{of} is in more than {MAX_DEPTH} types, or in itself"));
+        }
+        let fields = self.types.get(of).ok_or_else(|| format!("it names {of}, and lacks it"))?;
+        for field in fields {
+            if let Base::Of(inner) = &field.base
+                && !done.contains(inner)
+            {
+                self.check(inner, done, depth + 1)?;
+                done.insert(inner.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The fields of a type.
+    pub fn fields(&self, of: &str) -> &[Field] {
+        self.types.get(of).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn time(first: &str) -> Vec<Field> {
+    let field = |name: &str, number| Field {
+        name: name.to_owned(),
+        base: Base::Number(number),
+        many: Many::One,
+    };
+    vec![field(first, Number::I32), field("nanosec", Number::U32)]
+}
+
+/// A line: a field, or `None` of a constant and what says nothing.
+fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let Some((ty, rest)) = line.split_once(char::is_whitespace) else {
+        return if line.is_empty() { Ok(None) } else { Err(format!("{line:?} is no field")) };
+    };
+    let rest = rest.trim();
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (name, behind) = rest.split_at(end);
+    if behind.trim_start().starts_with('=') {
+        return Ok(None);
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return Err(format!("{line:?} is no field"));
+    }
+    let (ty, many) = match ty.split_once('[') {
+        None => (ty, Many::One),
+        Some((ty, "]")) => (ty, Many::Any),
+        Some((ty, bound)) => {
+            let bound = bound.strip_suffix(']').ok_or_else(|| format!("{line:?} is no field"))?;
+            match bound.strip_prefix("<=") {
+                Some(_) => (ty, Many::Any),
+                None => {
+                    let len = bound.parse().map_err(|_| format!("{bound:?} is no length"))?;
+                    (ty, Many::Exactly(len))
+                }
+            }
+        }
+    };
+    let base = base(ty, of).ok_or_else(|| format!("the type {ty:?} is not known"))?;
+    Ok(Some(Field { name: name.to_owned(), base, many }))
+}
+
+fn base(ty: &str, of: &str) -> Option<Base> {
+    // A bound of a text is the writer's matter.
+    if ty.split("<=").next() == Some("string") {
+        return Some(Base::Text);
+    }
+    if let Some(number) = Number::of(ty) {
+        return Some(Base::Number(number));
+    }
+    let package = of.split('/').next().unwrap_or_default();
+    let named = match ty {
+        "time" => "builtin_interfaces/Time".to_owned(),
+        "duration" => "builtin_interfaces/Duration".to_owned(),
+        "Header" => "std_msgs/Header".to_owned(),
+        _ if ty.contains('/') => ty.to_owned(),
+        // How texts of wide characters stand in CDR differs between the implementations.
+        _ if ty.starts_with("wstring") => return None,
+        _ => format!("{package}/{ty}"),
+    };
+    short(&named).map(Base::Of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_descriptions_say_is_read() {
+        let text = "# an image\nuint8 A=1\nstring NAME = \"a b\" # x\nstd_msgs/msg/Header header\nPoint[] points\n\
+                    float64[9] k\nstring<=5[<=3] names\nint32 n 3\n================================\n\
+                    MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n===\nMSG: a/Point\nfloat32 x";
+        let read = Definition::parse("a/msg/B", text).unwrap();
+        let names: Vec<&str> = read.fields("a/B").iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, ["header", "points", "k", "names", "n"]);
+        assert_eq!(read.fields("a/B")[1].base, Base::Of("a/Point".into()));
+        assert_eq!(read.fields("a/B")[2].many, Many::Exactly(9));
+        assert_eq!(read.fields("std_msgs/Header").len(), 2);
+    }
+
+    #[test]
+    fn what_means_nothing_is_told() {
+        for (text, why) in [
+            ("a/B b", "in itself"),
+            ("C c", "lacks it"),
+            ("wstring w", "not known"),
+            ("int32[x] a", "no length"),
+            ("int32[ a", "no length"),
+            ("int32", "is no field"),
+            ("int32 1a", "is no field"),
+            ("a/b/c/d x", "not known"),
+            ("===\nMSG: x", "no name"),
+        ] {
+            let error = Definition::parse("a/B", text).unwrap_err();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+        assert!(Definition::parse("B", "").is_err());
+    }
+}

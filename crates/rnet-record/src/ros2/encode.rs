@@ -1,0 +1,135 @@
+//! Values as CDR, little endian, as a description of ROS 2 says.
+
+use std::collections::BTreeMap;
+
+use super::decode::HEADER_LEN_BYTES;
+use super::definition::{Base, Definition, Field, Many, Number};
+
+/// A value, whatever it is to become.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Int(i64),
+    /// Those beyond [`Value::Int`].
+    Uint(u64),
+    Float(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+    List(Vec<Value>),
+    Of(Fields),
+}
+
+pub type Fields = BTreeMap<String, Value>;
+
+/// A message of the type. What is not there is 0, empty, or `false`; what the type has not is left out.
+pub fn encode(definition: &Definition, fields: &Fields) -> Vec<u8> {
+    let mut out = Output(vec![0, 1, 0, 0]);
+    out.message(definition, &definition.name, Some(fields));
+    out.0
+}
+
+struct Output(Vec<u8>);
+
+impl Output {
+    /// Alignment counts from behind the header.
+    fn align(&mut self, to: usize) {
+        let len = (self.0.len() - HEADER_LEN_BYTES).next_multiple_of(to);
+        self.0.resize(len + HEADER_LEN_BYTES, 0);
+    }
+
+    fn number(&mut self, of: Number, value: Option<&Value>) {
+        let bits = match value {
+            Some(Value::Int(int)) => *int as u64,
+            Some(Value::Uint(uint)) => *uint,
+            Some(Value::Float(float)) if matches!(of, Number::F32 | Number::F64) => {
+                return self.float(of, *float);
+            }
+            Some(Value::Float(float)) => *float as i64 as u64,
+            _ => 0,
+        };
+        match (of, value) {
+            (Number::F32 | Number::F64, Some(Value::Uint(uint))) => self.float(of, *uint as f64),
+            (Number::F32 | Number::F64, _) => self.float(of, bits as i64 as f64),
+            _ => {
+                self.align(of.size());
+                self.0.extend_from_slice(&bits.to_le_bytes()[..of.size()]);
+            }
+        }
+    }
+
+    fn float(&mut self, of: Number, value: f64) {
+        self.align(of.size());
+        match of {
+            Number::F32 => self.0.extend_from_slice(&(value as f32).to_le_bytes()),
+            _ => self.0.extend_from_slice(&value.to_le_bytes()),
+        }
+    }
+
+    fn len(&mut self, len: usize) {
+        self.align(4);
+        self.0.extend_from_slice(&(len as u32).to_le_bytes());
+    }
+
+    fn text(&mut self, value: Option<&Value>) {
+        let text = match value {
+            Some(Value::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        self.len(text.len() + 1);
+        self.0.extend_from_slice(text.as_bytes());
+        self.0.push(0);
+    }
+
+    fn message(&mut self, definition: &Definition, of: &str, values: Option<&Fields>) {
+        let fields = definition.fields(of);
+        if fields.is_empty() {
+            self.0.push(0);
+        }
+        for field in fields {
+            let value = values.and_then(|values| values.get(&field.name));
+            self.field(definition, field, value);
+        }
+    }
+
+    fn field(&mut self, definition: &Definition, field: &Field, value: Option<&Value>) {
+        if field.many == Many::One {
+            return self.one(definition, &field.base, value);
+        }
+        if let (Base::Number(Number::U8), Some(Value::Bytes(bytes))) = (&field.base, value) {
+            let len = match field.many {
+                Many::Exactly(len) => len as usize,
+                _ => bytes.len(),
+            };
+            if field.many == Many::Any {
+                self.len(len);
+            }
+            let begin = self.0.len();
+            self.0.extend_from_slice(&bytes[..len.min(bytes.len())]);
+            return self.0.resize(begin + len, 0);
+        }
+        let values = match value {
+            Some(Value::List(values)) => values.as_slice(),
+            _ => &[],
+        };
+        let len = match field.many {
+            Many::Exactly(len) => len as usize,
+            _ => values.len(),
+        };
+        if field.many == Many::Any {
+            self.len(len);
+        }
+        for n in 0..len {
+            self.one(definition, &field.base, values.get(n));
+        }
+    }
+
+    fn one(&mut self, definition: &Definition, base: &Base, value: Option<&Value>) {
+        match (base, value) {
+            (Base::Number(of), _) => self.number(*of, value),
+            (Base::Text, _) => self.text(value),
+            (Base::Of(inner), Some(Value::Of(fields))) => {
+                self.message(definition, inner, Some(fields));
+            }
+            (Base::Of(inner), _) => self.message(definition, inner, None),
+        }
+    }
+}
