@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyTuple};
+use rnet::MessageType;
 use rnet_record::read::{Channel, Column, Message, Messages, ReadError, Recording, Select};
 
 /// Messages that are read at once, without the GIL.
@@ -80,6 +82,40 @@ impl RecordingReader {
                 .into_pyobject(py)
         };
         self.recording.channels().map(described).collect()
+    }
+
+    /// The protobuf type of a channel of ROS 2: its full name, and its descriptor set. None of another channel.
+    fn described<'py>(
+        &self,
+        py: Python<'py>,
+        channel: u16,
+    ) -> PyResult<Option<(String, Bound<'py, PyBytes>)>> {
+        let Some(channel) = self.recording.channels().find(|known| known.id == channel) else {
+            return Ok(None);
+        };
+        match channel.message_type() {
+            Ok(MessageType::Protobuf(schema)) => {
+                let set = PyBytes::new(py, schema.descriptor_set());
+                Ok(Some((schema.name().to_owned(), set)))
+            }
+            Ok(_) => Ok(None),
+            Err(error) => Err(failed(py, &error.to_string())),
+        }
+    }
+
+    /// A message of a channel as its type says: those of ROS 2 as protobuf, others as they are.
+    fn content<'py>(
+        &self,
+        py: Python<'py>,
+        channel: u16,
+        data: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let found = self.recording.channels().find(|known| known.id == channel);
+        match found.map(|channel| channel.content(data)) {
+            Some(Ok(content)) => Ok(PyBytes::new(py, &content)),
+            Some(Err(why)) => Err(PyValueError::new_err(why)),
+            None => Ok(PyBytes::new(py, data)),
+        }
     }
 
     /// The fields of a channel that are numbers.

@@ -87,6 +87,9 @@ def test_we_read_what_rosbags_writes(tmp_path: Path) -> None:
     assert (recording["/cmd_vel"].array("linear.x") == np.arange(20) / 2).all()
     assert (recording["/scan"].array("ranges[4]") == np.arange(20) + 4).all()
     assert (recording["/scan"].array("header.stamp.nanosec") == 7).all()
+    scans = list(recording["/scan"])
+    assert scans[3].value.header.frame_id == "laser" and list(scans[3].value.ranges) == [3, 4, 5, 6, 7]
+    assert scans[3].data[:4] == b"\0\1\0\0"
     assert '"frame_id":"laser"' in run("bag", "cat", path, "--topic", "/scan", "--count", "1", "--json")
     # Part of it, and as a table.
     run("bag", "filter", path, "--topic", "/scan", "-o", tmp_path / "scan.mcap")

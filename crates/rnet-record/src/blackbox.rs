@@ -214,7 +214,7 @@ impl BlackBox {
         let made = std::fs::create_dir_all(&options.folder);
         made.map_err(|error| RecordError::file("create", &options.folder, error))?;
         let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
-        let left = ring.left();
+        let left = ring.left_of_this_boot();
         let waiting = window::waiting(&options.folder, &prefix);
         take_over(&waiting, &left, &bell);
         let status = Status {
@@ -228,8 +228,9 @@ impl BlackBox {
         let status = Arc::new(Mutex::new(status));
         let watch = Messages::new(&options.triggers, bell.clone());
         let counters = Counters::new(&location, &options.triggers, options.expected.clone())?;
+        let state_dir = options.state_dir.clone();
         let recorder = Recorder::start(&ring.file(), recording(&options, &location, left, watch))?;
-        let node = open_node(&location)?;
+        let node = open_node(&location, state_dir.as_deref())?;
         let services = serve(&node, &bell, &status)?;
         let box_ = Box_ {
             options,
@@ -386,8 +387,11 @@ fn recording(
     }
 }
 
-fn open_node(location: &Location) -> Result<Node> {
+fn open_node(location: &Location, state_dir: Option<&Path>) -> Result<Node> {
     let mut builder = Node::builder(NODE).domain(location.id().as_str()).dir(location.base());
+    if let Some(dir) = state_dir {
+        builder = builder.state_dir(dir);
+    }
     if let Some(group) = location.group() {
         builder = builder.group(group);
     }

@@ -433,6 +433,18 @@ fn a_domain_has_one_box_and_it_says_what_it_cannot_do() {
     let error = BlackBox::start(options(&net, &[])).unwrap_err().to_string();
     assert!(error.contains(&std::process::id().to_string()), "{error}");
     first.stop().unwrap();
+    // A directory that somebody else has laid out.
+    let ring = rnet_record::blackbox::Memory::of(place(&net).path()).unwrap().ring;
+    let elsewhere = net.base().join("elsewhere");
+    std::fs::rename(&ring, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &ring).unwrap();
+    let error = BlackBox::start(options(&net, &[])).unwrap_err().to_string();
+    assert!(error.contains("is not a directory of this user"), "{error}");
+    std::fs::remove_file(&ring).unwrap();
+    let mut told = options(&net, &[]);
+    told.memory_len_bytes = 1 << 50;
+    let error = BlackBox::start(told).unwrap_err().to_string();
+    assert!(error.contains("more than half of the"), "{error}");
     let mut told = options(&net, &[]);
     told.memory_len_bytes = 1 << 20;
     assert!(BlackBox::start(told).unwrap_err().to_string().contains("67108864"));

@@ -53,6 +53,9 @@ class RecordingFile:
         self._path = os.fspath(path)
         self._reader: _rnet.RecordingReader | None = _rnet.RecordingReader(self._path)
         self._channels = {described[0]: _Channel(*described) for described in self._reader.channels()}
+        for channel in self._channels.values():
+            if channel.message_encoding == "cdr":
+                channel._reader = self._reader
         self._topics: dict[str, list[_Channel]] = {}
         for channel in self._channels.values():
             self._topics.setdefault(channel.topic, []).append(channel)
@@ -354,8 +357,8 @@ class RecordedMessage:
         """The message as an object, made anew each time, of the type that the file describes.
 
         A protobuf message is one of the official runtime, a plain one a numpy record (with its data behind the header left
-        in :attr:`data`), or one of :mod:`rnet.msgs` if it is known there, JSON what ``json.loads`` makes of it; of all
-        else it is :attr:`data`. Raises :class:`Malformed` for bytes that are no message of the type, and
+        in :attr:`data`), or one of :mod:`rnet.msgs` if it is known there, JSON what ``json.loads`` makes of it; one of
+        ROS 2 is protobuf with the same fields; of all else it is :attr:`data`. Raises :class:`Malformed` for bytes that are no message of the type, and
         :class:`ReadFailed` for a type that cannot be read.
         """
         return self._channel.decode(self.data)
@@ -376,6 +379,8 @@ class _Channel:
     metadata: dict[str, str]
     count: int
     _decode: Callable[[bytes], Any] | None = field(default=None, repr=False)
+    #: The file, of a channel of ROS 2.
+    _reader: _rnet.RecordingReader | None = field(default=None, repr=False)
 
     @property
     def node(self) -> str | None:
@@ -404,6 +409,13 @@ class _Channel:
                 return _plain(json.loads(described))
             case "json", _:
                 return json.loads
+            case "cdr", (_, "ros2msg", _) if self._reader is not None:
+                reader = self._reader
+                described = reader.described(self.id)
+                if described is not None:
+                    cdr = protos.load_set(described[1])[described[0]]
+                    return lambda data: cdr.FromString(reader.content(self.id, data))
+                return bytes
             case _:
                 return bytes
 

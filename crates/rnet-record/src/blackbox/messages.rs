@@ -96,6 +96,11 @@ impl Watch for Messages {
     fn message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]) {
         let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         let of = armed.entry(publisher.source.publisher).or_insert_with(|| self.arm(publisher));
+        if of.is_empty() {
+            return;
+        }
+        // A publisher may say any time: one that is still to come would hold the file back until then.
+        let sent_ns = sent_ns.min(rnet::now_ns());
         for armed in of {
             if let Some(why) = armed.why(sent_ns, bytes)
                 && sent_ns >= self.since_ns

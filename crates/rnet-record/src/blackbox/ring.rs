@@ -37,6 +37,13 @@ impl Ring {
         let dir = Self::path_of(location.path());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
         made.map_err(|error| RecordError::file("create", &dir, error))?;
+        // Anybody may make directories there: what is recorded is for nobody else to read or to lay out.
+        let there = std::fs::symlink_metadata(&dir);
+        let there = there.map_err(|error| RecordError::file("look at", &dir, error))?;
+        if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
+            let what = format!("{} is not a directory of this user; remove it", dir.display());
+            return Err(RecordError::Options(what));
+        }
         let path = dir.join("lock");
         let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let mut lock = open.map_err(|error| RecordError::file("open", &path, error))?;
@@ -62,6 +69,17 @@ impl Ring {
     /// The first file of a new recording, of a name that no other has.
     pub fn file(&self) -> PathBuf {
         self.dir.join(format!("ring-{}.mcap", rnet::now_ns()))
+    }
+
+    /// What an earlier box of this boot has left, the oldest first. The rest is removed: its times mean nothing any more.
+    pub fn left_of_this_boot(&self) -> Vec<RingPart> {
+        let now_ns = rnet::now_ns();
+        let (left, other): (Vec<RingPart>, Vec<RingPart>) =
+            self.left().into_iter().partition(|part| part.to_ns <= now_ns);
+        for part in other {
+            let _ = std::fs::remove_file(part.path);
+        }
+        left
     }
 
     /// What an earlier box has left, the oldest first. What cannot be read at all is removed.

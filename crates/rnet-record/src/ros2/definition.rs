@@ -241,7 +241,7 @@ mod tests {
             ("C c", "lacks it"),
             ("wstring w", "not known"),
             ("int32[x] a", "no length"),
-            ("int32[ a", "no length"),
+            ("int32[ a", "is no field"),
             ("int32", "is no field"),
             ("int32 1a", "is no field"),
             ("a/b/c/d x", "not known"),
