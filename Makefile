@@ -155,7 +155,7 @@ test-doc:
 FAILPOINTS := --package rnet-survival --package rnet-state-tests --package rnet-ring \
 	--features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
 test-kill:
-	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test state_points --test marks
+	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test calls --test state_points --test marks
 
 # Nodes are killed at random, and at fail points in the middle of histories.
 test-random: export SURVIVAL_SECONDS ?= 60

@@ -1,7 +1,8 @@
 //! What a robot-net domain looks like from outside, for the command line, for dashboards and for metrics.
 //!
 //! - `figures`: rates, latencies, losses and processes between two looks at a domain;
-//! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers` and `link` find it;
+//! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
+//!   `commands` and `link` find it;
 //! - `metrics`: the figures as text for Prometheus;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
@@ -11,6 +12,7 @@
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
 //! that sees them.
 
+mod commands;
 mod figures;
 mod findings;
 pub mod link;

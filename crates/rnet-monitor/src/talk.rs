@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rnet::inspect::{ChannelInfo, Pair, Snapshot};
 use rnet::{Behind, Lane, Reliability};
 
+use crate::commands;
 use crate::findings::Findings;
 use crate::near::{did_you_mean, why_near};
 use crate::publishers;
@@ -69,6 +70,7 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
         publishers::types(findings, snapshot, topic);
         publishers::promises(findings, snapshot, topic);
     }
+    commands::commands(findings, snapshot, topic, rnet::now_ns());
     let of_interest = |pair: &Pair<'_>| topics.contains(&pair.publisher.topic.as_str());
     let mut well = 0;
     for pair in snapshot.pairs().filter(of_interest) {

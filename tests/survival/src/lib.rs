@@ -13,11 +13,13 @@
 //! | [`readers`] | the surviving readers |
 //! | [`roles`] | the surviving writer, the victims |
 //! | [`state`] | what they do with the state |
+//! | [`callers`] | what they do with services, actions, work queues and commands |
 //! | [`world`] | a domain with its survivors, and the checks after each kill |
 //! | [`points`] | every fail point that the sources name |
 //! | [`random`] | kills at random moments |
 //! | [`dice`] | random numbers that can be had again |
 
+pub mod callers;
 pub mod dice;
 pub mod ledger;
 pub mod message;

@@ -31,3 +31,8 @@ pub fn all() -> BTreeSet<String> {
     }
     names
 }
+
+/// Whether a point is one of services, actions, work queues or commands, at which nodes of their own die.
+pub fn is_of_calls(point: &str) -> bool {
+    ["call.", "queue.", "command."].iter().any(|path| point.starts_with(path))
+}

@@ -11,6 +11,7 @@ use rnet::{
     PublisherOptions, Subscriber, SubscriberOptions, Subscription, Wait,
 };
 
+use crate::callers;
 use crate::dice::Dice;
 use crate::ledger::{Ledger, STREAMS};
 use crate::readers::Complain;
@@ -42,6 +43,8 @@ pub fn run(args: &[String]) -> Outcome {
         "writer" => writer(&dir, name),
         "victim" => victim(&dir, name, &Flags::of(flags)),
         "partner" => partner(&dir, name),
+        "server" => callers::server(&dir, name),
+        "caller" => callers::caller(&dir, name),
         _ => Err(format!("there is no role {role}").into()),
     }
 }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result};
+use rnet_shm::ring::fail_point;
 
 use super::intake::{Intake, Told};
 use super::numbers::ByNumber;
@@ -375,6 +376,7 @@ impl Desk {
         book.stats.calls += 1;
         book.waiting.push_back(Call { number: id.number, peer, request: bytes });
         drop(book);
+        fail_point!("call.taken");
         preempted.iter().for_each(|call| self.end_cancelled(call));
     }
 

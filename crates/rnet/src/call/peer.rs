@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
+use rnet_shm::ring::fail_point;
 
 use super::desk::Outcome;
 use super::numbers::ByNumber;
@@ -96,6 +97,7 @@ impl Peer {
         // It holds thousands: one that is full is of a caller that reads nothing.
         let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
         let reply = node.publisher_with::<[u8]>(&topics.reply(), typed)?;
+        fail_point!("call.half_met");
         let status = node.publisher_with::<CallStatus>(&topics.status(), statuses)?;
         // It never holds a handler up.
         let options = |ty: &MessageType| {
@@ -180,6 +182,7 @@ impl Peer {
     fn send_reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
         let meta = self.meta(number);
         let sent = self.send(number, true, |out| out.reply.send_with(encoded, meta));
+        fail_point!("call.replied");
         if let Some(open) = lock(&self.open).get_mut(&number) {
             open.replies += u64::from(sent.is_ok());
             open.unsent |= sent.is_err();
@@ -206,7 +209,11 @@ impl Peer {
             }
         }
         let sent = match *hears {
-            true => publisher.send_with(encoded, meta).map(|()| true),
+            true => {
+                let sent = publisher.send_with(encoded, meta);
+                fail_point!("call.fed_back");
+                sent.map(|()| true)
+            }
             false => Ok(false),
         };
         drop(out);
@@ -294,7 +301,10 @@ impl Peer {
         if let (End::Cancelled, Some(reason)) = (&end, open.cancelled) {
             status.set_reason(reason_to_wire(reason));
         }
-        match self.say(number, &status, open.awaited) {
+        fail_point!("call.ending");
+        let said = self.say(number, &status, open.awaited);
+        fail_point!("call.ended");
+        match said {
             Ok(()) => end,
             // One that has cancelled may be gone.
             Err(_) if matches!(end, End::Cancelled) => end,

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Meta, OnFull, Result};
+use rnet_shm::ring::fail_point;
 
 use super::Topics;
 use crate::msgs::{CallControl, call_control::Action};
@@ -37,6 +38,7 @@ impl Server {
         let options = PublisherOptions::new().reliable(OnFull::Refuse);
         let typed = options.clone().message_type(request.clone());
         let request = node.publisher_with::<[u8]>(&topics.request(), typed)?;
+        fail_point!("call.half_open");
         let control = node.publisher_with::<CallControl>(&topics.control(), options)?;
         let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
         let ends = Mutex::new(Ends { request, control, ready: false });
@@ -67,7 +69,10 @@ impl Server {
     }
 
     pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {
-        lock(&self.ends).request.send_with(encoded, Meta::default().with_correlation(correlation))
+        let meta = Meta::default().with_correlation(correlation);
+        let sent = lock(&self.ends).request.send_with(encoded, meta);
+        fail_point!("call.requested");
+        sent
     }
 
     /// Tells it that a call is wanted no more, for its caller's sake or because its time is over.
@@ -78,6 +83,7 @@ impl Server {
         let mut cancel = CallControl::default();
         cancel.set_action(action);
         let meta = Meta::default().with_correlation(correlation);
+        fail_point!("call.cancelling");
         lock(&self.ends).control.send_with(&cancel, meta)
     }
 

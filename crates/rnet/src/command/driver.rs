@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Meta, Result};
+use rnet_shm::ring::fail_point;
 
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::service_name;
@@ -102,6 +103,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             return Err(driver.lost(why));
         }
         driver.number = reply.number;
+        fail_point!("command.taken");
         Ok(driver)
     }
 }
@@ -166,6 +168,7 @@ impl<T: Message + ?Sized> Driver<T> {
     /// As [`Client::call`]. It then ends with its lease.
     pub fn release(mut self) -> Result<()> {
         let released = self.ask(Action::Release, (0, 0), None);
+        fail_point!("command.released");
         self.ended = Some(self.lost("it was released".to_owned()));
         released.map(drop)
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, TopicName};
 use rnet_node::types::choose;
+use rnet_shm::ring::fail_point;
 
 use super::driver::DriveBuilder;
 use super::receiver::{
@@ -196,6 +197,7 @@ fn open(
 ) -> Result<Command> {
     let topic = name.to_string();
     let tell = Tell::open(node, &topic)?;
+    fail_point!("command.shown");
     let until = Instant::now() + GONE;
     while let Some(other) = another(node, &topic, tell.id())? {
         if Instant::now() >= until {
@@ -224,6 +226,7 @@ fn open(
     let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run())?;
     let mut command =
         Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
+    fail_point!("command.heard");
     let authority = authority_of(&command.topic)?;
     let service = ServiceBuilder::<CommandRequest, CommandReply>::at(node, &authority);
     command.service =

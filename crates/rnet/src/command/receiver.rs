@@ -1,5 +1,6 @@
 //! The receiver's thread, the only one that applies commands and decides who is in force.
 
+use rnet_shm::ring::fail_point;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -361,6 +362,7 @@ impl Receiver {
             };
             // A driver that is gone has lost its lease soon.
             let _ = ask.answer.try_send(reply);
+            fail_point!("command.answered");
         }
     }
 
@@ -403,6 +405,7 @@ impl Receiver {
                 let state = if self.fallen { State::Fallback } else { State::InForce };
                 let preempted = preempted.is_some();
                 self.say(state, if preempted { Reason::Preempted } else { Reason::Granted });
+                fail_point!("command.granted");
                 self.tell.event(Kind::Granted, self.authority.holder(), "");
                 true
             }
@@ -437,6 +440,7 @@ impl Receiver {
         let (apply, bytes) = (&mut self.apply, &self.bytes);
         let applied = catch_unwind(AssertUnwindSafe(|| apply(bytes.as_slice())));
         let took_ns = crate::now_ns().saturating_sub(now_ns);
+        fail_point!("command.applied");
         match applied {
             Ok(Ok(())) => {
                 if let Rest::Hold(last) = &mut self.rest {
@@ -516,6 +520,7 @@ impl Receiver {
             Rest::Handler(handler) => handler(reason),
         }));
         self.fallen = true;
+        fail_point!("command.fallen");
         let panicked = done.map_err(std::mem::forget).is_err();
         self.stats.panics += u64::from(panicked);
         if !matches!(reason, FallbackReason::Opened | FallbackReason::Closed) {

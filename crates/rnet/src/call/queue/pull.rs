@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
 use rnet_node::types::choose;
+use rnet_shm::ring::fail_point;
 
 use super::super::desk::ServiceStats;
 use super::super::desk::{Call, DeskSettings, Outcome};
@@ -311,6 +312,7 @@ pub struct Job<J: Message + ?Sized> {
 impl<J: Message + ?Sized> Job<J> {
     /// It is done.
     pub fn ack(mut self) {
+        fail_point!("queue.done");
         self.end(Outcome::Returned);
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{CancelReason, Error, Result};
 use rnet_node::types::choose;
+use rnet_shm::ring::fail_point;
 
 use super::super::book::Open;
 use super::super::client::Client;
@@ -412,6 +413,7 @@ impl Work {
             wants |= REDELIVERED;
         }
         let number = held.line.start(open, wants);
+        fail_point!("queue.started");
         let pending = Pending::new(held.clone(), number, self.ack.unwrap_or_default());
         Flight { task, pending }
     }

@@ -1,0 +1,112 @@
+//! What victims and survivors do with services, actions, work queues and commands: enough of it that each fail point
+//! of these is passed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rnet::{CallOptions, Error, Node};
+
+use crate::roles::node;
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// The service.
+pub const SERVICE: &str = "/service";
+/// The action.
+pub const ACTION: &str = "/action";
+/// The work queue.
+pub const QUEUE: &str = "/queue";
+/// The command.
+pub const COMMAND: &str = "/command";
+
+/// The first byte of a request that is to take until it is cancelled.
+pub const ENDLESS: u8 = 1;
+/// Of the command.
+pub const DEADLINE: Duration = Duration::from_millis(50);
+/// So that no lease ends by itself.
+pub const LEASE: Duration = Duration::from_secs(600);
+/// Between two things that a victim does.
+const PACE: Duration = Duration::from_millis(2);
+
+/// The serving ends. Nothing of them is used but that they are there.
+pub struct Served {
+    /// Answers with what it was asked.
+    pub service: rnet::Service,
+    /// Reaches what it was given.
+    pub action: rnet::Service,
+    /// Applies what it gets to nothing.
+    pub command: rnet::Command,
+}
+
+/// Opens a service, an action and a receiver of commands.
+///
+/// # Errors
+/// As their opening.
+pub fn serve(node: &Node) -> Result<Served, Error> {
+    let service =
+        node.service::<[u8], [u8]>(SERVICE).at_once(4).serve_stream(|request, replies| {
+            replies.send(request)?;
+            while request.first() == Some(&ENDLESS) && !replies.is_cancelled() {
+                std::thread::sleep(PACE); // sleep: between two looks at a condition
+            }
+            Ok(())
+        })?;
+    let action = node.action::<[u8], [u8], [u8]>(ACTION).policy(rnet::Policy::Queue(16));
+    let action = action.serve(|goal, context| {
+        context.feedback(goal)?;
+        Ok(goal.to_vec())
+    })?;
+    let command = node.command::<[u8]>(COMMAND).deadline(DEADLINE).fallback(b"stop");
+    let command = command.apply(|_| {})?;
+    Ok(Served { service, action, command })
+}
+
+/// A victim that serves until it is killed, or told to end.
+///
+/// # Errors
+/// As the opening of the ends.
+pub fn server(dir: &Path, name: &str) -> Outcome {
+    let node = node(dir, name)?;
+    let served = serve(&node)?;
+    let mut worker = node.pull::<[u8]>(QUEUE).open()?;
+    println!("ready");
+    std::thread::spawn(move || {
+        for job in worker.iter() {
+            job.ack();
+        }
+    });
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    drop(served);
+    Ok(())
+}
+
+/// A victim that calls, sends goals, pushes and drives until it is killed.
+///
+/// # Errors
+/// What no survivor that serves gives a reason for.
+pub fn caller(dir: &Path, name: &str) -> Outcome {
+    let node = node(dir, name)?;
+    let client = node.client::<[u8], [u8]>(SERVICE)?;
+    let goals = node.action_client::<[u8], [u8], [u8]>(ACTION)?;
+    let jobs = node.push::<[u8]>(QUEUE).open()?;
+    println!("ready");
+    loop {
+        client.call(b"\0", Some(crate::LONG))?;
+        let mut endless = client.stream(&[ENDLESS], CallOptions::new().timeout(crate::LONG))?;
+        endless.next()?;
+        endless.cancel();
+        goals.send(b"\0", CallOptions::new())?.result(Some(crate::LONG))?;
+        jobs.push(name.as_bytes())?;
+        jobs.wait_until_done(Some(crate::LONG))?;
+        match node.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(crate::LONG)) {
+            Ok(mut driver) => {
+                driver.send(b"go")?;
+                driver.release()?;
+            }
+            // A survivor drives.
+            Err(Error::NotInForce { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        std::thread::sleep(PACE); // sleep: the pace of a caller
+    }
+}
