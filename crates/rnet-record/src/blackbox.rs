@@ -9,6 +9,7 @@
 mod bell;
 mod counters;
 mod messages;
+mod options;
 mod ring;
 mod trigger;
 mod window;
@@ -27,12 +28,13 @@ use serde_json::json;
 
 use crate::error::{RecordError, Result};
 use crate::part::Compress;
-use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, Selection};
+use crate::recorder::{Progress, RecordOptions, Recorder, RingPart};
 use bell::Bell;
 pub use bell::Fired;
 use counters::Counters;
 pub use counters::Expected;
 use messages::Messages;
+pub use options::BlackBoxOptions;
 pub use ring::Memory;
 use ring::Ring;
 pub use trigger::Trigger;
@@ -61,56 +63,6 @@ const STEP: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_secs(5);
 /// Longest reason of a call, in bytes.
 const MAX_REASON_BYTES: usize = 1000;
-
-/// What [`BlackBox::start`] is told.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct BlackBoxOptions {
-    /// What fires, beside calls.
-    pub triggers: Vec<Trigger>,
-    /// What is kept.
-    pub selection: Selection,
-    /// How much of the time before a trigger a file has.
-    pub before: Duration,
-    /// How much of the time after the last trigger it has.
-    pub after: Duration,
-    /// Memory of the box, in bytes, the ring included: at least [`MIN_MEMORY_BYTES`]. A message that is larger than an
-    /// eighth of it may be held twice beside that.
-    pub memory_len_bytes: u64,
-    /// Where the files go.
-    pub folder: PathBuf,
-    /// The oldest files are removed so that all are no longer than this, in bytes.
-    pub max_disk: u64,
-    /// The domain; that of the environment, if it is not said.
-    pub location: Option<Location>,
-    /// The name of this host; of the system, if it is not said.
-    pub host: Option<String>,
-    /// Where durable state is kept, if not where the environment says.
-    pub state_dir: Option<PathBuf>,
-    /// What the files say of how they were made: the command line.
-    pub said: String,
-    /// Which deaths fire nothing.
-    pub expected: Option<Expected>,
-}
-
-impl Default for BlackBoxOptions {
-    fn default() -> Self {
-        Self {
-            triggers: Vec::new(),
-            selection: Selection::default(),
-            before: Duration::from_secs(30),
-            after: Duration::from_secs(5),
-            memory_len_bytes: MIN_MEMORY_BYTES,
-            folder: PathBuf::from("blackbox"),
-            max_disk: DEFAULT_MAX_DISK_BYTES,
-            location: None,
-            host: None,
-            state_dir: None,
-            said: String::new(),
-            expected: None,
-        }
-    }
-}
 
 /// How a box is.
 #[derive(Clone, Debug, Default, Serialize)]
