@@ -237,6 +237,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "rnet bag convert run.mcap --topic /imu --output imu.csv",
             "rnet bag convert run.mcap --start 10 --output run.jsonl",
+            "rnet bag convert run.mcap --ros2 --output ros2.mcap",
         ],
     ),
     (
