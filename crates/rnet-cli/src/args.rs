@@ -382,6 +382,9 @@ pub struct PubArgs {
     pub type_json: Option<String>,
     #[command(flatten)]
     pub files: ProtoArgs,
+    /// Last will: what subscribers receive if this process is killed; fields as DATA, or text where messages are bytes
+    #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
+    pub will: Option<String>,
     /// Messages per second
     #[arg(short, long, value_name = "HZ", default_value_t = 1.0, value_parser = rate)]
     pub rate: f64,

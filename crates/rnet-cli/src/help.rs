@@ -30,6 +30,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet topic pub /scan 'frame_id: laser' --rate 10   # of the type of the topic",
             "rnet topic pub --once /imu Imu --file imu.yaml",
             "rnet topic pub --once /note --text hello           # raw bytes",
+            "rnet topic pub /gripper/state --text closed --will gone   # what its subscribers get if it is killed",
         ],
     ),
     ("log", &["rnet log --level warning --since 60", "rnet log --follow --node '/arm/**'"]),

@@ -317,3 +317,36 @@ fn data_is_yaml_as_ros_users_type_it() {
     let said = rnet!(place, "topic", "pub", "--once", "/pose", "q: 1").fails(2);
     assert!(said.contains("such as '{x: 0.0, q: [0.0, 0.0, 0.0, 0.0], legs: ["), "{said}");
 }
+
+#[test]
+fn a_last_will_is_received_when_the_publisher_is_killed_and_not_when_it_ends() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut states =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let arguments = ["topic", "pub", "/t", "--text", "closed", "--will", "gone"];
+    let publish = place.spawn(&arguments);
+    assert_eq!(&*states.recv(SOON).unwrap(), b"closed");
+    publish.signal("KILL");
+    let will = loop {
+        let state = states.recv(SOON).unwrap();
+        if state.is_last_will() {
+            break state.to_vec();
+        }
+        assert_eq!(&*state, b"closed");
+    };
+    assert_eq!(will, b"gone");
+    assert!(matches!(states.recv(SOON), Err(rnet::Error::PeerLost { .. })));
+    rnet!(place, "topic", "pub", "/t", "--text", "open", "--will", "gone", "--once").ok();
+    assert_eq!(&*states.recv(SOON).unwrap(), b"open");
+    assert!(states.try_recv().unwrap().is_none(), "it has ended by itself");
+    // Of a type: fields of it, and nothing else.
+    let mut poses = node.subscriber::<Pose>("/pose").unwrap();
+    let said = rnet!(place, "topic", "pub", "/pose", "{x: 1.5}", "--will", "{y: 1}", "--once");
+    let said = said.fails(2);
+    assert!(said.contains("--will") && said.contains('y'), "{said}");
+    let publish = place.spawn(&["topic", "pub", "/pose", "{x: 1.5}", "--will", "{x: 2.5}"]);
+    assert_eq!(poses.recv(SOON).unwrap().x, 1.5);
+    publish.signal("KILL");
+    while poses.recv(SOON).unwrap().x != 2.5 {}
+}

@@ -275,6 +275,14 @@ fn of_bytes(
     }
 }
 
+/// The bytes of a last will of the type of the messages: its fields, or text where they are bytes.
+pub fn will(data: &str, ty: &MessageType) -> Outcome<Vec<u8>> {
+    match ty {
+        MessageType::Raw => Ok(data.as_bytes().to_vec()),
+        ty => given::encode("--will", ty, &fields(data)?),
+    }
+}
+
 fn encoded(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
     Ok((given::encode("DATA", &found, value)?, found))
 }

@@ -10,7 +10,7 @@ use rnet::inspect::{Domain, Snapshot};
 use rnet::{Error, Lane, MessageType, OnFull, Publisher, PublisherOptions};
 use serde_json::json;
 
-use super::payload::{Payload, Types};
+use super::payload::{Payload, Types, will};
 use super::type_name;
 use crate::args::{DurabilityArg, LaneArg, PubArgs, ReliabilityArg};
 use crate::context::Context;
@@ -33,7 +33,11 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let mut domain = context.domain()?;
     let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
     let desc = message_type.desc();
-    let options = options(&args, &snapshot).message_type(message_type);
+    let will = args.will.as_deref().map(|data| will(data, &message_type)).transpose()?;
+    let mut options = options(&args, &snapshot).message_type(message_type);
+    if let Some(will) = will {
+        options = options.last_will(will.as_slice());
+    }
     let node = context.node("pub", &args.me)?;
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
     let begun = Instant::now();
