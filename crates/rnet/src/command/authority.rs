@@ -155,6 +155,8 @@ impl Authority {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const LEASE: Duration = Duration::from_nanos(100);
@@ -224,5 +226,113 @@ mod tests {
             assert_eq!(judge(&mut authority, came), Err(why), "{came:?}");
         }
         judge(&mut authority, came(FIRST, "/a", 6, 62)).unwrap();
+    }
+
+    /// What drivers do whose clocks are wrong by anything, who are stopped in between, and who send what they like.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Take(usize, i32, u64),
+        /// Of the number that was granted so many grants ago.
+        Renew(usize, usize),
+        Release(usize, usize),
+        Lose(usize),
+        /// Node, grants ago, publisher, number of the message, and how far its clock is ahead.
+        Command(usize, usize, u64, u64, i64),
+        Pass(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let ago = || 0..3usize;
+        let node = || 0..3usize;
+        let skew = prop_oneof![-200..200i64, Just(i64::MAX / 2), Just(i64::MIN / 2)];
+        let step = prop_oneof![
+            2 => (node(), 0..3, 1..200u64).prop_map(|(n, p, l)| Step::Take(n, p, l)),
+            1 => (node(), ago()).prop_map(|(n, a)| Step::Renew(n, a)),
+            1 => (node(), ago()).prop_map(|(n, a)| Step::Release(n, a)),
+            1 => node().prop_map(Step::Lose),
+            8 => (node(), ago(), 0..3u64, 0..40u64, skew)
+                .prop_map(|(n, a, p, s, k)| Step::Command(n, a, p, s, k)),
+            4 => (0..60u64).prop_map(Step::Pass),
+        ];
+        proptest::collection::vec(step, 1..200)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// Two drivers are never both in force: no command is applied but of who was granted authority last and has
+        /// not lost it since, whatever the clocks of drivers say.
+        #[test]
+        fn one_driver_is_in_force_whatever_clocks_say(steps in steps()) {
+            const NODES: [&str; 3] = ["/a", "/b", "/c"];
+            let mut authority = Authority::new(FIRST);
+            let mut now_ns = 1_000_000;
+            // Who was granted what, who has it until when, and what was applied of it: all as the test sees it.
+            let mut granted: Vec<(u64, usize)> = Vec::new();
+            let mut holder: Option<(u64, usize, u64, u64)> = None;
+            let mut applied: Vec<(u64, u64, u64)> = Vec::new();
+            let number = |granted: &[(u64, usize)], ago: usize| {
+                granted.iter().rev().nth(ago).map_or(FIRST, |(number, _)| *number)
+            };
+            for step in steps {
+                // As the receiver's thread does ahead of each.
+                let _ = authority.expire(now_ns);
+                holder = holder.filter(|(.., until)| *until > now_ns);
+                match step {
+                    Step::Take(node, priority, lease) => {
+                        let lease_ns = Duration::from_nanos(lease);
+                        match authority.take(NODES[node], priority, lease_ns, now_ns) {
+                            Taken::Granted { preempted } => {
+                                prop_assert_eq!(preempted.is_some(), holder.is_some());
+                                let number = authority.holder().unwrap().number;
+                                prop_assert!(granted.last().is_none_or(|(last, _)| number > *last));
+                                granted.push((number, node));
+                                holder = Some((number, node, lease, now_ns + lease));
+                            }
+                            Taken::Refused => prop_assert!(holder.is_some()),
+                        }
+                    }
+                    Step::Renew(node, ago) => {
+                        let number = number(&granted, ago);
+                        let its = holder.is_some_and(|(n, of, ..)| (n, of) == (number, node));
+                        prop_assert_eq!(authority.renew(NODES[node], number, now_ns), its);
+                        if let Some((.., lease, until)) = holder.as_mut().filter(|_| its) {
+                            *until = now_ns + *lease;
+                        }
+                    }
+                    Step::Release(node, ago) => {
+                        let number = number(&granted, ago);
+                        let its = holder.is_some_and(|(n, of, ..)| (n, of) == (number, node));
+                        prop_assert_eq!(authority.release(NODES[node], number).is_some(), its);
+                        holder = holder.filter(|_| !its);
+                    }
+                    Step::Lose(node) => {
+                        let its = holder.is_some_and(|(_, of, ..)| of == node);
+                        prop_assert_eq!(authority.lose(NODES[node]).is_some(), its);
+                        holder = holder.filter(|_| !its);
+                    }
+                    Step::Command(node, ago, publisher, seq, skew) => {
+                        let number = number(&granted, ago);
+                        let sent_ns = now_ns.saturating_add_signed(skew);
+                        let came = Came { publisher, sent_ns, ..came(number, NODES[node], seq, now_ns) };
+                        if authority.judge(&came, FIRST, DEADLINE).is_err() {
+                            continue;
+                        }
+                        prop_assert!(holder.is_some_and(|(n, of, ..)| (n, of) == (number, node)));
+                        prop_assert!(now_ns.saturating_sub(sent_ns) <= ns(DEADLINE), "it is late");
+                        if let Some((before, of, last)) = applied.last() {
+                            prop_assert!(number >= *before, "an earlier driver after a later one");
+                            let follows = (*of, seq > *last) == (publisher, true);
+                            prop_assert!(number > *before || follows);
+                        }
+                        applied.push((number, publisher, seq));
+                        if let Some((.., lease, until)) = &mut holder {
+                            *until = now_ns + *lease;
+                        }
+                    }
+                    Step::Pass(ns) => now_ns += ns,
+                }
+            }
+        }
     }
 }
