@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-net test-metrics test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
+SLOW := test-net test-metrics check-dashboard test-dashboard test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -22,7 +22,7 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 
 .PHONY: help demo test test-all test-slow quick check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup bench-typed build-bench build-link dist install $(CHECKS) $(TESTS) $(SLOW)
+	bench-setup bench-typed build-bench build-link dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,9 @@ build-bench: export STEP_LIMIT_S := 2400
 build-bench: bench-setup build-link
 	@$(STEP) build-bench cargo build --release --manifest-path bench/Cargo.toml --workspace --bins --bench pub_sub
 
+dashboard: ## the page of rnet dashboard, dashboard/dist, of its sources (needs node); commit what it gives
+	@$(STEP) dashboard scripts/dashboard.sh build
+
 check-fmt:
 	@$(STEP) check-fmt cargo fmt --all --check -- --color never
 	@$(STEP) check-fmt-fuzz cargo fmt --manifest-path fuzz/Cargo.toml --all --check -- --color never
@@ -167,6 +170,14 @@ test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --package rnet-net --features zenoh
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py
+
+# Only these two need node. What the page does in a real browser, beside a robot that runs.
+check-dashboard:
+	@$(STEP) check-dashboard scripts/dashboard.sh check
+
+test-dashboard: python-package build-rust
+	@$(STEP) setup-dashboard scripts/setup.sh --dashboard
+	@$(STEP) test-dashboard scripts/dashboard.sh test
 
 # What Prometheus itself says of the metrics.
 test-metrics:

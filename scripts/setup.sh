@@ -7,6 +7,7 @@
 #   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
 #   setup.sh --net        what makes hosts of network namespaces, for `make test-net`
 #   setup.sh --metrics    Prometheus' own check of metrics, for `make test-metrics`
+#   setup.sh --dashboard  a browser and the fonts of the screenshots, for `make test-dashboard`
 #   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,6 +46,11 @@ case ${1-} in
     ;;
 --metrics)
     command -v promtool >/dev/null || need_packages prometheus
+    exit
+    ;;
+--dashboard)
+    command -v chromium >/dev/null && command -v fc-list >/dev/null && [ -n "$(fc-list ':family=Inter' family)" ] &&
+        [ -n "$(fc-list ':family=JetBrains Mono' family)" ] || need_packages chromium fontconfig fonts-inter fonts-jetbrains-mono
     exit
     ;;
 --fuzz)

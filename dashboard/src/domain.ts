@@ -17,7 +17,7 @@ export interface Domain {
   commands_error: string | null;
 }
 
-export const FIGURES_MS = 500;
+export const FIGURES_MS = 400;
 
 interface Seen {
   figures: Figures;
@@ -37,6 +37,11 @@ function remember(old: Seen | null, figures: Figures): Seen {
   for (const one of gone) nodes.push(departed(one, rows.get(one.node)));
   nodes.sort((a, b) => (a.node < b.node ? -1 : 1));
   return { figures, nodes, rows };
+}
+
+/** What must be seen within a second does not wait for the next tick. */
+function somebody_went(old: Seen | null, now: Seen): boolean {
+  return now.figures.gone.some(({ node, since_s }) => !old?.figures.gone.some((one) => one.node === node && one.since_s === since_s));
 }
 
 function departed(gone: Gone, row: NodeRow | undefined): KnownNode {
@@ -62,7 +67,7 @@ const COMMANDS = { op: "sub", what: "commands" };
 
 /** For the shell of the page alone: it gives what it gets to the views. */
 export function useDomainSource(): Domain {
-  const seen = useSub<Seen>(FIGURES, remember);
+  const seen = useSub<Seen>(FIGURES, remember, somebody_went);
   const commands = useSub<{ commands: Command[] }>(COMMANDS);
   return {
     figures: seen.data?.figures ?? null,

@@ -1,4 +1,5 @@
 // A headless Chromium with a profile of its own, which asks nobody on the network for anything.
+import { readFile } from "node:fs/promises";
 import { chromium } from "playwright-core";
 
 export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -12,13 +13,16 @@ export const VIEWS = ["overview", "topics", "plots", "transforms", "nodes", "pro
 
 /** Playwright gives it a fresh folder for its profile, and removes that afterwards. */
 export function browser() {
-  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  // Of a page that a test hands out the browser does not know that it is of this machine.
+  const local = process.env.PAGE_FROM_DIST ? ["--disable-features=LocalNetworkAccessChecks"] : [];
+  return chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...local] });
 }
 
 /** A page, and what goes wrong in it: errors of the console, exceptions, requests to other places. */
 export async function watched(context) {
   const page = await context.newPage();
   const errors = [];
+  if (process.env.PAGE_FROM_DIST) await page.route(/\/(assets\/.*)?$/, from_dist);
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => {
@@ -26,4 +30,12 @@ export async function watched(context) {
     if (/^(http|ws)/.test(protocol) && hostname !== "127.0.0.1") errors.push(`asks ${request.url()}`);
   });
   return { page, errors };
+}
+
+/** `PAGE_FROM_DIST=1`: the page as it was built last, in place of the one in `rnet`, to work on it without cargo. */
+async function from_dist(route) {
+  const path = new URL(route.request().url()).pathname;
+  const file = path === "/" ? "index.html" : path.slice(1);
+  const contentType = { html: "text/html", css: "text/css", js: "text/javascript" }[file.split(".").pop()];
+  await route.fulfill({ contentType, body: await readFile(new URL(`../dist/${file}`, import.meta.url)) });
 }

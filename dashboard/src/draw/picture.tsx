@@ -102,7 +102,9 @@ function words(kind: Kind, data: any): string {
   const frame = data.frame_id ? ` · frame ${data.frame_id}` : "";
   if (kind === "image") {
     const small = data.width !== data.full_width ? `, shown as ${data.width} × ${data.height}` : "";
-    return `${data.full_width} × ${data.full_height} px${small} · ${data.encoding}${frame} · #${data.seq}`;
+    // Of a compressed image the server does not know the size; it is drawn as large as it is.
+    const size = data.full_width === null ? "" : `${data.full_width} × ${data.full_height} px${small} · `;
+    return `${size}${data.encoding}${frame} · #${data.seq}`;
   }
   if (kind === "cloud") {
     const part = data.points < data.total_points ? ` of ${units.count(data.total_points)}` : "";

@@ -213,7 +213,7 @@ export interface AuditLine {
   kind: string;
   node: string;
   priority: number | null;
-  number: number | null;
+  number: string | null;
   text: string;
 }
 
@@ -279,10 +279,11 @@ export interface Frame {
 }
 
 export interface ImageData_ {
-  width: number;
-  height: number;
-  full_width: number;
-  full_height: number;
+  /** `null` of compressed images, which say it themselves. */
+  width: number | null;
+  height: number | null;
+  full_width: number | null;
+  full_height: number | null;
   encoding: string;
   frame_id: string;
   node: string;

@@ -26,12 +26,12 @@ function tick(): void {
   for (const draw of now) draw();
 }
 
-/** Draws the component again at the next tick. */
-export function useTick(): () => void {
+/** Two functions that draw the component again: at the next tick, and at once. */
+function useTick(): [() => void, () => void] {
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const again = useRef(() => draw(undefined)).current;
   useEffect(() => () => void due.delete(again), []);
-  return useRef(() => at_next_tick(again)).current;
+  return useRef<[() => void, () => void]>([() => at_next_tick(again), again]).current;
 }
 
 export interface Subscribed<T> {
@@ -46,8 +46,9 @@ export interface Subscribed<T> {
 export function useSub<T>(
   ask: Record<string, unknown> | null,
   fold?: (old: T | null, data: any, payload: ArrayBuffer | null) => T,
+  urgent?: (old: T | null, now: T) => boolean,
 ): Subscribed<T> {
-  const draw = useTick();
+  const [draw, draw_now] = useTick();
   const now = useRef<Subscribed<T>>({ data: null, error: null });
   const key = JSON.stringify(ask);
   useEffect(() => {
@@ -56,8 +57,11 @@ export function useSub<T>(
     if (!ask) return;
     return wire.subscribe(ask, {
       data(data, payload) {
-        now.current.data = fold ? fold(now.current.data, data, payload) : data;
-        draw();
+        const old = now.current.data;
+        const next: T = fold ? fold(old, data, payload) : data;
+        now.current.data = next;
+        if (urgent?.(old, next)) draw_now();
+        else draw();
       },
       error(error) {
         if (error === null && now.current.error === null) return;

@@ -1,0 +1,92 @@
+// A robot of a few processes in a domain of its own, and `rnet dashboard` beside it.
+
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const RNET = process.env.RNET ?? ["target/release/rnet", "target/debug/rnet"].map((path) => ROOT + path).find(existsSync);
+const PYTHON = process.env.PYTHON ?? `${ROOT}.venv/bin/python`;
+export const ROLES = ["imu", "lidar", "base", "driver", "sonar"];
+
+/** Why there can be no robot here, or `false`. */
+export function no_robot() {
+  if (!RNET) return "rnet is not built: make build";
+  return existsSync(PYTHON) ? false : `${PYTHON} is missing: make build`;
+}
+
+export class Robot {
+  dir = mkdtempSync("/dev/shm/rnet-dashboard-test-");
+  env = { ...process.env, RNET_DIR: this.dir, RNET_DOMAIN: "robot", OPENBLAS_NUM_THREADS: "1", RNET_NETWORK: "off" };
+  nodes = new Map();
+  children = new Set();
+  server = null;
+  said = "";
+
+  async start() {
+    for (const role of ROLES) this.start_node(role);
+    await this.until("all nodes are there", async () => {
+      const nodes = await this.json("node", "list");
+      return ROLES.every((role) => JSON.stringify(nodes).includes(`"/${role}"`));
+    });
+    await this.until("the driver drives", async () => JSON.stringify(await this.json("command", "who", "/cmd_vel")).includes('"/driver"'));
+    return this.serve();
+  }
+
+  start_node(role) {
+    this.nodes.set(role, this.spawn(PYTHON, [fileURLToPath(new URL("robot.py", import.meta.url)), role]));
+  }
+
+  /** Starts the dashboard; gives the address of its page. */
+  async serve(...options) {
+    const server = this.spawn(RNET, ["dashboard", "--recordings", this.dir, ...(options.includes("--port") ? [] : ["--port", "0"]), ...options]);
+    this.server = server;
+    const said = () => this.said.match(/http:\/\/127\.0\.0\.1:\d+\//g) ?? [];
+    const before = said().length;
+    await this.until("the dashboard says where it is", () => said().length > before);
+    return said().pop();
+  }
+
+  spawn(program, args) {
+    const child = spawn(program, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
+    this.children.add(child);
+    child.on("exit", () => this.children.delete(child));
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (this.said += data));
+    return child;
+  }
+
+  async rnet(...args) {
+    const { stdout } = await promisify(execFile)(RNET, args, { env: this.env });
+    return stdout;
+  }
+
+  async json(...args) {
+    const stdout = await this.rnet(...args, "--json");
+    try {
+      return JSON.parse(stdout);
+    } catch {
+      return stdout.trim().split("\n").map((line) => JSON.parse(line));
+    }
+  }
+
+  /** Waits on a condition; what is wrong is said after a minute. */
+  async until(what, condition) {
+    const end = Date.now() + 60_000;
+    let error;
+    for (;;) {
+      try {
+        if (await condition()) return;
+      } catch (failed) {
+        error = failed;
+      }
+      if (Date.now() > end) throw new Error(`not so within a minute: ${what}${error ? ` (${error.message})` : ""}\n${this.said.slice(-3000)}`);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+
+  async end() {
+    await Promise.all([...this.children].map((child) => new Promise((done) => (child.on("exit", done), child.kill("SIGKILL")))));
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}

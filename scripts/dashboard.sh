@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# The page of the dashboard, which only this needs node for: what cargo builds takes dashboard/dist as it is.
+#
+#   dashboard.sh build   makes dashboard/dist of its sources
+#   dashboard.sh check   the sources have right types, and dashboard/dist is what they give
+#   dashboard.sh test    the page in headless Chromium, beside a mock and beside a robot that runs
+set -euo pipefail
+cd "$(dirname "$0")/../dashboard"
+readonly what=${1:?build, check or test}
+
+# vite needs node 20.19 or newer.
+node_fits() {
+    command -v node >/dev/null && command -v npm >/dev/null &&
+        node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'
+}
+
+if ! node_fits; then
+    why="node 20.19 or newer, with npm, is not installed"
+    if [ "$what" = build ]; then echo "dashboard: $why" >&2 && exit 1; fi
+    echo "NOT RUN: dashboard/$what: $why"
+    exit 0
+fi
+
+# The lock file says every version and its checksum. What is installed already is what it says.
+if ! cmp -s package-lock.json node_modules/.rnet-lock.json; then
+    npm ci --no-fund --no-audit --ignore-scripts
+    cp package-lock.json node_modules/.rnet-lock.json
+fi
+
+case $what in
+build)
+    npx --no-install tsc --noEmit
+    npx --no-install vite build
+    ;;
+check)
+    npx --no-install tsc --noEmit
+    built=$(mktemp -d)
+    trap 'rm -rf "$built"' EXIT
+    npx --no-install vite build --logLevel warn --outDir "$built" --emptyOutDir
+    diff -r "$built" dist || {
+        echo "dashboard: dashboard/dist is not what its sources give: run 'make dashboard', and commit it" >&2
+        exit 1
+    }
+    echo "dashboard/dist is what its sources give"
+    ;;
+test)
+    # One browser after the other: each is as much as a small machine can do.
+    node --test --test-concurrency=1 --test-reporter=./tests/reporter.mjs tests/*.test.mjs
+    ;;
+*)
+    echo "dashboard: unknown argument: $what" >&2
+    exit 2
+    ;;
+esac
