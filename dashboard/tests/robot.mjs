@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const RNET = process.env.RNET ?? ["target/release/rnet", "target/debug/rnet"].map((path) => ROOT + path).find(existsSync);
 const PYTHON = process.env.PYTHON ?? `${ROOT}.venv/bin/python`;
-export const ROLES = ["imu", "lidar", "base", "driver", "sonar"];
+export const ROLES = ["imu", "lidar", "estimator", "base", "driver", "sonar"];
 
 /** Why there can be no robot here, or `false`. */
 export function no_robot() {

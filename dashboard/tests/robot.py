@@ -6,7 +6,7 @@ import threading
 import time
 
 import rnet
-from rnet.msgs import FrameTransform, Image, Imu, LaserScan, PointCloud, Twist, Vector3
+from rnet.msgs import FrameTransform, Image, Imu, LaserScan, Odometry, PointCloud, Twist, Vector3
 
 
 def every(period_s):
@@ -49,6 +49,16 @@ def lidar():
         frames.send(FrameTransform(parent_frame_id="base_link", child_frame_id="lidar", translation={"z": 0.3}, rotation={"w": 1}))
 
 
+def estimator():
+    node = rnet.Node("estimator")
+    pub = node.publisher("/odometry", Odometry)
+    scans = node.subscribe("/scan", LaserScan)
+    threading.Thread(target=lambda: [None for _ in scans], daemon=True).start()
+    for n, _imu in enumerate(node.subscribe("/imu", Imu)):
+        if n % 2 == 0:
+            pub.send(Odometry(frame_id="odom", body_frame_id="base_link"))
+
+
 def base():
     node = rnet.Node("base")
     node.command("/cmd_vel", Twist, lambda twist: None, deadline_ms=200, fallback=Twist())
@@ -56,16 +66,15 @@ def base():
     node.param("/gait", default="stand", choices=["stand", "walk"])
     node.service("/mirror", Vector3, Vector3, lambda vector: Vector3(x=-vector.x))
     node.state["/mission/goal"] = "dock 3"
-    imu = node.subscribe("/imu", Imu)
-    scans = node.subscribe("/scan", LaserScan)
     node.log.warning("the battery is at %.1f V", 22.1)
-    threading.Thread(target=lambda: [None for _ in scans], daemon=True).start()
-    for _ in imu:
-        pass
+    threading.Event().wait()
 
 
 def driver():
     node = rnet.Node("driver")
+    odometry, sonar = node.subscribe("/odometry", Odometry), node.subscribe("/sonar", Vector3)
+    for topic in (odometry, sonar):
+        threading.Thread(target=lambda topic=topic: [None for _ in topic], daemon=True).start()
     driver = None
     for _n, t in every(0.02):
         try:
