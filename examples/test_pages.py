@@ -39,6 +39,8 @@ NOT_RUN = {
     ("playing.md", "rnet play run.mcap"): "a recording; crates/rnet-cli/tests/play.rs runs each",
     ("playing.md", "rnet play run.mcap --paused --node-name /player"): "a recording; crates/rnet-cli/tests/play.rs calls each",
     ("playing.md", "rnet rerun run.mcap --node ./controller"): "a recording; crates/rnet-cli/tests/rerun.rs runs each",
+    ("dashboard.md", "rnet dashboard"): "serves until it is stopped; crates/rnet-cli/tests/dashboard.rs runs it",
+    ("dashboard.md", "openssl rand -hex 24 > token && chmod 600 token"): "a certificate; crates/rnet-dashboard/tests/hostile.rs makes one",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
 

@@ -44,6 +44,9 @@ const BEYOND_THE_MAP: &[Row] = &[
     // What tools and dashboards show of a domain is read and judged once (decision 0041).
     ("rnet-monitor", &["rnet", "rnet-launch"]),
     ("rnet-cli", &["rnet-monitor"]),
+    // The server of the page, with what it serves (decision 0046).
+    ("rnet-dashboard", &["rnet", "rnet-launch", "rnet-monitor", "rnet-record"]),
+    ("rnet-cli", &["rnet-dashboard"]),
     ("xtask", &[]),
     // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
     ("rnet-bench", &[]),
@@ -94,6 +97,11 @@ const FOREIGN: &[ForeignRule] = &[
         prefix: "zenoh",
         allowed_in: &["rnet-net", "bench"],
         why: "rnet-net is the only crate that names Zenoh",
+    },
+    ForeignRule {
+        prefix: "axum",
+        allowed_in: &["rnet-dashboard"],
+        why: "pages are served in one place, and tokio stays out of everybody's API (decision 0046)",
     },
     ForeignRule {
         prefix: "pyo3",

@@ -12,6 +12,7 @@ use crate::bag::args::BagCommand;
 use crate::bench::args::BenchCommand;
 use crate::blackbox::args::BlackBoxCommand;
 use crate::command::args::CommandCommand;
+use crate::dashboard::args::DashboardArgs;
 use crate::demo::args::DemoArgs;
 use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
@@ -28,7 +29,7 @@ use crate::status::args::StatusArgs;
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 use crate::types::args::{ProtoArgs, TypeCommand};
-use crate::value::field::FieldPath;
+use rnet_monitor::value::FieldPath;
 
 /// Inspect and operate a robot-net domain.
 #[derive(Debug, Parser)]
@@ -107,6 +108,7 @@ pub enum Command {
     /// for a message of another host); `copy`, until it is copied; `dispatch`, until the callback begins; and
     /// `callback`, until it ends. Of a receive in a loop that is the time until the next.
     Trace(TraceArgs),
+    Dashboard(DashboardArgs),
     /// Say whether all is well, with an exit code: 0 if it is
     ///
     /// What is wrong now counts, and what has gone wrong within the time of --over; for services of systemd, probes of

@@ -7,6 +7,7 @@ mod show;
 
 use args::CommandCommand;
 use rnet::inspect::Snapshot;
+use rnet_monitor::documents::receivers;
 
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -20,17 +21,6 @@ pub fn run(context: &mut Context, command: CommandCommand) -> Outcome {
         CommandCommand::Release(args) => drive::release(context, &args),
         CommandCommand::Log(args) => log::run(context, args),
     }
-}
-
-/// The topics of the commands that have a receiver, and its node.
-fn receivers(snapshot: &Snapshot) -> Vec<(&str, &str)> {
-    let topic = |status| rnet::command_of_status(status);
-    let publishers = snapshot.publishers.iter();
-    let mut found: Vec<_> =
-        publishers.filter_map(|of| Some((topic(&of.topic)?, of.node.as_str()))).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 /// What there is, with a command that has a receiver.

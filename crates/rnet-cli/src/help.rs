@@ -47,6 +47,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet trace /imu --for 10 --svg imu.svg --perfetto imu.json",
         ],
     ),
+    (
+        "dashboard",
+        &[
+            "rnet dashboard                   # then open http://127.0.0.1:8420/",
+            "rnet dashboard --read-only --port 9000",
+            "rnet dashboard --bind 0.0.0.0 --name robot.local --token-file token --tls-cert cert.pem --tls-key key.pem",
+        ],
+    ),
     ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
     (
         "metrics",

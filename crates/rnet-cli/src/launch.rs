@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde_json::json;
 
 use self::args::LaunchArgs;
+use crate::args::Global;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
@@ -75,20 +76,28 @@ pub fn folder(context: &Context) -> Outcome<RunFolder> {
 
 /// The command of a keeper in the context's domain.
 pub fn keeper_command(context: &Context) -> Command {
-    // This very program, even if another version of it has been installed since.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("launch-keeper");
-    let global = context.global();
-    if let Some(domain) = &global.domain {
-        command.env("RNET_DOMAIN", domain.as_str());
+    keeper_of(context.global())()
+}
+
+/// The same for who starts keepers later, on a thread of its own.
+pub fn keeper_of(global: &Global) -> impl Fn() -> Command + Send + Sync + use<> {
+    let domain = global.domain.as_ref().map(|domain| domain.as_str().to_owned());
+    let (dir, group) = (global.dir.clone(), global.group.clone());
+    move || {
+        // This very program, even if another version of it has been installed since.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("launch-keeper");
+        if let Some(domain) = &domain {
+            command.env("RNET_DOMAIN", domain);
+        }
+        if let Some(dir) = &dir {
+            command.env("RNET_DIR", dir);
+        }
+        if let Some(group) = &group {
+            command.env("RNET_GROUP", group);
+        }
+        command
     }
-    if let Some(dir) = &global.dir {
-        command.env("RNET_DIR", dir);
-    }
-    if let Some(group) = &global.group {
-        command.env("RNET_GROUP", group);
-    }
-    command
 }
 
 /// What tells this program to stop.

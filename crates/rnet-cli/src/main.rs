@@ -20,6 +20,7 @@ mod blackbox;
 mod command;
 mod completions;
 mod context;
+mod dashboard;
 mod demo;
 mod doctor;
 mod domain;
@@ -95,6 +96,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Graph(args) => graph::run(context, &args),
         Command::Top(args) => top::run(context, &args),
         Command::Trace(args) => trace::run(context, &args),
+        Command::Dashboard(args) => dashboard::run(context, args),
         Command::Status(args) => status::run(context, &args),
         Command::Metrics(args) => metrics::run(context, &args),
         Command::Record(args) => record::run(context, &args),

@@ -18,7 +18,7 @@ mod write;
 
 use args::ParamCommand;
 pub use list::row;
-pub use text::document;
+pub use rnet_monitor::documents::param as document;
 
 use crate::context::Context;
 use crate::failure::Outcome;

@@ -1,24 +1,22 @@
 //! Values as text and as JSON, the same for topics, state and parameters.
 //!
 //! - `message`: a message of whatever type, or a field of it;
-//! - `text`, `json`: a value of the state or of a parameter;
+//! - `text`: a value of the state or of a parameter;
 //! - `given`: a message from what a person wrote;
 //! - `plain`: which parts of a plain message are text, times and lists;
-//! - `field`: fields of JSON values: the way to one, all on lines, all as cells;
+//! - `field`: fields of JSON values: all on lines, all as cells;
 //! - `hex`: bytes.
 
 pub mod field;
 pub mod given;
 pub mod hex;
-pub mod json;
 mod message;
 mod plain;
-mod plain_json;
 pub mod text;
 
-pub use json::to_json;
 pub use message::Message;
 pub use rnet_monitor::text::tame;
+pub use rnet_monitor::value::to_json;
 
 /// Bytes of a field of bytes that are shown, unless everything is.
 const SHOWN_FIELD_BYTES: usize = 16;

@@ -7,12 +7,14 @@
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
 //! - `trace`: where the time of messages went;
+//! - `value`, `documents`: messages, values, parameters and commands as JSON;
 //! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
 //!
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
 //! that sees them.
 
 mod commands;
+pub mod documents;
 mod figures;
 mod findings;
 pub mod link;
@@ -26,6 +28,7 @@ pub mod talk;
 pub mod text;
 mod topics;
 pub mod trace;
+pub mod value;
 
 pub use figures::{End, Figures, HostRow, Latency, Look, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};

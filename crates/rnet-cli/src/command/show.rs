@@ -5,7 +5,8 @@ use std::time::Duration;
 use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::{Reason, State};
 use rnet::{Error, Lane, Node, SubscriberOptions};
-use serde_json::{Value, json};
+use rnet_monitor::documents::command as document;
+use serde_json::json;
 
 use super::args::{CommandListArgs, WhoArgs};
 use super::{look_at, receivers};
@@ -129,21 +130,4 @@ fn reason(status: &CommandStatus) -> &'static str {
         Reason::Panicked => "the receiver's code panicked",
         Reason::Closed => "it was closed",
     }
-}
-
-fn document(topic: &str, receiver: &str, status: &CommandStatus) -> Value {
-    json!({
-        "command": topic,
-        "receiver": receiver,
-        "state": status.state().as_str_name().trim_start_matches("STATE_").to_lowercase(),
-        "reason": status.reason().as_str_name().trim_start_matches("REASON_").to_lowercase(),
-        "driver": Some(&status.holder).filter(|holder| !holder.is_empty()),
-        "priority": status.priority,
-        "number": status.number,
-        "lease_ns": status.lease,
-        "deadline_ns": status.deadline,
-        "applied": status.applied,
-        "ignored": status.ignored,
-        "fallbacks": status.fallbacks,
-    })
 }

@@ -19,7 +19,7 @@ pub fn run(context: &mut Context, args: &DescribeArgs) -> Outcome {
     };
     if context.json() {
         let documents: Vec<Json> =
-            params.iter().map(|(node, name, info)| text::document(node, name, info)).collect();
+            params.iter().map(|(node, name, info)| super::document(node, name, info)).collect();
         return context.document(&json!({"domain": domain, "params": documents}));
     }
     for (_, name, info) in &params {

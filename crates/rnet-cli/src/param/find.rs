@@ -1,19 +1,14 @@
 //! Which parameter is meant.
 
-use std::collections::BTreeSet;
-
 use rnet::NodeName;
-use rnet::param::ParamInfo;
 use rnet::state::State;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::join_to_look;
 use crate::shared_args::NodeArg;
+pub use rnet_monitor::documents::{Named, named};
 use rnet_monitor::near::did_you_mean;
-
-/// A parameter, with the node and the name that it belongs to.
-pub type Named = (String, String, ParamInfo);
 
 /// All that are there now; none where there is no state.
 pub fn look(context: &Context, me: &NodeArg) -> Outcome<Vec<Named>> {
@@ -32,15 +27,6 @@ pub fn look_at(context: &Context, host: Option<&str>, me: &NodeArg) -> Outcome<V
 /// All parameters, in the order of nodes and names.
 pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {
     Ok(named(state.map(State::params).transpose()?.unwrap_or_default()))
-}
-
-/// Parameters with their nodes and names, in the order of these.
-pub fn named(params: Vec<ParamInfo>) -> Vec<Named> {
-    let nodes = params.iter().filter_map(|info| info.description.as_ref());
-    let nodes: BTreeSet<String> = nodes.map(|description| description.node.clone()).collect();
-    let mut named: Vec<Named> = params.into_iter().filter_map(|info| name(info, &nodes)).collect();
-    named.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-    named
 }
 
 /// Those of a node.
@@ -119,15 +105,4 @@ fn seen_from(node: &NodeName, (n, m, info): Named) -> Named {
         }
         _ => (n, m, info),
     }
-}
-
-/// Splits the key of a parameter that no node has declared behind the longest name of a node, else before its last part.
-fn name(info: ParamInfo, nodes: &BTreeSet<String>) -> Option<Named> {
-    if let Some(d) = &info.description {
-        return Some((d.node.clone(), d.name.clone(), info));
-    }
-    let rest = info.key.strip_prefix("/params")?;
-    let ends = || rest.rmatch_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
-    let at = ends().find(|at| nodes.contains(&rest[..*at])).or_else(|| ends().next())?;
-    Some((rest[..at].to_owned(), rest[at..].to_owned(), info))
 }

@@ -13,7 +13,7 @@ pub fn run(context: &mut Context, GetArgs { of: args, there }: &GetArgs) -> Outc
         return Err(Failure::Failed(format!("parameter {name} of {node} has no value")));
     };
     match context.json() {
-        true => context.document(&text::document(&node, &name, &info)),
+        true => context.document(&super::document(&node, &name, &info)),
         false => context.line(format_args!("{}", text::line(value))),
     }
 }

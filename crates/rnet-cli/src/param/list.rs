@@ -28,7 +28,7 @@ pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
     }
     if context.json() {
         let params: Vec<Json> =
-            all.iter().map(|(node, name, info)| text::document(node, name, info)).collect();
+            all.iter().map(|(node, name, info)| super::document(node, name, info)).collect();
         return context.document(&json!({"domain": id, "params": params}));
     }
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();

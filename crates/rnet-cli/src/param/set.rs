@@ -183,7 +183,7 @@ fn tell(
     let Some(now) = session.state.param(node, name)? else { return Ok(()) };
     let was = before.and_then(ParamInfo::value);
     if context.json() {
-        let mut document = text::document(node.as_str(), name, &now);
+        let mut document = super::document(node.as_str(), name, &now);
         document["was"] = json!(was.map(to_json));
         return context.document(&document);
     }

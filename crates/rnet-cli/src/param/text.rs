@@ -1,11 +1,10 @@
-//! Parameters as text and as JSON.
+//! Parameters as text.
 
 use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
-use serde_json::{Value as Json, json};
 
 use super::write;
-use crate::value::{tame, to_json};
+use crate::value::tame;
 
 /// A value on a line: text as it is, all else as in YAML.
 pub fn line(value: &Value) -> String {
@@ -41,41 +40,4 @@ pub fn origin(info: &ParamInfo) -> String {
         }
         (None, None) => String::new(),
     }
-}
-
-/// All that is known of a parameter.
-pub fn document(node: &str, name: &str, info: &ParamInfo) -> Json {
-    let mut document = json!({
-        "node": node,
-        "name": name,
-        "key": info.key,
-        "value": info.value().map(to_json),
-        "declared": info.description.is_some(),
-        "is_default": info.is_default,
-    });
-    if let Some(entry) = info.entry.as_ref().filter(|_| !info.is_default) {
-        document["set_by"] = json!(entry.owner.node);
-        document["written_unix_ns"] = json!(entry.owner.written_unix_ns);
-        document["revision"] = json!(entry.revision);
-    }
-    if let Some(d) = &info.description {
-        document["type"] = json!(d.kind.name());
-        for (word, value) in [("default", &d.default), ("min", &d.min), ("max", &d.max)] {
-            document[word] = json!(value.as_ref().map(to_json));
-        }
-        document["choices"] = json!(d.choices);
-        document["unit"] = json!(d.unit);
-        document["description"] = json!(d.text);
-        document["read_only"] = json!(d.read_only);
-        document["durable"] = json!(d.durable);
-        if let Some(refused) = d.refused.as_ref().filter(|_| info.is_default) {
-            document["refused"] = json!({
-                "value": refused.value, "why": refused.why, "set_by": refused.set_by,
-            });
-        }
-    }
-    if let Some(problem) = &info.problem {
-        document["problem"] = json!(problem);
-    }
-    document
 }

@@ -8,7 +8,7 @@ use rnet::state::split_host;
 
 use crate::shared_args::{NodeArg, seconds};
 use crate::types::args::ProtoArgs;
-use crate::value::field::FieldPath;
+use rnet_monitor::value::FieldPath;
 
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {

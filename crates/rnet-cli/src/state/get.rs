@@ -10,8 +10,8 @@ use super::{document, hint, remote};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::join_to_look;
-use crate::value::field::FieldPath;
 use crate::value::{Limits, Message, text, to_json};
+use rnet_monitor::value::FieldPath;
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
     let entry = match split_host(&args.key) {

@@ -17,9 +17,10 @@ use super::type_name;
 use crate::args::EchoArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::field::{FieldPath, cells};
+use crate::value::field::cells;
 use crate::value::hex::hex;
 use crate::value::{Limits, Message, tame};
+use rnet_monitor::value::FieldPath;
 
 /// Publishers of different types that are told apart without building their tables anew.
 const MAX_VIEWS: usize = 16;

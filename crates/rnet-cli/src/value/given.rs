@@ -1,12 +1,10 @@
 //! A message from what a person wrote, and what one of its type looks like.
 
 use rnet::msgs::plain::Described;
-use rnet::schema::Dynamic;
 use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet::{FieldType, MessageType, PlainType, Prim};
 use serde_json::{Map, Value, json};
 
-use super::plain_json;
 use crate::failure::{Failure, Outcome};
 use crate::yaml;
 
@@ -21,23 +19,15 @@ const EXAMPLE_ITEMS: u32 = 4;
 /// # Errors
 /// What is wrong with it, with an example of the type.
 pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<Vec<u8>> {
-    let wrong = |name: &str, why: String| {
-        let example = example(message_type);
-        Failure::Usage(format!("{what} is no {name}: {why}; such as '{example}'"))
-    };
-    match message_type {
-        MessageType::Plain(plain) => {
-            plain_json::encode(plain, value).map_err(|e| wrong(&plain.name, e.message()))
-        }
-        MessageType::Protobuf(schema) => match Dynamic::from_json(schema, value) {
-            Ok(message) => Ok(message.encode()),
-            Err(e) => Err(wrong(schema.name(), e.to_string())),
-        },
-        MessageType::Raw => {
-            let why = "raw bytes have no fields; use --hex, --text or --file";
-            Err(Failure::Usage(why.to_owned()))
-        }
+    if let MessageType::Raw = message_type {
+        let why = "raw bytes have no fields; use --hex, --text or --file";
+        return Err(Failure::Usage(why.to_owned()));
     }
+    rnet_monitor::value::encode(message_type, value).map_err(|why| {
+        let (desc, example) = (message_type.desc(), example(message_type));
+        let name = desc.name().unwrap_or("raw");
+        Failure::Usage(format!("{what} is no {name}: {why}; such as '{example}'"))
+    })
 }
 
 /// The fields of a type with a value for each, as they are written.

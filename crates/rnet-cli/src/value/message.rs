@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use rnet::schema::{self, Dynamic, JsonOptions, TextOptions};
+use rnet::schema::{self, Dynamic, TextOptions};
 use rnet::state::StateMessage;
 use rnet::{MessageType, PlainType};
 use serde_json::Value as Json;
 
-use super::field::{self, FieldPath};
-use super::{Limits, hex, json, plain};
+use super::field;
+use super::{Limits, hex, plain};
 use crate::failure::{Failure, Outcome};
+use rnet_monitor::value::{FieldPath, base64, json_options};
 
 /// A message that is of its type, and the field that is asked for.
 pub enum Message<'a> {
@@ -79,15 +80,10 @@ impl<'a> Message<'a> {
     /// There is no such field.
     pub fn json(&self) -> Outcome<Json> {
         Ok(match self {
-            Message::Raw(bytes) => json::base64(bytes).into(),
+            Message::Raw(bytes) => base64(bytes).into(),
             Message::Plain(plain, bytes, path) => picked(plain.format(bytes), *path)?,
             Message::Protobuf(message, path) => {
-                let options = JsonOptions {
-                    proto_names: true,
-                    defaults: true,
-                    plain_integers: true,
-                    ..JsonOptions::default()
-                };
+                let options = json_options();
                 match path {
                     Some(path) => message.get_json(path, &options).unwrap_or_default(),
                     None => message.to_json(&options),

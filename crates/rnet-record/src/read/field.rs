@@ -8,6 +8,7 @@ use rnet::schema::{Columns, FieldPath, NumberReader};
 use rnet::{FieldType, MessageType, PlainType, Prim};
 
 use super::channels::{Channel, TypeError};
+use super::series::number;
 
 /// Why a field cannot be read as numbers.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,30 @@ impl FieldReader {
                 "its messages are {encoding:?}, and fields are read of protobuf and plain messages"
             )),
         }
+    }
+
+    /// Of messages of this type, from wherever they come: a single number.
+    ///
+    /// # Errors
+    /// In words, why there is no number of this name.
+    pub fn number_of(ty: &MessageType, field: &str) -> Result<Self, String> {
+        let reader = Self::of_type(ty, "raw", field)?;
+        match reader.shape.is_empty() {
+            true => Ok(reader),
+            false => {
+                Err(format!("it has {:?} numbers; say which one, such as {field}[0]", reader.shape))
+            }
+        }
+    }
+
+    /// What a message has there, as `f64`; `None` if it has nothing there. Integers beyond 2^53 are rounded.
+    ///
+    /// # Errors
+    /// In words, why the message is none of its type.
+    pub fn read_f64(&self, message: &[u8], room: &mut Vec<u8>) -> Result<Option<f64>, String> {
+        room.clear();
+        let is_there = self.read(message, room)?;
+        Ok(is_there.then(|| number(self.prim, room)))
     }
 
     fn plain(plain: &PlainType, field: &str) -> Result<Self, String> {

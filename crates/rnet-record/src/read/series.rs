@@ -60,7 +60,8 @@ impl Column {
     }
 }
 
-fn number(prim: Prim, bytes: &[u8]) -> f64 {
+/// A number of this type as `f64`.
+pub(super) fn number(prim: Prim, bytes: &[u8]) -> f64 {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_le_bytes(wide);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rnet_core::limits::MAX_INLINE_LEN_BYTES;
-use rnet_core::{Durability, Error, Result, TopicName};
+use rnet_core::{Durability, Error, PublisherQos, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
 use rnet_shm::observe::{MissedCounts, Observer, Seen};
@@ -133,6 +133,8 @@ pub struct Follow {
     channels: Vec<Channel>,
     /// Publishers that could not be followed, or are not wanted; not tried again.
     refused: Vec<u64>,
+    /// Publishers that were there before somebody wanted them: of these the past is the past.
+    passed: BTreeSet<u64>,
     /// Publishers that cannot be followed for now; the user was told, and they are tried again.
     short: Vec<u64>,
     last_look: Option<Instant>,
@@ -196,6 +198,24 @@ impl Follow {
         Self::of(domain, Wanted::Taken(Box::new(takes)), history)
     }
 
+    /// Has the function of [`Follow::matching`] asked once more about each publisher that is not followed, for one whose
+    /// wishes have changed, and lets go of those that it is to `keep` no more, by topic, type and what they offer. One
+    /// that was there before is followed from here on, with what it keeps for late joiners if history is wanted: also
+    /// one that was followed, was not kept, and is taken again.
+    pub fn ask_again(&mut self, mut keep: impl FnMut(&str, &TypeDesc, &PublisherQos) -> bool) {
+        for channel in &mut self.channels {
+            let said = channel.observer.meta();
+            if !keep(&said.topic, &said.type_desc, &said.qos) {
+                self.passed.insert(channel.observer.publisher());
+                self.missed_before.add_all(&channel.observer.missed());
+                channel.corrupt = true;
+            }
+        }
+        self.channels.retain(|channel| !channel.corrupt);
+        self.passed.extend(self.refused.drain(..));
+        (self.look_due, self.polls, self.turn, self.turn_left) = (true, 0, 0, 0);
+    }
+
     fn of(domain: Domain, wanted: Wanted, history: bool) -> Follow {
         Follow {
             domain,
@@ -203,6 +223,7 @@ impl Follow {
             history,
             channels: Vec::new(),
             refused: Vec::new(),
+            passed: BTreeSet::new(),
             short: Vec::new(),
             last_look: None,
             file: None,
@@ -466,6 +487,7 @@ impl Follow {
         self.short.retain(|id| here.contains(id));
         let nodes: BTreeSet<u64> = here.iter().map(|id| incarnation_of(*id)).collect();
         self.refused.retain(|id| nodes.contains(&incarnation_of(*id)));
+        self.passed.retain(|id| here.contains(id));
         let Some(registry) = &self.domain.registry else { return Ok(()) };
         let dir = registry.domain();
         for (entry, path, folder, node) in new {
@@ -477,14 +499,15 @@ impl Follow {
                 if !is_wanted {
                     return Ok(None);
                 }
+                let is_old = first || self.passed.contains(&entry.id);
                 let kept = match info.qos.durability {
-                    Durability::TransientLocal { depth } if first && self.history => depth.into(),
+                    Durability::TransientLocal { depth } if is_old && self.history => depth.into(),
                     _ => 0,
                 };
                 // At the first look the past is the past; later, whoever is new was not there
                 // at the last look, and everything it sent is news.
-                let from_oldest = !first || kept > 0;
-                let from_seq = if first { info.sent.saturating_sub(kept) } else { 0 };
+                let from_oldest = !is_old || kept > 0;
+                let from_seq = if is_old { info.sent.saturating_sub(kept) } else { 0 };
                 let mut observer = Observer::open(path, entry.id, from_oldest)?;
                 if from_oldest {
                     observer.expect_from(from_seq);

@@ -1,12 +1,11 @@
-//! Values of the state as JSON.
+//! Messages and values of the state as JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use rnet::float_to_json;
+use rnet::schema::{Dynamic, JsonOptions};
 use rnet::state::Value;
+use rnet::{MessageType, float_to_json};
 use serde_json::Value as Json;
-
-use super::Message;
 
 /// A value as JSON: bytes in base64, sets as arrays, messages with names as in the `.proto` file; what is not a
 /// finite number as `"nan"`, `"inf"` and `"-inf"`.
@@ -22,16 +21,51 @@ pub fn to_json(value: &Value) -> Json {
             serde_json::from_str(text).unwrap_or_else(|_| Json::from(text.as_str()))
         }
         Value::List(items) | Value::Set(items) => items.iter().map(to_json).collect(),
-        Value::Message(message) => Message::of_state(message).json().unwrap_or_default(),
+        // What cannot be decoded is bytes.
+        Value::Message(message) => message_to_json(message.message_type(), message.bytes())
+            .unwrap_or_else(|_| base64(message.bytes()).into()),
         Value::Unreadable(_) => Json::Null,
         other => format!("{other:?}").into(),
     }
 }
 
+/// How messages are written: names as in the `.proto` file, and each field that has a value, for which scripts look.
+pub fn json_options() -> JsonOptions {
+    JsonOptions {
+        proto_names: true,
+        defaults: true,
+        plain_integers: true,
+        ..JsonOptions::default()
+    }
+}
+
+/// A message as JSON; raw bytes are base64.
+///
+/// # Errors
+/// In words, why it is none of its type.
+pub fn message_to_json(ty: &MessageType, bytes: &[u8]) -> Result<Json, String> {
+    match ty {
+        MessageType::Raw => Ok(base64(bytes).into()),
+        MessageType::Plain(plain) if plain.accepts_len(bytes.len()) => Ok(plain.format(bytes)),
+        MessageType::Plain(plain) => {
+            Err(format!("it has {} bytes, and {} has {}", bytes.len(), plain.name, plain.size))
+        }
+        MessageType::Protobuf(schema) => {
+            let message = Dynamic::decode(schema, bytes).map_err(|error| error.to_string())?;
+            Ok(message.to_json(&json_options()))
+        }
+    }
+}
+
+/// Bytes as base64.
 pub fn base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
+/// The bytes of base64.
+///
+/// # Errors
+/// In words, why it is none.
 pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|e| format!("no base64: {e}"))
 }

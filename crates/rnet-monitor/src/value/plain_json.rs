@@ -5,11 +5,10 @@ use rnet::msgs::plain::{Described, Form};
 use rnet::{FieldType, PlainType};
 use serde_json::{Map, Value};
 
-use crate::failure::{Failure, Outcome};
-
 /// The bytes of the message; of a built-in header they are checked as its readers do.
-pub fn encode(plain: &PlainType, value: &Value) -> Outcome<Vec<u8>> {
-    let Some(described) = Described::find(plain) else { return Ok(plain.encode(value)?) };
+pub fn encode(plain: &PlainType, value: &Value) -> Result<Vec<u8>, String> {
+    let encoded = |value: &Value| plain.encode(value).map_err(|error| error.to_string());
+    let Some(described) = Described::find(plain) else { return encoded(value) };
     let mut value = value.clone();
     if let Value::Object(fields) = &mut value {
         fill_lists(plain, &described, fields);
@@ -20,14 +19,14 @@ pub fn encode(plain: &PlainType, value: &Value) -> Outcome<Vec<u8>> {
             }
         } else {
             // Its own check of what is given as data goes first.
-            let len = plain.encode(&Value::Object(fields.clone()))?.len() - plain.size;
+            let len = encoded(&Value::Object(fields.clone()))?.len() - plain.size;
             fields.insert("data_len".to_owned(), len.into());
         }
     }
-    let bytes = plain.encode(&value)?;
+    let bytes = encoded(&value)?;
     described.check(&bytes).map_err(|error| {
         let given = "give the data as \"_data\": [0, 255, …], or as many zeros by \"_data_len\"";
-        Failure::Failed(format!("{error}; {given}"))
+        format!("{error}; {given}")
     })?;
     Ok(bytes)
 }

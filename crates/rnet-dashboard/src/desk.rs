@@ -1,0 +1,50 @@
+//! What takes part in the domain: the node of the dashboard, and what it does for pages.
+//!
+//! - `seat`: the node, opened when it is first needed;
+//! - `change`: state and parameters; `command`: authority; `call`: services and actions;
+//! - `recording`: the recording of the dashboard; `launched`: orders to launched nodes; `types`: forms of types.
+
+mod call;
+mod change;
+mod command;
+mod launched;
+mod recording;
+mod seat;
+mod types;
+
+use std::sync::Arc;
+
+pub use call::{Running, call};
+pub use change::{param_reset, param_set, state_delete, state_set};
+pub use command::Authority;
+pub use launched::{logs, order};
+pub use recording::{Recording, trigger};
+pub use seat::Seat;
+pub use types::form_of;
+
+use crate::world::World;
+
+pub struct Desk {
+    pub seat: Seat,
+    pub authority: Authority,
+    pub recording: Recording,
+}
+
+impl Desk {
+    pub fn new(world: Arc<World>) -> Desk {
+        let (authority, recording) = Default::default();
+        Desk { seat: Seat::new(world), authority, recording }
+    }
+
+    /// What it was started with.
+    pub fn world(&self) -> &Arc<World> {
+        &self.seat.world
+    }
+
+    /// Ends what it does: gives authority back, closes the recording, and leaves the domain.
+    pub fn close(&self) {
+        self.authority.close();
+        let _ = self.recording.stop();
+        self.seat.leave();
+    }
+}

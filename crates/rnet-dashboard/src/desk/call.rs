@@ -1,0 +1,210 @@
+//! Calls of services, and goals of actions.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::ServerInfo;
+use rnet::{CallOptions, Error, MessageType};
+use rnet_monitor::value::{base64, encode, message_to_json};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::seat::Seat;
+use crate::outbox::Outbox;
+use crate::wire::{Answer, Refusal, fields_of, part};
+
+/// Longest time between two looks at whether a call is cancelled.
+const STEP: Duration = Duration::from_millis(20);
+/// For the reply of a service, where the page does not say.
+const TIMEOUT_S: f64 = 5.0;
+/// Longest time that a page may ask for, in s.
+const MAX_TIMEOUT_S: f64 = 86_400.0;
+/// For a server to be found.
+const FOUND_WITHIN: Duration = Duration::from_secs(2);
+
+#[derive(Deserialize)]
+struct Asked {
+    service: String,
+    #[serde(default)]
+    request: Json,
+    timeout_s: Option<f64>,
+}
+
+/// A call that runs.
+pub struct Running<'a> {
+    pub seat: &'a Seat,
+    pub outbox: &'a Outbox,
+    pub id: u64,
+    pub cancelled: &'a AtomicBool,
+}
+
+impl Running<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire) || self.seat.world.is_stopped()
+    }
+
+    fn tell(&self, word: &str, value: Json) {
+        self.outbox.answer(part(self.id, word, value));
+    }
+}
+
+/// The types of a server.
+struct Types {
+    request: MessageType,
+    reply: MessageType,
+    /// Of an action's.
+    feedback: Option<MessageType>,
+}
+
+/// `call`.
+pub fn call(running: &Running<'_>, fields: Json) -> Answer {
+    let asked: Asked = fields_of(fields)?;
+    let timeout_s = asked.timeout_s.unwrap_or(TIMEOUT_S);
+    if !(timeout_s > 0.0 && timeout_s <= MAX_TIMEOUT_S) {
+        return Err(Refusal::bad(format!("timeout_s is above 0, up to {MAX_TIMEOUT_S}")));
+    }
+    let types = types(running, &asked.service)?;
+    let request = encoded(&types.request, &asked.request)?;
+    let options = CallOptions::new();
+    match &types.feedback {
+        None => {
+            let options = options.timeout(Duration::from_secs_f64(timeout_s));
+            serve(running, &asked.service, &types, &request, options)
+        }
+        Some(feedback) => {
+            // A goal takes its time.
+            let options = match asked.timeout_s {
+                Some(timeout_s) => options.timeout(Duration::from_secs_f64(timeout_s)),
+                None => options,
+            };
+            act(running, &asked.service, (&types, feedback), &request, options)
+        }
+    }
+}
+
+fn types(running: &Running<'_>, service: &str) -> Result<Types, Refusal> {
+    let until = Instant::now() + FOUND_WITHIN;
+    let mut domain = running.seat.world.options.location.domain()?;
+    let known = |server: &ServerInfo<'_>| {
+        let feedback = match server.feedback_type() {
+            Some(feedback) => Some(feedback.message_type()?),
+            None => None,
+        };
+        let request = server.request_type().message_type()?;
+        Some(Types { request, reply: server.reply_type()?.message_type()?, feedback })
+    };
+    loop {
+        let snapshot = domain.snapshot()?;
+        let servers = snapshot.servers();
+        let mut of_name = servers.iter().filter(|server| server.service == service);
+        if let Some(types) = of_name.clone().find_map(known) {
+            return Ok(types);
+        }
+        if running.is_cancelled() {
+            return Err(Refusal::new("cancelled", format!("the call of {service} was cancelled")));
+        }
+        if Instant::now() >= until {
+            return Err(match of_name.next() {
+                None => Refusal::not_found(format!("{service} has no server")),
+                Some(server) => Refusal::failed(format!(
+                    "the types of {service} in {} cannot be read",
+                    server.node()
+                )),
+            });
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+fn encoded(request: &MessageType, value: &Json) -> Result<Vec<u8>, Refusal> {
+    let name = request.desc().name().unwrap_or("raw").to_owned();
+    match (request, value) {
+        (MessageType::Raw, Json::Null) => Ok(Vec::new()),
+        (MessageType::Raw, Json::String(text)) => Ok(text.clone().into_bytes()),
+        (MessageType::Raw, _) => Err(Refusal::bad("requests are raw bytes: send a text")),
+        (request, Json::Null) => encode(request, &json!({})).map_err(Refusal::bad),
+        (request, value) => encode(request, value)
+            .map_err(|why| Refusal::bad(format!("the request is no {name}: {why}"))),
+    }
+}
+
+/// A message for the page; raw bytes as text if they are one.
+fn shown(ty: &MessageType, bytes: &[u8]) -> Result<Json, Refusal> {
+    match ty {
+        MessageType::Raw => Ok(match std::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => base64(bytes).into(),
+        }),
+        ty => message_to_json(ty, bytes)
+            .map_err(|why| Refusal::failed(format!("the reply cannot be read: {why}"))),
+    }
+}
+
+fn serve(
+    running: &Running<'_>,
+    service: &str,
+    types: &Types,
+    request: &[u8],
+    options: CallOptions,
+) -> Answer {
+    let node = running.seat.node()?;
+    let (request_type, reply_type) = (types.request.clone(), types.reply.clone());
+    let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type)?;
+    let replies = client.stream(request, options)?;
+    // The last of a stream is the reply; those before it are told as they come.
+    let mut last = None;
+    loop {
+        match replies.next_within(STEP) {
+            Ok(Some(reply)) => {
+                let reply = shown(&types.reply, &reply)?;
+                if let Some(before) = last.replace(reply) {
+                    running.tell("reply", before);
+                }
+            }
+            Ok(None) => return Ok(json!({"reply": last})),
+            Err(Error::Interrupted) if running.is_cancelled() => {
+                replies.cancel();
+                let why = format!("the call of {service} was cancelled");
+                return Err(Refusal::new("cancelled", why));
+            }
+            Err(Error::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn act(
+    running: &Running<'_>,
+    action: &str,
+    (types, feedback_type): (&Types, &MessageType),
+    goal: &[u8],
+    options: CallOptions,
+) -> Answer {
+    let node = running.seat.node()?;
+    let (goal_type, result_type) = (types.request.clone(), types.reply.clone());
+    let client = node.action_client_of::<[u8], [u8], [u8]>(
+        action,
+        goal_type,
+        feedback_type.clone(),
+        result_type,
+    )?;
+    let goal = client.send(goal, options)?;
+    let mut is_cancelled = false;
+    loop {
+        if running.is_cancelled() && !is_cancelled {
+            goal.cancel()?;
+            is_cancelled = true;
+        }
+        if running.seat.world.is_stopped() {
+            return Err(Refusal::new("cancelled", "the dashboard ends"));
+        }
+        match goal.feedback_within(STEP) {
+            Ok(Some(feedback)) => running.tell("feedback", shown(feedback_type, &feedback)?),
+            Ok(None) => break,
+            Err(Error::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let result = goal.result(None)?;
+    Ok(json!({"reply": shown(&types.reply, &result)?}))
+}

@@ -1,0 +1,168 @@
+//! Changes of state and of parameters.
+
+use rnet::NodeName;
+use rnet::param::ParamInfo;
+use rnet::state::{StateMessage, Value, split_host};
+use rnet_monitor::documents;
+use rnet_monitor::value::{encode, from_base64};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::seat::Seat;
+use crate::times::{document, in_seconds};
+use crate::wire::{Answer, Refusal, fields_of};
+
+#[derive(Deserialize)]
+struct SetState {
+    key: String,
+    value: Json,
+    #[serde(rename = "type")]
+    type_name: Option<String>,
+}
+
+/// `state.set`.
+pub fn state_set(seat: &Seat, fields: Json) -> Answer {
+    let asked: SetState = fields_of(fields)?;
+    if let Some((host, key)) = split_host(&asked.key) {
+        let there = seat.node()?.state_of(host)?;
+        let present = there.get(key)?.value;
+        there.put(key).set(value_of(&asked, present.as_ref())?)?;
+        let entry = there.entry(key)?.value;
+        return Ok(json!({"entry": entry.as_ref().map(document)}));
+    }
+    let state = seat.state()?;
+    let present = state.get(&asked.key)?;
+    let value = value_of(&asked, present.as_ref())?;
+    let put = state.put(&asked.key);
+    let put = if asked.type_name.is_some() { put.change_type() } else { put };
+    put.set(value)?;
+    Ok(json!({"entry": state.entry(&asked.key)?.as_ref().map(document)}))
+}
+
+#[derive(Deserialize)]
+struct Key {
+    key: String,
+}
+
+/// `state.delete`.
+pub fn state_delete(seat: &Seat, fields: Json) -> Answer {
+    let Key { key } = fields_of(fields)?;
+    let was_there = match split_host(&key) {
+        Some((host, key)) => seat.node()?.state_of(host)?.delete(key)?,
+        None => seat.state()?.delete(&key)?,
+    };
+    match was_there {
+        true => Ok(json!({})),
+        false => Err(Refusal::not_found(format!("there is no key {key}"))),
+    }
+}
+
+/// The value that JSON means: of the type that is named, else of that of the present value, else of what it looks like.
+fn value_of(asked: &SetState, present: Option<&Value>) -> Result<Value, Refusal> {
+    let message = present.and_then(Value::message_type);
+    let kind = match (&asked.type_name, present) {
+        (Some(name), _) => Some(name.as_str()),
+        (None, Some(present)) => Some(present.type_name()),
+        (None, None) => None,
+    };
+    let value = &asked.value;
+    let no = |what: &str| Refusal::bad(format!("{} is no {what}: {} holds one", value, asked.key));
+    Ok(match (kind, value) {
+        (Some("bool"), Json::Bool(b)) => Value::Bool(*b),
+        (Some("int"), Json::Number(number)) => {
+            Value::Int(number.as_i64().ok_or_else(|| no("int"))?)
+        }
+        (Some("float"), value) => {
+            Value::Float(rnet::float_from_json(value).map_err(|_| no("float"))?)
+        }
+        (Some("str"), Json::String(text)) => Value::Str(text.clone()),
+        (Some("bytes"), Json::String(text)) => {
+            Value::Bytes(from_base64(text).map_err(|why| no(&format!("bytes ({why})")))?)
+        }
+        (Some("json"), value) => Value::json(value.to_string())?,
+        (Some("list"), Json::Array(items)) => Value::List(elements(items)?),
+        (Some("set"), Json::Array(items)) => Value::set(elements(items)?),
+        (Some(kind @ ("bool" | "int" | "str" | "bytes" | "list" | "set")), _) => {
+            return Err(no(kind));
+        }
+        (Some(name), value) => {
+            let found = message.filter(|found| found.desc().name() == Some(name));
+            let found = found.ok_or_else(|| {
+                Refusal::bad(format!(
+                    "{} holds no {name}: of message types, keys that hold one can be changed from here",
+                    asked.key
+                ))
+            })?;
+            let bytes = encode(found, value).map_err(|why| no(&format!("{name}: {why}")))?;
+            Value::Message(StateMessage::new(found.clone(), bytes)?)
+        }
+        (None, value) => looks_like(value)?,
+    })
+}
+
+fn looks_like(value: &Json) -> Result<Value, Refusal> {
+    Ok(match value {
+        Json::Bool(b) => Value::Bool(*b),
+        Json::String(text) => Value::Str(text.clone()),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(n), _) => Value::Int(n),
+            (None, Some(x)) if number.is_f64() => Value::Float(x),
+            _ => return Err(Refusal::bad(format!("{number} does not fit into an int"))),
+        },
+        other => Value::json(other.to_string())?,
+    })
+}
+
+/// The elements of a list or set.
+fn elements(items: &[Json]) -> Result<Vec<Value>, Refusal> {
+    let element = |item: &Json| match item {
+        Json::Array(items) => Ok(Value::List(elements(items)?)),
+        item => looks_like(item),
+    };
+    items.iter().map(element).collect()
+}
+
+#[derive(Deserialize)]
+struct Param {
+    node: String,
+    name: String,
+    #[serde(default)]
+    value: Json,
+}
+
+/// `param.set`.
+pub fn param_set(seat: &Seat, fields: Json) -> Answer {
+    let Param { node, name, value } = fields_of(fields)?;
+    let (state, node) = (seat.state()?, NodeName::new(&node)?);
+    let found = state.param(&node, &name)?;
+    let description = found.as_ref().and_then(|info| info.description.as_ref());
+    let Some(description) = description else {
+        return Err(Refusal::not_found(format!("{node} has declared no parameter {name}")));
+    };
+    let value = match &value {
+        Json::Array(items) => Value::List(elements(items)?),
+        Json::Object(_) | Json::Null => {
+            return Err(Refusal::bad(format!("{value} is no value of parameter {name} of {node}")));
+        }
+        value => looks_like(value)?,
+    };
+    let value = description.adapt(value);
+    description
+        .check(&value)
+        .map_err(|why| Refusal::new("refused", format!("parameter {name} of {node}: {why}")))?;
+    state.put(&rnet::param::key(&node, &name)?).set(value)?;
+    now(state.param(&node, &name)?, &node, &name)
+}
+
+/// `param.reset`.
+pub fn param_reset(seat: &Seat, fields: Json) -> Answer {
+    let Param { node, name, .. } = fields_of(fields)?;
+    let (state, node) = (seat.state()?, NodeName::new(&node)?);
+    state.reset_param(&node, &name)?;
+    now(state.param(&node, &name)?, &node, &name)
+}
+
+fn now(info: Option<ParamInfo>, node: &NodeName, name: &str) -> Answer {
+    let param = info.map(|info| in_seconds(documents::param(node.as_str(), name, &info)));
+    Ok(json!({"param": param}))
+}

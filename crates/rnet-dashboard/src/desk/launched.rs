@@ -1,0 +1,134 @@
+//! Orders to nodes that `rnet launch` has started.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rnet::NodeName;
+use rnet_launch::{Control, LaunchError, RunFolder, Signals, Stopped};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::seat::Seat;
+use crate::wire::{Answer, Refusal, fields_of};
+
+/// Bytes of a log that are read for its last lines.
+const MAX_LOG_LEN_BYTES: u64 = 256 << 10;
+/// Longest time between two looks at whether the dashboard ends.
+const STEP: Duration = Duration::from_millis(100);
+
+impl From<LaunchError> for Refusal {
+    fn from(error: LaunchError) -> Refusal {
+        Refusal::failed(error.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+struct Node {
+    node: String,
+    #[serde(default = "some")]
+    lines: usize,
+}
+
+fn some() -> usize {
+    200
+}
+
+fn found(seat: &Seat, node: &str) -> Result<Control, Refusal> {
+    let node = NodeName::new(node)?;
+    let path = seat.world.options.location.path();
+    let folder = RunFolder::of_domain(path, &|name| std::env::var_os(name))?;
+    Control::find(folder, &node).ok_or_else(|| {
+        Refusal::not_found(format!("{node} was not started by rnet launch in this domain"))
+    })
+}
+
+/// `launch.stop`, `launch.restart` and `launch.kill`.
+pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
+    let Node { node, .. } = fields_of(fields)?;
+    let control = found(seat, &node)?;
+    let until_end = UntilEnd(seat);
+    let stopped = match op {
+        "launch.kill" => {
+            let runs = control.kill()?;
+            if runs { Stopped::Ended } else { Stopped::NotRunning }
+        }
+        "launch.stop" => control.stop(&until_end)?,
+        _ => {
+            let Some(keeper) = &seat.world.options.keeper else {
+                return Err(Refusal::new("refused", "this dashboard can start no nodes"));
+            };
+            let mut command = keeper();
+            command.arg(&node).env("RNET_CONFIG", &control.record().file);
+            match control.restart(command, &until_end)? {
+                // It runs now.
+                Stopped::NotRunning => Stopped::Ended,
+                stopped => stopped,
+            }
+        }
+    };
+    match stopped {
+        Stopped::Ended => Ok(json!({})),
+        Stopped::NotRunning => Err(Refusal::new("refused", format!("{node} does not run"))),
+        Stopped::Interrupted => Err(Refusal::new("cancelled", "the dashboard ends")),
+        Stopped::Running => {
+            Err(Refusal::failed(format!("{node} still runs, though it was told to stop; kill it")))
+        }
+    }
+}
+
+/// `launch.logs`.
+pub fn logs(seat: &Seat, fields: Json) -> Answer {
+    let Node { node, lines } = fields_of(fields)?;
+    let control = found(seat, &node)?;
+    let newest = control.logs().pop();
+    let text = match newest {
+        Some(path) => tail(&path)
+            .map_err(|why| Refusal::failed(format!("{} cannot be read: {why}", path.display())))?,
+        None => String::new(),
+    };
+    let all: Vec<&str> = text.lines().collect();
+    let last = &all[all.len().saturating_sub(lines)..];
+    Ok(json!({"text": last.join("\n")}))
+}
+
+fn tail(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(MAX_LOG_LEN_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_LOG_LEN_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    // The first line is a part of one.
+    let cut = len > MAX_LOG_LEN_BYTES;
+    Ok(if cut {
+        text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
+    } else {
+        text
+    })
+}
+
+/// An order is given up when the dashboard ends.
+struct UntilEnd<'a>(&'a Seat);
+
+impl Signals for UntilEnd<'_> {
+    fn stopped(&self) -> bool {
+        self.0.world.is_stopped()
+    }
+
+    fn wait(
+        &self,
+        fd: BorrowedFd<'_>,
+        limit: Option<Duration>,
+        _knows: bool,
+    ) -> std::io::Result<()> {
+        let step = limit.map_or(STEP, |limit| limit.min(STEP));
+        let step = Timespec { tv_sec: 0, tv_nsec: step.subsec_nanos().into() };
+        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&step)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

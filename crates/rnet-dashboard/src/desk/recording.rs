@@ -1,0 +1,166 @@
+//! The recording of the dashboard: one at a time, in the folder that it was started with.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet_monitor::link::own_host;
+use rnet_record::blackbox::TRIGGER_SERVICE;
+use rnet_record::{Progress, RecordError, RecordOptions, Recorder, Selection};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::seat::Seat;
+use crate::wire::{Answer, Refusal, fields_of};
+
+/// Longest name of a file, in bytes.
+const MAX_NAME_LEN_BYTES: usize = 128;
+/// For an answer of the black box.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub struct Recording {
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    recorder: Recorder,
+    since: Instant,
+    file: PathBuf,
+    problem: Option<String>,
+}
+
+impl From<RecordError> for Refusal {
+    fn from(error: RecordError) -> Refusal {
+        Refusal::failed(error.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+struct Start {
+    #[serde(default)]
+    topics: Vec<String>,
+    name: Option<String>,
+}
+
+impl Recording {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it goes; `None` if nothing is recorded.
+    pub fn progress(&self) -> Option<Json> {
+        let mut running = self.running();
+        let running = running.as_mut()?;
+        let progress = running.recorder.progress();
+        // The newest note is what people have to know: the disk is full, say.
+        running.problem = running.recorder.take_notes().pop().or(running.problem.take());
+        let mut told = document(&progress, &running.file);
+        told["seconds"] = running.since.elapsed().as_secs_f64().into();
+        told["problem"] = running.problem.clone().into();
+        Some(told)
+    }
+
+    /// `record.start`.
+    pub fn start(&self, seat: &Seat, fields: Json) -> Answer {
+        let Start { topics, name } = fields_of(fields)?;
+        let Some(folder) = &seat.world.options.recordings else {
+            return Err(Refusal::new("refused", "the dashboard was started without --recordings"));
+        };
+        let file = folder.join(file_name(name)?);
+        let mut running = self.running();
+        if let Some(running) = &*running {
+            let file = running.file.display();
+            return Err(Refusal::new(
+                "refused",
+                format!("{file} is being recorded; stop that first"),
+            ));
+        }
+        let mut selection = Selection::default();
+        for topic in &topics {
+            selection = selection.topic(topic).map_err(|error| Refusal::bad(error.to_string()))?;
+        }
+        let snapshot = seat.world.options.location.domain()?.snapshot()?;
+        let mut options = RecordOptions::default();
+        options.selection = selection;
+        options.host = Some(own_host(&snapshot));
+        options.location = Some(seat.world.options.location.clone());
+        options.said = "rnet dashboard".to_owned();
+        let recorder = Recorder::start(&file, options)?;
+        *running =
+            Some(Running { recorder, since: Instant::now(), file: file.clone(), problem: None });
+        Ok(json!({"file": file}))
+    }
+
+    /// `record.stop`.
+    pub fn stop(&self) -> Answer {
+        let Some(Running { recorder, file, .. }) = self.running().take() else {
+            return Err(Refusal::new("refused", "nothing is recorded"));
+        };
+        Ok(document(&recorder.stop()?, &file))
+    }
+}
+
+fn document(progress: &Progress, file: &Path) -> Json {
+    json!({
+        "file": progress.path.as_deref().or(progress.ended.last().map(PathBuf::as_path)).unwrap_or(file),
+        "messages": progress.messages,
+        "bytes": progress.file_bytes,
+        "missing": progress.losses.total(),
+    })
+}
+
+/// The name of a file in the folder of recordings, and nowhere else.
+fn file_name(name: Option<String>) -> Result<String, Refusal> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        let now_s = rnet::msgs::timestamp_now().to_string();
+        let digits: String = now_s.chars().take_while(|c| *c != '.').collect();
+        return Ok(format!("{}.mcap", digits.replace([':', 'T'], "-").trim_end_matches('Z')));
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.len() > MAX_NAME_LEN_BYTES || name.starts_with('.') || !name.chars().all(is_plain) {
+        return Err(Refusal::bad(format!(
+            "{name:?} is no name of a recording: letters, digits, -, _ and . of which the first is no ., at most \
+             {MAX_NAME_LEN_BYTES}"
+        )));
+    }
+    Ok(if name.ends_with(".mcap") { name } else { format!("{name}.mcap") })
+}
+
+/// `blackbox.trigger`.
+pub fn trigger(seat: &Seat, fields: Json) -> Answer {
+    #[derive(Deserialize)]
+    struct Trigger {
+        #[serde(default)]
+        why: String,
+    }
+    let Trigger { why } = fields_of(fields)?;
+    let snapshot = seat.world.options.location.domain()?.snapshot()?;
+    if !snapshot.servers().iter().any(|server| server.service == TRIGGER_SERVICE) {
+        let id = seat.world.options.location.id();
+        return Err(Refusal::not_found(format!(
+            "the domain {id} has no black box; rnet blackbox run is one"
+        )));
+    }
+    let why = if why.is_empty() { "the dashboard" } else { &why };
+    let reply = seat.node()?.call::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), Some(TIMEOUT))?;
+    let blackbox: Json = serde_json::from_slice(&reply).unwrap_or_default();
+    Ok(json!({"blackbox": blackbox}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_stay_in_their_folder() {
+        assert_eq!(file_name(Some("drive-1".into())).unwrap(), "drive-1.mcap");
+        assert_eq!(file_name(Some("a.mcap".into())).unwrap(), "a.mcap");
+        for bad in ["../a", "a/b", "..", ".hidden", "/etc/passwd", "a\\b", "a\0b", "ä"] {
+            assert!(file_name(Some(bad.into())).is_err(), "{bad:?}");
+        }
+        assert!(file_name(Some("x".repeat(129))).is_err());
+        let by_time = file_name(None).unwrap();
+        assert_eq!(file_name(Some(by_time.clone())).unwrap(), by_time);
+    }
+}

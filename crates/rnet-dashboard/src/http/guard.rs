@@ -1,0 +1,180 @@
+//! Who is kept out: pages of other sites, names that were rebound, and who does not know the token.
+
+use std::net::IpAddr;
+
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+
+use crate::options::Access;
+
+/// What is asked of a request before anything else.
+pub struct Guard {
+    /// Names by which it may be reached, in small letters.
+    names: Vec<String>,
+    /// It listens on loopback alone.
+    is_local: bool,
+    scheme: &'static str,
+    token: Option<String>,
+    cookie: String,
+}
+
+type Verdict = Result<(), (StatusCode, &'static str)>;
+
+impl Guard {
+    /// Of a server that listens on this port.
+    pub fn new(access: &Access, port: u16) -> Guard {
+        let names = access.names.iter().map(|name| name.to_ascii_lowercase());
+        Guard {
+            names: names.chain(["localhost".to_owned()]).collect(),
+            is_local: access.address.ip().is_loopback(),
+            scheme: access.scheme(),
+            token: access.token.clone(),
+            // Browsers send cookies to all ports of a host.
+            cookie: format!("rnet_dashboard_{port}"),
+        }
+    }
+
+    /// Whether a request may be looked at.
+    pub fn check(&self, headers: &HeaderMap, is_socket: bool) -> Verdict {
+        let one = |name: HeaderName| {
+            let mut all = headers.get_all(name).iter();
+            let first = all.next().map(|value| value.to_str().unwrap_or("\0"));
+            if all.next().is_some() { Some("\0") } else { first }
+        };
+        let host = one(HOST).unwrap_or("");
+        if !self.is_ours(host) {
+            let why = "this server is not reached by that name (--name adds one)";
+            return Err((StatusCode::MISDIRECTED_REQUEST, why));
+        }
+        let site = one(HeaderName::from_static("sec-fetch-site"));
+        let mode = one(HeaderName::from_static("sec-fetch-mode"));
+        match one(ORIGIN) {
+            Some(origin) => {
+                let ours = format!("{}://{host}", self.scheme);
+                // A form that was sent from the page of the token, which has no referrer.
+                let is_own_form = origin == "null" && site == Some("same-origin") && !is_socket;
+                if !origin.eq_ignore_ascii_case(&ours) && !is_own_form {
+                    return Err((
+                        StatusCode::FORBIDDEN,
+                        "pages of other sites may not ask this server",
+                    ));
+                }
+            }
+            // Browsers name the page that asks.
+            None if is_socket && (site.is_some() || mode.is_some()) => {
+                return Err((StatusCode::FORBIDDEN, "a page has to say where it comes from"));
+            }
+            None => {}
+        }
+        // What another site embeds; following a link is fine.
+        let is_foreign = matches!(site, Some("cross-site" | "same-site"));
+        if is_foreign && mode != Some("navigate") {
+            return Err((StatusCode::FORBIDDEN, "pages of other sites may not ask this server"));
+        }
+        Ok(())
+    }
+
+    /// Whether a `Host` is one of ours. Numbers cannot be rebound; names can.
+    fn is_ours(&self, host: &str) -> bool {
+        let (name, port) = match host.strip_prefix('[') {
+            Some(rest) => match rest.split_once(']') {
+                Some((name, port)) => (name, port.strip_prefix(':')),
+                None => return false,
+            },
+            None => match host.split_once(':') {
+                Some((name, port)) => (name, Some(port)),
+                None => (host, None),
+            },
+        };
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return false;
+        }
+        match name.parse::<IpAddr>() {
+            Ok(address) => address.is_loopback() || !self.is_local,
+            Err(_) => self.names.iter().any(|ours| ours.eq_ignore_ascii_case(name)),
+        }
+    }
+
+    /// Whether who asks knows the token, if there is one.
+    pub fn knows(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        let text = |name: HeaderName| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
+        let bearers = text(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
+        let cookies = text(COOKIE).flat_map(|value| value.split(';'));
+        let cookies = cookies.filter_map(|pair| pair.trim().split_once('='));
+        let sessions = cookies.filter(|(name, _)| *name == self.cookie).map(|(_, value)| value);
+        bearers.chain(sessions).any(|given| is_same(given.trim(), token))
+    }
+
+    /// The cookie of who knows the token.
+    pub fn session(&self, given: &str) -> Option<String> {
+        let token = self.token.as_ref()?;
+        let secure = if self.scheme == "https" { "; Secure" } else { "" };
+        is_same(given, token)
+            .then(|| format!("{}={token}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie))
+    }
+}
+
+/// Takes as long whatever differs, so that nobody finds a token letter by letter.
+fn is_same(given: &str, token: &str) -> bool {
+    let (given, token) = (given.as_bytes(), token.as_bytes());
+    let mut differs = given.len() ^ token.len();
+    for (at, byte) in token.iter().enumerate() {
+        differs |= usize::from(byte ^ given.get(at).copied().unwrap_or(0));
+    }
+    std::hint::black_box(differs) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn guard(address: [u8; 4], token: Option<&str>) -> Guard {
+        let address = SocketAddr::from((address, 0));
+        let (names, token) = (vec!["Robot.local".to_owned()], token.map(str::to_owned));
+        Guard::new(&Access { address, names, token, tls: None }, 8420)
+    }
+
+    #[test]
+    fn names_that_can_be_rebound_are_refused() {
+        let local = guard([127, 0, 0, 1], None);
+        for host in [
+            "localhost",
+            "localhost:8420",
+            "127.0.0.1:1",
+            "[::1]:8420",
+            "127.9.9.9",
+            "robot.LOCAL:80",
+        ] {
+            assert!(local.is_ours(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:8420",
+            "192.168.1.5",
+            "[::1",
+            "[fe80::1]",
+            "localhost:x",
+            "localhost:8420:1",
+            "0.0.0.0:8420",
+            "127.1",
+            "\0",
+        ] {
+            assert!(!local.is_ours(host), "{host}");
+        }
+        let wide = guard([0, 0, 0, 0], None);
+        assert!(wide.is_ours("192.168.1.5:8420") && wide.is_ours("robot.local"));
+        assert!(!wide.is_ours("evil.example"));
+    }
+
+    #[test]
+    fn tokens_are_compared_as_a_whole() {
+        assert!(is_same("abc", "abc"));
+        for given in ["", "ab", "abcd", "abd", "ABC", "abc\0"] {
+            assert!(!is_same(given, "abc"), "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What all pages share: the threads that look and read, and what takes part.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::desk::Desk;
+use crate::options::Options;
+use crate::ticks::Ticks;
+use crate::topic::Reader;
+use crate::world::World;
+
+/// Changes and calls that run at one moment, of all pages.
+pub const MAX_JOBS: usize = 32;
+
+pub struct Hub {
+    pub world: Arc<World>,
+    pub ticks: Ticks,
+    pub reader: Reader,
+    pub desk: Arc<Desk>,
+    pub jobs: Semaphore,
+}
+
+impl Hub {
+    /// Starts the threads that look and read.
+    pub fn start(options: Options) -> crate::Result<Arc<Hub>> {
+        let world = Arc::new(World::new(options));
+        let desk = Arc::new(Desk::new(world.clone()));
+        let (ticks, reader) = (Ticks::default(), Reader::default());
+        let hub = Arc::new(Hub { world, ticks, reader, desk, jobs: Semaphore::new(MAX_JOBS) });
+        let spawn = |name: &str, run: fn(&Hub)| {
+            let hub = hub.clone();
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&hub))
+        };
+        spawn("rnet-dash-tick", |hub| hub.ticks.run(&hub.desk))?;
+        if let Err(error) = spawn("rnet-dash-read", |hub| hub.reader.run(&hub.desk)) {
+            hub.stop();
+            return Err(error.into());
+        }
+        Ok(hub)
+    }
+
+    pub fn stop(&self) {
+        self.world.stop();
+        self.ticks.wake();
+        self.reader.wake();
+    }
+}

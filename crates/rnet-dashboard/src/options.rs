@@ -1,0 +1,171 @@
+//! Who may reach the server, and what the pages may do.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use rnet::inspect::Location;
+
+/// Shortest token, in bytes: one that is shorter is guessed.
+pub const MIN_TOKEN_LEN_BYTES: usize = 16;
+
+/// Why there is no dashboard.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DashboardError {
+    /// The domain cannot be looked at.
+    #[error(transparent)]
+    Rnet(#[from] rnet::Error),
+    /// Who could reach the server is not kept out.
+    #[error("{0}")]
+    Access(String),
+    /// The address is taken, say.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A certificate or key that is none.
+    #[error("{0}")]
+    Tls(String),
+    /// The system has no thread or descriptor left.
+    #[error("cannot start the server: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+pub struct Tls {
+    /// The chain, that of the server first.
+    pub cert_pem: Vec<u8>,
+    /// Its private key.
+    pub key_pem: Vec<u8>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+/// Who may reach the server.
+#[derive(Clone)]
+pub struct Access {
+    /// Where it listens; port 0 is any that is free.
+    pub address: SocketAddr,
+    /// Names beside its address by which pages reach it, for an address beyond loopback: `robot.local`.
+    pub names: Vec<String>,
+    /// What a page has to show.
+    pub token: Option<String>,
+    /// What encrypts.
+    pub tls: Option<Tls>,
+}
+
+impl Access {
+    /// On loopback, for everybody on this host.
+    pub fn local(port: u16) -> Access {
+        let address = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port);
+        Access { address, names: Vec::new(), token: None, tls: None }
+    }
+
+    /// Whether it keeps out who has to be kept out.
+    ///
+    /// # Errors
+    /// In words, what is missing.
+    pub fn check(&self) -> crate::Result<()> {
+        let refused = |why: String| Err(DashboardError::Access(why));
+        if let Some(token) = &self.token {
+            let is_plain =
+                token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\";,\\".contains(&byte));
+            if token.len() < MIN_TOKEN_LEN_BYTES || !is_plain {
+                return refused(format!(
+                    "the token has {} characters and needs at least {MIN_TOKEN_LEN_BYTES}, printable ones without \
+                     blanks, quotes, commas, semicolons and backslashes; make one: openssl rand -hex 24",
+                    token.len()
+                ));
+            }
+        }
+        if self.address.ip().is_loopback() {
+            return Ok(());
+        }
+        let missing: Vec<&str> = [
+            self.token.is_none().then_some("a token (--token-file)"),
+            self.tls.is_none().then_some("TLS (--tls-cert and --tls-key)"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => refused(format!(
+                "{} is reachable from other computers, and who reaches the dashboard moves the robot: it needs {}; without \
+                 them use 127.0.0.1, and from elsewhere ssh -L 8420:127.0.0.1:8420 ROBOT",
+                self.address,
+                missing.join(" and ")
+            )),
+        }
+    }
+
+    /// `http` or `https`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// How keepers of launched nodes are started, for restarts.
+pub type Launch = Arc<dyn Fn() -> Command + Send + Sync>;
+
+/// What a dashboard is started with.
+#[non_exhaustive]
+pub struct Options {
+    /// The domain.
+    pub location: Location,
+    /// Who may reach it.
+    pub access: Access,
+    /// Refuse all changes.
+    pub read_only: bool,
+    /// Where recordings are written; `None`: none are.
+    pub recordings: Option<PathBuf>,
+    /// The command of a keeper; `None`: nodes whose launcher is gone are not started again.
+    pub keeper: Option<Launch>,
+}
+
+impl Options {
+    /// Of this domain, on 127.0.0.1 and this port.
+    pub fn new(location: Location, port: u16) -> Options {
+        let access = Access::local(port);
+        Options { location, access, read_only: false, recordings: None, keeper: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_loopback_both_token_and_tls_are_needed() {
+        let mut access = Access::local(0);
+        assert!(access.check().is_ok());
+        access.address = SocketAddr::from(([0, 0, 0, 0], 0));
+        let why = access.check().unwrap_err().to_string();
+        assert!(why.contains("a token") && why.contains("TLS"), "{why}");
+        access.token = Some("0123456789abcdef".into());
+        let why = access.check().unwrap_err().to_string();
+        assert!(!why.contains("a token") && why.contains("TLS"), "{why}");
+        access.tls = Some(Tls { cert_pem: Vec::new(), key_pem: Vec::new() });
+        assert!(access.check().is_ok());
+        for bad in ["short", "with a blank in it", "with;semicolon;in;it"] {
+            access.token = Some(bad.into());
+            assert!(access.check().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Connections: taken by one thread, each bounded in time until it is a WebSocket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::http::{Guard, Shared, router};
+use crate::hub::{Hub, MAX_JOBS};
+use crate::options::{DashboardError, Options};
+use crate::socket::Pages;
+use crate::tls;
+
+/// Connections at one moment, those of pages included. Who comes then waits.
+const MAX_CONNECTIONS: usize = 128;
+/// For the headers of a request.
+const HEADERS_WITHIN: Duration = Duration::from_secs(5);
+/// For the handshake of TLS.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+/// For all requests of a connection that becomes no WebSocket: browsers open another.
+const CONNECTION_FOR: Duration = Duration::from_secs(60);
+/// Bytes of the headers of a request.
+const MAX_HEADERS_LEN_BYTES: usize = 16 << 10;
+/// For pages to be told that the server ends, and then for what runs.
+const FAREWELL: Duration = Duration::from_millis(200);
+const LAST_JOBS: Duration = Duration::from_millis(500);
+
+/// A dashboard that runs. It ends when this is dropped.
+pub struct Dashboard {
+    hub: Arc<Hub>,
+    address: SocketAddr,
+    url: String,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Dashboard {
+    /// Listens, and serves from now on. The domain need not exist.
+    ///
+    /// # Errors
+    /// `Access` if who has to be kept out would not be; `Listen`, `Tls`, `System`; those of the domain's name.
+    pub fn start(options: Options) -> crate::Result<Dashboard> {
+        options.access.check()?;
+        let acceptor = options.access.tls.as_ref().map(tls::acceptor).transpose()?;
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(MAX_JOBS)
+            .thread_name("rnet-dash-job")
+            .build()?;
+        let asked = options.access.address;
+        let failed = |source| DashboardError::Listen { address: asked, source };
+        let listener = runtime.block_on(TcpListener::bind(asked)).map_err(failed)?;
+        let address = listener.local_addr()?;
+        let guard = Guard::new(&options.access, address.port());
+        let url = url(&options, address);
+        let hub = Hub::start(options)?;
+        let pages = Arc::new(Pages::default());
+        let shared = Shared { hub: hub.clone(), guard, pages: pages.clone() };
+        let router = router(Arc::new(shared));
+        let (end, ended) = oneshot::channel();
+        let serving = Serving { runtime, listener, router, acceptor, pages };
+        let of_thread = hub.clone();
+        let thread = std::thread::Builder::new().name("rnet-dashboard".to_owned());
+        let thread = thread.spawn(move || {
+            serving.run(ended);
+            // Given back while the process lives, not when the kernel notices that it does not.
+            of_thread.desk.close();
+        });
+        match thread {
+            Ok(thread) => Ok(Dashboard { hub, address, url, end: Some(end), thread: Some(thread) }),
+            Err(error) => {
+                hub.stop();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What to open in a browser, without the token.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends it: pages are told, authority is given back, a recording is closed.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.hub.stop();
+        if let Some(end) = self.end.take() {
+            let _ = end.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl std::fmt::Debug for Dashboard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dashboard").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+fn url(options: &Options, address: SocketAddr) -> String {
+    let name = match options.access.names.first() {
+        Some(name) if !address.ip().is_loopback() => format!("{name}:{}", address.port()),
+        _ => address.to_string(),
+    };
+    format!("{}://{name}/", options.access.scheme())
+}
+
+/// What the thread of the server has.
+struct Serving {
+    runtime: Runtime,
+    listener: TcpListener,
+    router: Router,
+    acceptor: Option<TlsAcceptor>,
+    pages: Arc<Pages>,
+}
+
+impl Serving {
+    fn run(self, ended: oneshot::Receiver<()>) {
+        let Serving { runtime, listener, router, acceptor, pages } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                _ = ended => {}
+                () = accept(listener, router, acceptor) => {}
+            }
+            pages.end();
+            tokio::time::sleep(FAREWELL).await;
+        });
+        // Connections end with it, and jobs look at whether the dashboard has ended.
+        runtime.shutdown_timeout(LAST_JOBS);
+    }
+}
+
+async fn accept(listener: TcpListener, router: Router, acceptor: Option<TlsAcceptor>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            // Out of descriptors, say: others may close some.
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (router, acceptor) = (router.clone(), acceptor.clone());
+        tokio::spawn(async move {
+            // A page that is served goes on in a task of its own, and has a place of its own.
+            let _place = place;
+            let _ = stream.set_nodelay(true);
+            let _ = connection(stream, router, acceptor).await;
+        });
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    acceptor: Option<TlsAcceptor>,
+) -> io::Result<()> {
+    match acceptor {
+        None => serve(stream, router).await,
+        Some(acceptor) => {
+            let stream = timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await??;
+            serve(stream, router).await
+        }
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+) -> io::Result<()> {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
+    builder.max_buf_size(MAX_HEADERS_LEN_BYTES).max_headers(64);
+    let service = TowerToHyperService::new(router);
+    let serving = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    timeout(CONNECTION_FOR, serving).await?.map_err(io::Error::other)
+}

@@ -1,0 +1,350 @@
+//! What a page has asked for: its subscriptions and its calls.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rnet::{LogLevel, TopicName};
+use rnet_monitor::link::own_host;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use crate::desk::{self, Desk, Running};
+use crate::hub::Hub;
+use crate::outbox::Outbox;
+use crate::ticks::{
+    FiguresSink, HistorySink, LaunchSink, ParamsSink, RecordSink, ServicesSink, StatePlotSink,
+    StateSink,
+};
+use crate::topic::{
+    Buckets, CloudSink, CommandLogSink, CommandsSink, Filter, ImageSink, LogsSink, MessagesSink,
+    PlotSink, ScanSink, TfSink,
+};
+use crate::wire::{
+    Answer, MAX_CLOUD_POINTS, MAX_IMAGE_PX, MAX_MESSAGE_JSON_LEN_BYTES, MAX_REQUEST_LEN_BYTES,
+    MAX_SUBSCRIPTIONS, PROTOCOL, Refusal, Request, answer,
+};
+
+/// Changes and calls of a page that run at one moment.
+const MAX_JOBS: usize = 8;
+
+type Jobs = Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>;
+
+pub struct Session {
+    hub: Arc<Hub>,
+    outbox: Arc<Outbox>,
+    /// What ends a subscription when it is dropped, by its number.
+    subs: HashMap<u64, Box<dyn Any + Send>>,
+    /// What runs, and what cancels it.
+    jobs: Jobs,
+}
+
+fn lock(jobs: &Jobs) -> MutexGuard<'_, HashMap<u64, Arc<AtomicBool>>> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Nobody is left to be told what comes of them.
+        lock(&self.jobs).values().for_each(|cancel| cancel.store(true, Ordering::Release));
+    }
+}
+
+impl Session {
+    pub fn new(hub: Arc<Hub>, outbox: Arc<Outbox>) -> Session {
+        Session { hub, outbox, subs: HashMap::new(), jobs: Jobs::default() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.hub.world.is_stopped()
+    }
+
+    /// What is said first.
+    pub fn hello(&self) -> String {
+        let options = &self.hub.world.options;
+        let host = own_host(&rnet::inspect::Snapshot::default());
+        json!({"hello": {
+            "protocol": PROTOCOL,
+            "version": rnet::VERSION,
+            "domain": options.location.id(),
+            "host": host,
+            "read_only": options.read_only,
+            "limits": {
+                "subscriptions": MAX_SUBSCRIPTIONS,
+                "request_bytes": MAX_REQUEST_LEN_BYTES,
+                "message_json_bytes": MAX_MESSAGE_JSON_LEN_BYTES,
+                "image_px": MAX_IMAGE_PX,
+                "cloud_points": MAX_CLOUD_POINTS,
+            },
+        }})
+        .to_string()
+    }
+
+    /// Does what a request asks, or begins it; who answers does so through the outbox.
+    pub fn request(&mut self, text: &str) {
+        let request = match Request::parse(text) {
+            Ok(request) => request,
+            Err((id, refusal)) => {
+                return match id {
+                    Some(id) => self.outbox.answer(answer(id, Err(refusal))),
+                    None => self.outbox.answer(json!({"error": refusal.json()}).to_string()),
+                };
+            }
+        };
+        let id = request.id;
+        let done = match request.op.as_str() {
+            "sub" => self.subscribe(&request),
+            "unsub" => self.unsubscribe(&request),
+            "cancel" => self.cancel(&request),
+            _ => match self.begin(request) {
+                // It answers itself.
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
+        };
+        self.outbox.answer(answer(id, done));
+    }
+
+    fn unsubscribe(&mut self, request: &Request) -> Answer {
+        #[derive(Deserialize)]
+        struct Unsub {
+            sub: u64,
+        }
+        let Unsub { sub } = request.fields()?;
+        match self.subs.remove(&sub) {
+            Some(wish) => {
+                drop(wish);
+                self.outbox.forget(sub);
+                Ok(json!({}))
+            }
+            None => Err(Refusal::not_found(format!("there is no subscription {sub}"))),
+        }
+    }
+
+    fn cancel(&self, request: &Request) -> Answer {
+        #[derive(Deserialize)]
+        struct Cancel {
+            call: u64,
+        }
+        let Cancel { call } = request.fields()?;
+        match lock(&self.jobs).get(&call) {
+            Some(cancel) => {
+                cancel.store(true, Ordering::Release);
+                Ok(json!({}))
+            }
+            None => Err(Refusal::not_found(format!("no call {call} runs"))),
+        }
+    }
+
+    /// Begins what may take a while, on a thread of the pool.
+    fn begin(&self, request: Request) -> Result<(), Refusal> {
+        let Some(job) = job_of(&request.op) else {
+            return Err(Refusal::new("unknown_op", format!("there is no op {:?}", request.op)));
+        };
+        if !matches!(request.op.as_str(), "type" | "launch.logs") {
+            self.hub.world.may_change()?;
+        }
+        let cancel = Arc::new(AtomicBool::new(false));
+        {
+            let mut jobs = lock(&self.jobs);
+            if jobs.len() >= MAX_JOBS {
+                let why = format!("{MAX_JOBS} requests run already; wait for one, or cancel it");
+                return Err(Refusal::new("limit", why));
+            }
+            if jobs.contains_key(&request.id) {
+                return Err(Refusal::bad(format!("the request {} runs still", request.id)));
+            }
+            jobs.insert(request.id, cancel.clone());
+        }
+        let (hub, outbox, jobs) = (self.hub.clone(), self.outbox.clone(), self.jobs.clone());
+        tokio::task::spawn_blocking(move || {
+            let id = request.id;
+            let done = match hub.jobs.try_acquire() {
+                Ok(_place) => {
+                    let running =
+                        Running { seat: &hub.desk.seat, outbox: &outbox, id, cancelled: &cancel };
+                    job((&hub.desk, &running), &request.op, Json::Object(request.rest))
+                }
+                Err(_) => Err(Refusal::new("limit", "the dashboard is busy with other pages")),
+            };
+            lock(&jobs).remove(&id);
+            outbox.answer(answer(id, done));
+        });
+        Ok(())
+    }
+
+    fn subscribe(&mut self, request: &Request) -> Answer {
+        let sub = request.id;
+        if self.subs.contains_key(&sub) {
+            return Err(Refusal::bad(format!("there is a subscription {sub} already")));
+        }
+        if self.subs.len() >= MAX_SUBSCRIPTIONS {
+            let why = format!("{MAX_SUBSCRIPTIONS} subscriptions are open; end one");
+            return Err(Refusal::new("limit", why));
+        }
+        let wish = self.wish(sub, &request.fields()?)?;
+        self.subs.insert(sub, wish);
+        Ok(json!({}))
+    }
+
+    fn wish(&self, sub: u64, asked: &Asked) -> Result<Box<dyn Any + Send>, Refusal> {
+        let (ticks, reader) = (&self.hub.ticks, &self.hub.reader);
+        let outbox = self.outbox.clone();
+        let topic = || asked.topic();
+        let wish = match asked.what.as_str() {
+            "figures" => {
+                let interval_ms = within("interval_ms", asked.interval_ms, 500.0, 250.0..=5_000.0)?;
+                let interval = Duration::from_secs_f64(interval_ms / 1e3);
+                let (all, last) = (asked.all, None);
+                ticks.add(Box::new(FiguresSink { sub, outbox, interval, all, last }))
+            }
+            "history" => ticks.add(Box::new(HistorySink::new(sub, outbox, topic()?))),
+            "services" => ticks.add(Box::new(ServicesSink::new(sub, outbox))),
+            "params" => ticks.add(Box::new(ParamsSink::new(sub, outbox))),
+            "record" => ticks.add(Box::new(RecordSink::new(sub, outbox))),
+            "launch" => ticks.add(Box::new(LaunchSink::new(sub, outbox))),
+            "state" => {
+                let prefix = asked.prefix.clone().unwrap_or_default();
+                ticks.add(Box::new(StateSink::new(sub, outbox, prefix)))
+            }
+            "plot" => {
+                let bucket_ms = within("bucket_ms", asked.bucket_ms, 20.0, 1.0..=10_000.0)?;
+                let buckets = Buckets::new(bucket_ms);
+                let field = asked.field.clone().unwrap_or_default();
+                match &asked.state {
+                    Some(key) => {
+                        let key = key.clone();
+                        let sink = StatePlotSink::new(sub, outbox, key, &field, buckets)?;
+                        ticks.add(Box::new(sink))
+                    }
+                    None => {
+                        let sink = PlotSink::new(sub, outbox, topic()?, field, buckets);
+                        reader.add(Box::new(sink))
+                    }
+                }
+            }
+            "messages" => {
+                let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
+                reader.add(Box::new(MessagesSink::new(sub, outbox, topic()?, hz)))
+            }
+            "image" => {
+                let hz = within("hz", asked.hz, 10.0, 0.1..=30.0)?;
+                let max_px = asked.max_px.unwrap_or(MAX_IMAGE_PX).clamp(1, MAX_IMAGE_PX);
+                reader.add(Box::new(ImageSink::new(sub, outbox, topic()?, hz, max_px)))
+            }
+            "cloud" => {
+                let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
+                let max = asked.max_points.unwrap_or(MAX_CLOUD_POINTS).clamp(1, MAX_CLOUD_POINTS);
+                reader.add(Box::new(CloudSink::new(sub, outbox, topic()?, hz, max)))
+            }
+            "scan" => {
+                let hz = within("hz", asked.hz, 10.0, 0.1..=30.0)?;
+                reader.add(Box::new(ScanSink::new(sub, outbox, topic()?, hz)))
+            }
+            "tf" => {
+                let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
+                reader.add(Box::new(TfSink::new(sub, outbox, hz)))
+            }
+            "logs" => {
+                let filter = asked.filter()?;
+                let history = asked.history.unwrap_or(500);
+                reader.add(Box::new(LogsSink::new(sub, outbox, filter, history)))
+            }
+            "commands" => {
+                reader.add(Box::new(CommandsSink::new(sub, outbox, self.hub.desk.clone())))
+            }
+            "command_log" => {
+                let command = name_of("command", asked.command.as_deref())?;
+                reader.add(Box::new(CommandLogSink::new(sub, outbox, &command)))
+            }
+            other => return Err(Refusal::bad(format!("there is no subscription to {other:?}"))),
+        };
+        Ok(Box::new(wish))
+    }
+}
+
+/// The fields of a subscription, of all kinds.
+#[derive(Deserialize)]
+struct Asked {
+    what: String,
+    topic: Option<String>,
+    state: Option<String>,
+    command: Option<String>,
+    field: Option<String>,
+    prefix: Option<String>,
+    interval_ms: Option<f64>,
+    bucket_ms: Option<f64>,
+    hz: Option<f64>,
+    max_px: Option<usize>,
+    max_points: Option<usize>,
+    history: Option<usize>,
+    level: Option<String>,
+    node: Option<String>,
+    text: Option<String>,
+    #[serde(default)]
+    all: bool,
+}
+
+impl Asked {
+    fn topic(&self) -> Result<String, Refusal> {
+        name_of("topic", self.topic.as_deref())
+    }
+
+    fn filter(&self) -> Result<Filter, Refusal> {
+        let level = self.level.as_deref().unwrap_or("debug").parse::<LogLevel>();
+        Ok(Filter {
+            level: level.map_err(|error| Refusal::bad(error.to_string()))?,
+            node: self.node.clone().unwrap_or_default(),
+            text: self.text.clone().unwrap_or_default(),
+        })
+    }
+}
+
+fn name_of(what: &str, name: Option<&str>) -> Result<String, Refusal> {
+    let name = name.ok_or_else(|| Refusal::bad(format!("{what} is missing")))?;
+    let name = TopicName::new(name).map_err(|error| Refusal::bad(error.to_string()))?;
+    Ok(name.as_str().to_owned())
+}
+
+fn within(
+    what: &str,
+    given: Option<f64>,
+    default: f64,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<f64, Refusal> {
+    let given = given.unwrap_or(default);
+    match range.contains(&given) {
+        true => Ok(given),
+        false => Err(Refusal::bad(format!(
+            "{what} is {given}, and may be {} to {}",
+            range.start(),
+            range.end()
+        ))),
+    }
+}
+
+type Job = fn((&Desk, &Running<'_>), &str, Json) -> Answer;
+
+/// What does an op that may take a while.
+fn job_of(op: &str) -> Option<Job> {
+    Some(match op {
+        "type" => |(desk, _), _, fields| desk::form_of(&desk.seat, fields),
+        "state.set" => |(desk, _), _, fields| desk::state_set(&desk.seat, fields),
+        "state.delete" => |(desk, _), _, fields| desk::state_delete(&desk.seat, fields),
+        "param.set" => |(desk, _), _, fields| desk::param_set(&desk.seat, fields),
+        "param.reset" => |(desk, _), _, fields| desk::param_reset(&desk.seat, fields),
+        "command.take" => |(desk, _), _, fields| desk.authority.take(&desk.seat, fields),
+        "command.release" => |(desk, _), _, fields| desk.authority.release(fields),
+        "call" => |(_, running), _, fields| desk::call(running, fields),
+        "record.start" => |(desk, _), _, fields| desk.recording.start(&desk.seat, fields),
+        "record.stop" => |(desk, _), _, _| desk.recording.stop(),
+        "blackbox.trigger" => |(desk, _), _, fields| desk::trigger(&desk.seat, fields),
+        "launch.stop" | "launch.restart" | "launch.kill" => {
+            |(desk, _), op, fields| desk::order(&desk.seat, op, fields)
+        }
+        "launch.logs" => |(desk, _), _, fields| desk::logs(&desk.seat, fields),
+        _ => return None,
+    })
+}

@@ -1,0 +1,177 @@
+//! The WebSocket of a page: requests in, what waits for the page out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::hub::Hub;
+use crate::outbox::{Frame, Outbox};
+use crate::session::Session;
+
+/// Pages at one moment.
+pub const MAX_PAGES: usize = 16;
+/// Requests a second, and how many may come at once.
+const REQUESTS_HZ: f64 = 100.0;
+const REQUESTS_BURST: f64 = 200.0;
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// Who says nothing for so long is cut.
+const SILENT_FOR: Duration = Duration::from_secs(30);
+/// Who does not take a frame for so long is cut.
+const SEND_WITHIN: Duration = Duration::from_secs(10);
+
+const GOING_AWAY: u16 = 1001;
+const UNSUPPORTED: u16 = 1003;
+const POLICY: u16 = 1008;
+
+/// The places of pages, and the end of all of them.
+pub struct Pages {
+    places: Arc<Semaphore>,
+    end: Notify,
+}
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages { places: Arc::new(Semaphore::new(MAX_PAGES)), end: Notify::new() }
+    }
+}
+
+impl Pages {
+    pub fn take(&self) -> Option<OwnedSemaphorePermit> {
+        self.places.clone().try_acquire_owned().ok()
+    }
+
+    /// Closes all of them.
+    pub fn end(&self) {
+        self.end.notify_waiters();
+    }
+}
+
+/// How many requests are left, by a bucket that fills with time.
+struct Rate {
+    left: f64,
+    at: Instant,
+}
+
+impl Rate {
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        let filled = now.duration_since(self.at).as_secs_f64() * REQUESTS_HZ;
+        (self.left, self.at) = ((self.left + filled).min(REQUESTS_BURST), now);
+        self.left -= 1.0;
+        self.left >= 0.0
+    }
+}
+
+/// Why a page is cut, as WebSockets say it.
+struct Cut(u16, &'static str);
+
+/// Serves a page until it leaves or is cut.
+pub async fn serve(
+    hub: Arc<Hub>,
+    pages: Arc<Pages>,
+    mut socket: WebSocket,
+    place: OwnedSemaphorePermit,
+) {
+    let outbox = Arc::new(Outbox::default());
+    let mut session = Session::new(hub, outbox.clone());
+    outbox.answer(session.hello());
+    let cut = run(&mut session, &outbox, &pages, &mut socket).await;
+    outbox.close();
+    // Its subscriptions and calls end before the page may come again.
+    drop(session);
+    if let Some(Cut(code, reason)) = cut {
+        let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+        let _ = timeout(Duration::from_secs(1), socket.send(close)).await;
+    }
+    drop(place);
+}
+
+async fn run(
+    session: &mut Session,
+    outbox: &Outbox,
+    pages: &Pages,
+    socket: &mut WebSocket,
+) -> Option<Cut> {
+    let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
+    let mut heard = Instant::now();
+    let mut pings = interval(PING_INTERVAL);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let end = pages.end.notified();
+    tokio::pin!(end);
+    end.as_mut().enable();
+    if session.is_over() {
+        return Some(Cut(GOING_AWAY, "the server ends"));
+    }
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut end => return Some(Cut(GOING_AWAY, "the server ends")),
+            _ = pings.tick() => {
+                if heard.elapsed() > SILENT_FOR {
+                    return Some(Cut(POLICY, "slow: no answer to pings"));
+                }
+                send(socket, Message::Ping(Vec::new().into())).await?;
+            }
+            message = socket.recv() => {
+                heard = Instant::now();
+                match message {
+                    Some(Ok(Message::Text(text))) if rate.take() => session.request(&text),
+                    Some(Ok(Message::Text(_) | Message::Binary(_))) if rate.left < 0.0 => {
+                        return Some(Cut(POLICY, "rate: too many requests"));
+                    }
+                    Some(Ok(Message::Text(_) | Message::Binary(_))) => {
+                        return Some(Cut(UNSUPPORTED, "requests are text"));
+                    }
+                    // Pings count as requests: they are answered.
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                        if !rate.take() {
+                            return Some(Cut(POLICY, "rate: too many frames"));
+                        }
+                    }
+                    Some(Ok(Message::Close(_))) | None => return None,
+                    Some(Err(error)) => return too_large(&error),
+                }
+            }
+            () = outbox.wait() => {
+                if outbox.is_full() {
+                    return Some(Cut(POLICY, "slow: answers are not read"));
+                }
+                while let Some(frame) = outbox.take() {
+                    let message = match frame {
+                        Frame::Text(text) => Message::Text(text.into()),
+                        Frame::Binary(bytes) => Message::Binary(bytes.into()),
+                    };
+                    match timeout(SEND_WITHIN, socket.send(message)).await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(_)) => return None,
+                        Err(_) => return Some(Cut(POLICY, "slow: frames are not read")),
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn send(socket: &mut WebSocket, message: Message) -> Option<()> {
+    timeout(SEND_WITHIN, socket.send(message)).await.ok()?.ok()
+}
+
+/// What was too large is told so; on what is no WebSocket any more nothing can be said.
+fn too_large(error: &axum::Error) -> Option<Cut> {
+    error.to_string().contains("too long").then_some(Cut(1009, "too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_let_through_and_a_flood_is_not() {
+        let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
+        let passed = (0..10_000).take_while(|_| rate.take()).count();
+        assert!(passed >= REQUESTS_BURST as usize && passed < 10_000, "{passed}");
+    }
+}

@@ -1,0 +1,138 @@
+//! What is looked at from time to time: the domain's figures, its state, recordings, launched nodes.
+//!
+//! One thread does so for all pages, twenty times a second, and sleeps while no page wants anything. A look at the domain
+//! reads counters; it is made when it is due for somebody, and all who want looks get it.
+
+mod figures;
+mod health;
+mod history;
+mod history_sink;
+mod launch;
+mod params;
+mod record;
+mod services;
+mod state;
+mod turn;
+mod view;
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Domain;
+use rnet_monitor::Look;
+
+use history::History;
+use turn::{Sink, TURN, Tick};
+use view::{Gone, View};
+
+pub use figures::FiguresSink;
+pub use health::{Ask, Asked};
+pub use history_sink::HistorySink;
+pub use launch::LaunchSink;
+pub use params::ParamsSink;
+pub use record::RecordSink;
+pub use services::ServicesSink;
+pub use state::{StatePlotSink, StateSink};
+
+use crate::desk::Desk;
+use crate::world::{Wanted, Wish, World};
+
+/// Two looks at rates that say something are so far apart at least.
+pub const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(240);
+/// And so far at most: what went wrong longer ago is over.
+const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub struct Ticks {
+    added: Mutex<Vec<(Wanted, Box<dyn Sink>)>>,
+    woken: Condvar,
+}
+
+impl Ticks {
+    /// Has something told of turns until the wish is dropped.
+    pub fn add(&self, sink: Box<dyn Sink>) -> Wish {
+        let (wish, wanted) = Wish::new();
+        self.added.lock().unwrap_or_else(PoisonError::into_inner).push((wanted, sink));
+        self.woken.notify_all();
+        wish
+    }
+
+    pub fn wake(&self) {
+        // Under the lock, so that who has looked and is about to sleep is woken too.
+        let _added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        self.woken.notify_all();
+    }
+
+    /// The thread.
+    pub fn run(&self, desk: &Desk) {
+        let world = desk.world();
+        let mut sinks: Vec<(Wanted, Box<dyn Sink>)> = Vec::new();
+        let mut looks = Looks::default();
+        while !world.is_stopped() {
+            {
+                let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+                while added.is_empty() && sinks.is_empty() && !world.is_stopped() {
+                    added = self.woken.wait(added).unwrap_or_else(PoisonError::into_inner);
+                }
+                sinks.append(&mut added);
+            }
+            sinks.retain(|(wanted, _)| wanted.is_so());
+            let now = Instant::now();
+            let is_due = looks.may_look(now) && sinks.iter().any(|(_, sink)| sink.wants_look(now));
+            if is_due {
+                looks.look(world, now);
+            }
+            let Looks { before, last, gone, history, .. } = &mut looks;
+            let view = match (before.as_ref(), last.as_ref()) {
+                (Some(before), Some(last)) if is_due => Some(View::new(before, last, gone, world)),
+                _ => None,
+            };
+            if let Some(view) = &view {
+                history.add(view);
+            }
+            for (_, sink) in &mut sinks {
+                sink.tick(&Tick { now, desk, view: view.as_ref(), history });
+            }
+            let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+            if added.is_empty() && !world.is_stopped() {
+                let _ = self.woken.wait_timeout(added, TURN);
+            }
+        }
+    }
+}
+
+/// The last look at the domain, and the one before.
+#[derive(Default)]
+struct Looks {
+    domain: Option<Domain>,
+    before: Option<Look>,
+    last: Option<Look>,
+    at: Option<Instant>,
+    gone: Gone,
+    history: History,
+}
+
+impl Looks {
+    fn may_look(&self, now: Instant) -> bool {
+        self.at.is_none_or(|at| now.duration_since(at) >= MIN_LOOK_INTERVAL)
+    }
+
+    fn look(&mut self, world: &World, now: Instant) {
+        // What was lost since nobody looked is not lost now.
+        if self.at.replace(now).is_some_and(|at| now.duration_since(at) > MAX_LOOK_INTERVAL) {
+            self.last = None;
+        }
+        if self.domain.is_none() {
+            self.domain = world.options.location.domain().ok();
+        }
+        let Some(domain) = &mut self.domain else { return };
+        match Look::new(domain) {
+            Ok(look) => {
+                self.gone.look(&look);
+                self.before = self.last.replace(look);
+            }
+            // It is opened anew at the next look: another layout, say, or rights that somebody gives back.
+            Err(_) => self.domain = None,
+        }
+    }
+}

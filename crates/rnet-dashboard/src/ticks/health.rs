@@ -1,0 +1,72 @@
+//! What is asked once: metrics, and whether all is well.
+
+use std::time::{Duration, Instant};
+
+use rnet_monitor::{Finding, Level, MetricsFormat, metrics};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::turn::{Sink, Tick};
+
+/// Rates are taken over so long at least, where nobody has looked before.
+const MIN_INTERVAL: Duration = Duration::from_millis(900);
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    Metrics,
+    Health,
+}
+
+/// A question.
+pub struct Asked {
+    ask: Ask,
+    /// Whether it is well, and the text.
+    reply: Option<oneshot::Sender<(bool, String)>>,
+    since: Instant,
+    looked: bool,
+}
+
+impl Asked {
+    pub fn new(ask: Ask) -> (Asked, oneshot::Receiver<(bool, String)>) {
+        let (reply, answer) = oneshot::channel();
+        (Asked { ask, reply: Some(reply), since: Instant::now(), looked: false }, answer)
+    }
+}
+
+impl Sink for Asked {
+    fn wants_look(&self, now: Instant) -> bool {
+        self.reply.is_some() && (!self.looked || now.duration_since(self.since) >= MIN_INTERVAL)
+    }
+
+    fn tick(&mut self, tick: &Tick<'_>) {
+        // Whoever was looking before, the figures are of a time that says something.
+        let long = MIN_INTERVAL.as_secs_f64();
+        self.looked |= self.wants_look(tick.now);
+        let is_old = tick.now.duration_since(self.since) >= MIN_INTERVAL;
+        let ready = tick.view.filter(|view| is_old || view.figures.interval_s >= long);
+        let Some(view) = ready else { return };
+        let Some(reply) = self.reply.take() else { return };
+        let figures = &view.figures;
+        let answer = match self.ask {
+            Ask::Metrics => {
+                let format = MetricsFormat::OpenMetrics;
+                (true, metrics(format, view.domain, view.now, figures, &view.problems))
+            }
+            Ask::Health => {
+                let is_problem = |found: &&Finding| found.level == Level::Problem;
+                let found: Vec<&Finding> = view.problems.iter().filter(is_problem).collect();
+                let document = json!({
+                    "domain": view.domain,
+                    "ok": found.is_empty(),
+                    "nodes": figures.nodes.len(),
+                    "topics": figures.topics.len(),
+                    "hosts": figures.hosts.len(),
+                    "problems": found,
+                });
+                (found.is_empty(), format!("{document:#}\n"))
+            }
+        };
+        let _ = reply.send(answer);
+    }
+}

@@ -1,0 +1,57 @@
+//! The history of a topic, and what is added to it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rnet::{bucket_high, bucket_low};
+use serde_json::{Value as Json, json};
+
+use super::turn::{Sink, Tick};
+use crate::outbox::Outbox;
+
+/// How often a point comes where nobody asks for looks more often.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+pub struct HistorySink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    topic: String,
+    /// The last look that was told.
+    told: u64,
+    last: Option<Instant>,
+    /// Counts by bucket of latency that were not told yet.
+    counts: Vec<u64>,
+}
+
+impl HistorySink {
+    pub fn new(sub: u64, outbox: Arc<Outbox>, topic: String) -> HistorySink {
+        HistorySink { sub, outbox, topic, told: 0, last: None, counts: Vec::new() }
+    }
+
+    /// Buckets that are not empty: bounds in ns, and how many.
+    fn take_histogram(&mut self) -> Json {
+        let counts = std::mem::take(&mut self.counts);
+        let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(at, count)| json!([bucket_low(at), bucket_high(at), count])).collect()
+    }
+}
+
+impl Sink for HistorySink {
+    fn wants_look(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.duration_since(last) >= INTERVAL)
+    }
+
+    fn tick(&mut self, tick: &Tick<'_>) {
+        let Some(view) = tick.view else { return };
+        self.last = Some(tick.now);
+        let row = view.figures.topics.iter().find(|row| row.topic == self.topic);
+        for (at, count) in row.iter().flat_map(|row| row.latency.counts.iter().enumerate()) {
+            self.counts.resize(self.counts.len().max(at + 1), 0);
+            self.counts[at] += count;
+        }
+        let Some(mut columns) = tick.history.columns(&self.topic, self.told) else { return };
+        self.told = tick.history.looks;
+        columns["hist"] = self.take_histogram();
+        self.outbox.data(self.sub, columns.to_string());
+    }
+}

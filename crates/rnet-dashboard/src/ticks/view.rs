@@ -1,0 +1,128 @@
+//! What a look at the domain has found, since the look before.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rnet_monitor::link::{host_of, own_host};
+use rnet_monitor::{Figures, Finding, Look, problems};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use crate::times::unix_now_s;
+use crate::world::World;
+
+/// So long nodes that are gone are told of.
+const TOLD_FOR: Duration = Duration::from_secs(60);
+/// So many at most.
+const MAX_GONE: usize = 64;
+
+/// Two looks, and what follows from them.
+pub struct View<'a> {
+    pub figures: Figures,
+    pub problems: Vec<Finding>,
+    pub at_s: f64,
+    pub now: &'a Look,
+    pub domain: &'a str,
+    pub exists: bool,
+    before: &'a Look,
+    own: String,
+    gone: &'a Gone,
+    texts: [OnceCell<String>; 2],
+}
+
+impl<'a> View<'a> {
+    pub fn new(before: &'a Look, now: &'a Look, gone: &'a Gone, world: &'a World) -> View<'a> {
+        let own = own_host(&now.snapshot);
+        let figures = Figures::new(before, now, &own, false);
+        View {
+            problems: problems(now, &figures),
+            figures,
+            at_s: unix_now_s(),
+            now,
+            domain: world.options.location.id().as_str(),
+            exists: world.options.location.exists().unwrap_or(false),
+            before,
+            own,
+            gone,
+            texts: Default::default(),
+        }
+    }
+
+    /// The data of a subscription to figures; with `all`, topics and nodes of robot-net itself too. Made once for all.
+    pub fn text(&self, all: bool) -> &str {
+        self.texts[usize::from(all)].get_or_init(|| {
+            let every = all.then(|| Figures::new(self.before, self.now, &self.own, true));
+            let figures = every.as_ref().unwrap_or(&self.figures);
+            json!({
+                "at_s": self.at_s,
+                "interval_s": figures.interval_s,
+                "domain": self.domain,
+                "exists": self.exists,
+                "nodes": figures.nodes,
+                "topics": figures.topics,
+                "hosts": figures.hosts,
+                "problems": self.problems,
+                "mismatches": self.mismatches(),
+                "gone": self.gone.list(),
+            })
+            .to_string()
+        })
+    }
+
+    /// Publishers and subscriptions that do not go together, and why.
+    fn mismatches(&self) -> Vec<Json> {
+        let pairs = self.now.snapshot.pairs();
+        let found = pairs.filter_map(|pair| {
+            let types = || Some(pair.type_mismatch()?.to_string());
+            let why = pair.qos_mismatch().or_else(types)?;
+            Some(json!({
+                "topic": pair.publisher.topic,
+                "publisher": pair.publisher.node,
+                "subscriber": pair.subscription.node,
+                "why": why,
+            }))
+        });
+        found.take(MAX_GONE).collect()
+    }
+}
+
+/// Nodes that were there.
+#[derive(Default)]
+pub struct Gone {
+    here: BTreeMap<String, String>,
+    gone: Vec<(Instant, Row)>,
+}
+
+#[derive(Clone, Serialize)]
+struct Row {
+    node: String,
+    host: String,
+    since_s: f64,
+}
+
+impl Gone {
+    pub fn look(&mut self, look: &Look) {
+        let own = own_host(&look.snapshot);
+        let local = look.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
+        let mut here: BTreeMap<String, String> =
+            local.map(|node| (node.meta.name.clone(), own.clone())).collect();
+        for node in &look.snapshot.remote {
+            let host = host_of(&node.node).0.unwrap_or(&own).to_owned();
+            here.insert(node.node.clone(), host);
+        }
+        let (now, since_s) = (Instant::now(), unix_now_s());
+        self.gone.retain(|(at, row)| at.elapsed() < TOLD_FOR && !here.contains_key(&row.node));
+        for (node, host) in std::mem::take(&mut self.here) {
+            if !here.contains_key(&node) {
+                self.gone.insert(0, (now, Row { node, host, since_s }));
+            }
+        }
+        self.gone.truncate(MAX_GONE);
+        self.here = here;
+    }
+
+    fn list(&self) -> Vec<&Row> {
+        self.gone.iter().map(|(_, row)| row).collect()
+    }
+}

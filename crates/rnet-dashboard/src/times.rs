@@ -1,0 +1,35 @@
+//! Times as pages get them, in s since 1970.
+
+use rnet::state::Entry;
+use rnet_monitor::documents;
+use serde_json::{Map, Value as Json};
+
+/// Now, in s since 1970.
+pub fn unix_now_s() -> f64 {
+    unix_s(rnet::now_ns(), rnet::wall_offset().offset_ns)
+}
+
+/// A stamp of this host as s since 1970, by what the wall clock is ahead of it.
+pub fn unix_s(stamp_ns: u64, offset_ns: i64) -> f64 {
+    let ns = i64::try_from(stamp_ns).unwrap_or(i64::MAX).saturating_add(offset_ns);
+    ns as f64 / 1e9
+}
+
+/// An entry as pages get it: with times in s.
+pub fn document(entry: &Entry) -> Json {
+    in_seconds(documents::entry(entry))
+}
+
+/// With `written_s` in place of `written_unix_ns`.
+pub fn in_seconds(mut document: Json) -> Json {
+    if let Some(fields) = document.as_object_mut() {
+        written_in_seconds(fields);
+    }
+    document
+}
+
+fn written_in_seconds(fields: &mut Map<String, Json>) {
+    if let Some(ns) = fields.remove("written_unix_ns").and_then(|ns| ns.as_f64()) {
+        fields.insert("written_s".to_owned(), (ns / 1e9).into());
+    }
+}

@@ -1,0 +1,239 @@
+//! What is read of topics that a page looks at.
+//!
+//! One thread follows all of them from outside, wakes by itself some hundred times a second, and is rung by no publisher.
+//! What nobody looks at is not read. Each subscription is a [`TopicSink`], which takes what it needs of a message and
+//! drops the rest.
+
+mod buckets;
+mod cloud;
+mod commands;
+mod image;
+mod logs;
+mod messages;
+mod plot;
+mod scan;
+mod sink;
+mod tf;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::{Follow, Heard, Passed, PublisherInfo, Stamp};
+use rnet::{Durability, Subscription, TypeDesc};
+use rnet_monitor::link::host_of;
+
+pub use buckets::Buckets;
+pub use cloud::CloudSink;
+pub use commands::{CommandLogSink, CommandsSink};
+pub use image::ImageSink;
+pub use logs::{Filter, LogsSink};
+pub use messages::MessagesSink;
+pub use plot::PlotSink;
+pub use scan::ScanSink;
+pub use tf::TfSink;
+
+use crate::desk::{Desk, Seat};
+use crate::times::unix_s;
+use crate::world::{Wanted, Wish, World};
+use sink::{Pace, TopicSink, Wants};
+
+/// Between two times at which sinks may tell what they have.
+const TICK: Duration = Duration::from_millis(20);
+/// Messages that are read before sinks have their turn, in a flood.
+const MESSAGES_PER_TURN: u32 = 4_096;
+/// Publishers of which a subscription knows what it has read.
+const MAX_PUBLISHERS: usize = 256;
+/// Before the domain is looked at again after an error.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// How often in a second topics of other hosts are looked for that nobody has subscribed to yet.
+const SUBSCRIBES_HZ: f64 = 5.0;
+
+/// A subscription that is read for.
+struct Reading {
+    wanted: Wanted,
+    wants: Wants,
+    sink: Box<dyn TopicSink>,
+    /// By publisher the number of the last message that it got. What a publisher keeps for late joiners is read again
+    /// when somebody joins, and is no news to the others.
+    seen: Vec<(u64, u64)>,
+}
+
+impl Reading {
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        let Stamp { publisher, seq, .. } = heard.stamp;
+        match self.seen.iter_mut().find(|(of, _)| *of == publisher) {
+            Some((_, last)) if seq <= *last => return,
+            Some((_, last)) => {
+                let missed = seq - std::mem::replace(last, seq) - 1;
+                if missed > 0 {
+                    self.sink.missed(missed);
+                }
+            }
+            None => {
+                if self.seen.len() == MAX_PUBLISHERS {
+                    self.seen.remove(0);
+                }
+                self.seen.push((publisher, seq));
+            }
+        }
+        self.sink.message(heard, bytes, sent_s);
+    }
+}
+
+type Sinks = Vec<Reading>;
+type Shared = Arc<Mutex<Vec<Wants>>>;
+
+#[derive(Default)]
+pub struct Reader {
+    added: Mutex<Sinks>,
+    woken: Condvar,
+}
+
+/// Topics with publishers of other hosts, whose messages cross only while somebody subscribes: their types, and the
+/// subscription.
+type Remote = Arc<Mutex<BTreeMap<String, (TypeDesc, Option<Subscription>)>>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reader {
+    /// Has topics read until the wish is dropped.
+    pub fn add(&self, sink: Box<dyn TopicSink>) -> Wish {
+        let (wish, wanted) = Wish::new();
+        let wants = sink.wants();
+        lock(&self.added).push(Reading { wanted, wants, sink, seen: Vec::new() });
+        self.woken.notify_all();
+        wish
+    }
+
+    pub fn wake(&self) {
+        let _added = lock(&self.added);
+        self.woken.notify_all();
+    }
+
+    /// The thread.
+    pub fn run(&self, desk: &Desk) {
+        let world = desk.world();
+        let mut sinks: Sinks = Vec::new();
+        let (wants, remote) = (Shared::default(), Remote::default());
+        let mut follow: Option<Follow> = None;
+        let mut tries = Pace::new(SUBSCRIBES_HZ);
+        while !world.is_stopped() {
+            let known = sinks.len();
+            if self.take_added(world, &mut sinks) || sinks.iter().any(|of| !of.wanted.is_so()) {
+                let new: Vec<Wants> = sinks[known..].iter().map(|of| of.wants.clone()).collect();
+                sinks.retain(|of| of.wanted.is_so());
+                *lock(&wants) = sinks.iter().map(|of| of.wants.clone()).collect();
+                if sinks.is_empty() {
+                    // What nobody looks at is let go of.
+                    follow = None;
+                    lock(&remote).clear();
+                    continue;
+                }
+                if let Some(follow) = &mut follow {
+                    let wants = lock(&wants);
+                    let takes =
+                        |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.takes(topic, desc));
+                    follow.ask_again(|topic, desc, qos| {
+                        // Read again from what it keeps, for who is new.
+                        let keeps = matches!(qos.durability, Durability::TransientLocal { .. });
+                        takes(topic, desc) && !(keeps && new.iter().any(|w| w.takes(topic, desc)))
+                    });
+                    lock(&remote).retain(|topic, (desc, _)| takes(topic, desc));
+                }
+            }
+            if follow.is_none() {
+                follow = open(world, &wants, &remote);
+            }
+            let Some(following) = &mut follow else {
+                tick(&mut sinks);
+                std::thread::sleep(TICK);
+                continue;
+            };
+            match turn(following, &mut sinks) {
+                Ok(true) => {}
+                Ok(false) => following.wait(TICK),
+                Err(_) => {
+                    follow = None;
+                    self.pause(world);
+                }
+            }
+            if tries.take(Instant::now()) {
+                subscribe(&desk.seat, &remote);
+            }
+        }
+    }
+
+    /// Takes what was added, and waits for it if there is nothing to do. Whether there was something.
+    fn take_added(&self, world: &World, sinks: &mut Sinks) -> bool {
+        let mut added = lock(&self.added);
+        while added.is_empty() && sinks.is_empty() && !world.is_stopped() {
+            added = self.woken.wait(added).unwrap_or_else(PoisonError::into_inner);
+        }
+        let is_new = !added.is_empty();
+        sinks.append(&mut added);
+        is_new
+    }
+
+    fn pause(&self, world: &World) {
+        let added = lock(&self.added);
+        if !world.is_stopped() {
+            let _ = self.woken.wait_timeout(added, AFTER_ERROR);
+        }
+    }
+}
+
+fn open(world: &World, wants: &Shared, remote: &Remote) -> Option<Follow> {
+    let (wants, remote) = (wants.clone(), remote.clone());
+    let takes = move |info: &PublisherInfo| {
+        let takes = lock(&wants).iter().any(|w| w.takes(&info.topic, &info.type_desc));
+        if takes && host_of(&info.node).0.is_some() {
+            lock(&remote).entry(info.topic.clone()).or_insert((info.type_desc.clone(), None));
+        }
+        takes
+    };
+    let domain = world.options.location.domain().ok()?;
+    Some(Follow::matching(domain, true, takes))
+}
+
+/// Subscribes to topics of other hosts; what is shown is what the observer sees.
+fn subscribe(seat: &Seat, remote: &Remote) {
+    for (topic, (_, held)) in lock(remote).iter_mut().filter(|(_, (_, held))| held.is_none()) {
+        let Ok(node) = seat.node() else { return };
+        *held = node.subscriber::<[u8]>(topic).map(|subscriber| subscriber.on(|_| {})).ok();
+    }
+}
+
+/// Reads what there is, up to a limit; whether there may be more.
+fn turn(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
+    let offset_ns = rnet::wall_offset().offset_ns;
+    let mut bytes = Vec::new();
+    let mut left = MESSAGES_PER_TURN;
+    while left > 0 {
+        left -= 1;
+        match follow.poll_all(&mut bytes)? {
+            None => break,
+            Some(Passed::Message(heard)) => {
+                let sent_s = unix_s(heard.stamp.sent_ns, offset_ns);
+                for of in sinks.iter_mut() {
+                    if of.wants.takes(heard.topic, heard.type_desc) {
+                        of.message(&heard, &bytes, sent_s);
+                    }
+                }
+            }
+            // The next message of that publisher tells by its number.
+            Some(Passed::Missed { .. }) => {}
+        }
+    }
+    follow.take_events();
+    tick(sinks);
+    Ok(left == 0)
+}
+
+fn tick(sinks: &mut Sinks) {
+    let (now, now_s) = (Instant::now(), unix_s(rnet::now_ns(), rnet::wall_offset().offset_ns));
+    sinks.iter_mut().for_each(|of| of.sink.tick(now, now_s));
+}

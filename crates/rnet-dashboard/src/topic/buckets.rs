@@ -1,0 +1,147 @@
+//! Numbers over time, thinned out: of each stretch of time the least, the greatest and the last.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value as Json, json};
+
+/// Stretches that wait, at most: the oldest are dropped.
+const MAX_WAITING: usize = 4_096;
+
+struct Bucket {
+    /// Number of the stretch since 1970.
+    at: i64,
+    t_s: f64,
+    min: f64,
+    max: f64,
+    last: f64,
+    n: u64,
+}
+
+/// What is known since the last data.
+pub struct Buckets {
+    width_s: f64,
+    complete: VecDeque<Bucket>,
+    open: Option<Bucket>,
+    missing: u64,
+    why: Option<String>,
+    lost: u64,
+}
+
+impl Buckets {
+    /// Stretches of so many ms.
+    pub fn new(width_ms: f64) -> Buckets {
+        Buckets {
+            width_s: width_ms / 1e3,
+            complete: VecDeque::new(),
+            open: None,
+            missing: 0,
+            why: None,
+            lost: 0,
+        }
+    }
+
+    /// A number, and when it was sent.
+    pub fn add(&mut self, t_s: f64, x: f64) {
+        let at = (t_s / self.width_s).floor() as i64;
+        match &mut self.open {
+            // What comes late, of another publisher, is told with what is open.
+            Some(open) if at <= open.at => {
+                open.t_s = open.t_s.max(t_s);
+                // What is no number is told if there is nothing else.
+                open.min = open.min.min(x);
+                open.max = open.max.max(x);
+                open.last = x;
+                open.n += 1;
+            }
+            open => {
+                let before = open.replace(Bucket { at, t_s, min: x, max: x, last: x, n: 1 });
+                self.complete.extend(before);
+                if self.complete.len() > MAX_WAITING {
+                    self.lost += self.complete.pop_front().map_or(0, |bucket| bucket.n);
+                }
+            }
+        }
+    }
+
+    /// A message without a number there.
+    pub fn miss(&mut self, why: &str) {
+        self.missing += 1;
+        self.why = Some(why.to_owned());
+    }
+
+    /// Messages that were not seen.
+    pub fn lose(&mut self, count: u64) {
+        self.lost += count;
+    }
+
+    /// The data, as text: what is complete at this time.
+    pub fn take(&mut self, now_s: f64) -> Option<String> {
+        let now = (now_s / self.width_s).floor() as i64;
+        if self.open.as_ref().is_some_and(|open| open.at < now) {
+            self.complete.extend(self.open.take());
+        }
+        if self.complete.is_empty() && self.missing == 0 && self.lost == 0 {
+            return None;
+        }
+        let all: Vec<Bucket> = self.complete.drain(..).collect();
+        let column =
+            |of: fn(&Bucket) -> f64| -> Json { all.iter().map(|b| json!(of(b))).collect() };
+        let mut data = json!({
+            "t_s": column(|b| b.t_s),
+            // What is no number is null.
+            "min": column(|b| b.min),
+            "max": column(|b| b.max),
+            "last": column(|b| b.last),
+            "n": all.iter().map(|b| b.n).collect::<Vec<u64>>(),
+        });
+        if self.missing > 0 {
+            data["missing"] = std::mem::take(&mut self.missing).into();
+            data["why"] = self.why.take().into();
+        }
+        if self.lost > 0 {
+            data["lost"] = std::mem::take(&mut self.lost).into();
+        }
+        Some(data.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: Option<String>) -> Json {
+        serde_json::from_str(&text.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn of_each_stretch_the_least_the_greatest_and_the_last_are_kept() {
+        let mut buckets = Buckets::new(100.0);
+        for (t_s, x) in [(1.00, 3.0), (1.05, -1.0), (1.09, 2.0), (1.10, 5.0), (1.35, f64::NAN)] {
+            buckets.add(t_s, x);
+        }
+        let data = json(buckets.take(1.36));
+        assert_eq!(data["min"], json!([-1.0, 5.0]));
+        assert_eq!(data["max"], json!([3.0, 5.0]));
+        assert_eq!(data["last"], json!([2.0, 5.0]));
+        assert_eq!(data["n"], json!([3, 1]));
+        assert_eq!(data["t_s"], json!([1.09, 1.10]));
+        // The open one is told when its time is over.
+        assert_eq!(buckets.take(1.36), None);
+        let data = json(buckets.take(1.41));
+        assert_eq!((&data["n"], &data["last"]), (&json!([1]), &json!([null])));
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_and_what_waits_is_bounded() {
+        let mut buckets = Buckets::new(1.0);
+        buckets.miss("it is a text");
+        buckets.lose(2);
+        for n in 0..MAX_WAITING + 10 {
+            buckets.add(1.0 + n as f64 / 1e3 + 1e-6, 0.0);
+        }
+        let data = json(buckets.take(1.0));
+        assert_eq!((&data["missing"], &data["why"]), (&json!(1), &json!("it is a text")));
+        assert_eq!(data["n"].as_array().unwrap().len(), MAX_WAITING);
+        assert_eq!(data["lost"], json!(11));
+    }
+}

@@ -1,0 +1,240 @@
+//! Point clouds, thinned out to what a page draws.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message as _;
+use rnet::inspect::Heard;
+use rnet::msgs::foxglove::PointCloud as Cloud;
+use rnet::msgs::foxglove::packed_element_field::NumericType;
+use rnet::msgs::plain::{NumberType, PointCloud, read};
+use serde_json::json;
+
+use super::sink::{Pace, TopicSink, Wants};
+use crate::outbox::Outbox;
+use crate::wire::Refusal;
+
+/// Names under which clouds carry how bright a point is.
+const BRIGHT: [&str; 3] = ["intensity", "reflectivity", "i"];
+
+pub struct CloudSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    topic: String,
+    pace: Pace,
+    max_points: usize,
+    trouble: Option<String>,
+}
+
+/// A number of a point: where it stands, and of which type it is.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: usize,
+    size: usize,
+    read: fn(&[u8]) -> f32,
+}
+
+/// Points of one length, each with the numbers that are shown.
+struct Points<'a> {
+    data: &'a [u8],
+    stride: usize,
+    frame_id: &'a str,
+    places: Vec<Place>,
+    has_intensity: bool,
+}
+
+impl CloudSink {
+    pub fn new(
+        sub: u64,
+        outbox: Arc<Outbox>,
+        topic: String,
+        hz: f64,
+        max_points: usize,
+    ) -> CloudSink {
+        CloudSink { sub, outbox, topic, pace: Pace::new(hz), max_points, trouble: None }
+    }
+
+    fn show(&self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) -> Result<(), String> {
+        match heard.type_desc.name() {
+            Some("rnet.msgs.PointCloud") => {
+                let (header, data) =
+                    read::<PointCloud>(bytes).map_err(|error| error.to_string())?;
+                let fields = header.fields().iter();
+                let fields = fields.filter_map(|field| {
+                    Some((field.name(), field.offset() as usize, number(field.number_type()?)))
+                });
+                // Rows may be longer than their points; the gap is no point.
+                let (row, width) = (header.row_stride() as usize, header.width() as usize);
+                let stride = header.point_stride() as usize;
+                let packed = (row != width * stride && row > 0).then(|| {
+                    let rows = data.chunks_exact(row);
+                    rows.flat_map(|row| &row[..(width * stride).min(row.len())]).copied().collect()
+                });
+                let packed: Option<Vec<u8>> = packed;
+                let data = packed.as_deref().unwrap_or(data);
+                self.tell(heard, sent_s, &Points::new(data, stride, header.frame_id(), fields)?)
+            }
+            Some("foxglove.PointCloud") => {
+                let cloud = Cloud::decode(bytes).map_err(|error| error.to_string())?;
+                let fields = cloud.fields.iter().filter_map(|field| {
+                    Some((field.name.as_str(), field.offset as usize, foxglove(field.r#type())?))
+                });
+                let stride = cloud.point_stride as usize;
+                self.tell(
+                    heard,
+                    sent_s,
+                    &Points::new(&cloud.data, stride, &cloud.frame_id, fields)?,
+                )
+            }
+            other => Err(format!("{} is no point cloud", other.unwrap_or("raw"))),
+        }
+    }
+
+    fn tell(&self, heard: &Heard<'_>, sent_s: f64, points: &Points<'_>) -> Result<(), String> {
+        let (count, payload) = points.thin(self.max_points);
+        let mut fields = vec!["x", "y", "z"];
+        fields.extend(points.has_intensity.then_some("intensity"));
+        let head = json!({
+            "points": count,
+            "total_points": points.data.len() / points.stride,
+            "fields": fields,
+            "frame_id": points.frame_id,
+            "node": heard.node,
+            "seq": heard.stamp.seq,
+            "sent_s": sent_s,
+        });
+        self.outbox.binary(self.sub, head.to_string(), payload);
+        Ok(())
+    }
+}
+
+impl TopicSink for CloudSink {
+    fn wants(&self) -> Wants {
+        Wants::Topic(self.topic.clone())
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        if !self.pace.take(Instant::now()) {
+            return;
+        }
+        match self.show(heard, bytes, sent_s) {
+            Ok(()) => self.trouble = None,
+            Err(why) => {
+                if self.trouble.as_ref() != Some(&why) {
+                    self.outbox.trouble(self.sub, &Refusal::failed(why.as_str()), false);
+                    self.trouble = Some(why);
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, _: Instant, _: f64) {}
+}
+
+type Number = (usize, fn(&[u8]) -> f32);
+
+fn number(ty: NumberType) -> Number {
+    match ty {
+        NumberType::U8 => (1, |b| f32::from(b[0])),
+        NumberType::I8 => (1, |b| f32::from(b[0] as i8)),
+        NumberType::U16 => (2, |b| f32::from(u16::from_le_bytes([b[0], b[1]]))),
+        NumberType::I16 => (2, |b| f32::from(i16::from_le_bytes([b[0], b[1]]))),
+        NumberType::U32 => (4, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as f32),
+        NumberType::I32 => (4, |b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]) as f32),
+        NumberType::F32 => (4, |b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+        NumberType::F64 => {
+            (8, |b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32)
+        }
+    }
+}
+
+fn foxglove(ty: NumericType) -> Option<Number> {
+    Some(number(match ty {
+        NumericType::Unknown => return None,
+        NumericType::Uint8 => NumberType::U8,
+        NumericType::Int8 => NumberType::I8,
+        NumericType::Uint16 => NumberType::U16,
+        NumericType::Int16 => NumberType::I16,
+        NumericType::Uint32 => NumberType::U32,
+        NumericType::Int32 => NumberType::I32,
+        NumericType::Float32 => NumberType::F32,
+        NumericType::Float64 => NumberType::F64,
+    }))
+}
+
+impl<'a> Points<'a> {
+    fn new<'f>(
+        data: &'a [u8],
+        stride: usize,
+        frame_id: &'a str,
+        fields: impl Iterator<Item = (&'f str, usize, Number)>,
+    ) -> Result<Points<'a>, String> {
+        let fields: Vec<(&str, Place)> = fields
+            .map(|(name, offset, (size, read))| (name, Place { offset, size, read }))
+            .filter(|(_, place)| {
+                place.offset.checked_add(place.size).is_some_and(|end| end <= stride)
+            })
+            .collect();
+        let place = |name: &str| fields.iter().find(|(of, _)| *of == name).map(|(_, place)| *place);
+        let mut places = Vec::new();
+        for name in ["x", "y", "z"] {
+            places.push(place(name).ok_or_else(|| format!("its points have no {name}"))?);
+        }
+        let bright = BRIGHT.iter().find_map(|name| place(name));
+        places.extend(bright);
+        Ok(Points { data, stride, frame_id, places, has_intensity: bright.is_some() })
+    }
+
+    /// Every so manieth point, as float32: how many, and their bytes.
+    fn thin(&self, max_points: usize) -> (usize, Vec<u8>) {
+        let total = self.data.len() / self.stride;
+        let every = total.div_ceil(max_points.max(1)).max(1);
+        let mut out = Vec::with_capacity(total.div_ceil(every) * self.places.len() * 4);
+        let mut count = 0;
+        for point in self.data.chunks_exact(self.stride).step_by(every) {
+            for place in &self.places {
+                let x = (place.read)(&point[place.offset..place.offset + place.size]);
+                out.extend_from_slice(&x.to_le_bytes());
+            }
+            count += 1;
+        }
+        (count, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_thinned_out_and_fields_that_lie_outside_are_none() {
+        let f32s = number(NumberType::F32);
+        let fields = |x: usize| {
+            [
+                ("x", x, f32s),
+                ("y", 4, f32s),
+                ("z", 8, f32s),
+                ("intensity", 12, number(NumberType::U8)),
+            ]
+        };
+        let data: Vec<u8> = (0..100u8)
+            .flat_map(|n| {
+                let mut point = Vec::new();
+                for axis in 0..3u8 {
+                    point.extend(f32::from(n + axis).to_le_bytes());
+                }
+                point.push(n);
+                point
+            })
+            .collect();
+        let points = Points::new(&data, 13, "lidar", fields(0).into_iter()).unwrap();
+        let (count, out) = points.thin(30);
+        assert_eq!((count, out.len()), (25, 25 * 16));
+        let at = |i: usize| f32::from_le_bytes(out[i * 4..i * 4 + 4].try_into().unwrap());
+        assert_eq!([at(4), at(5), at(6), at(7)], [4.0, 5.0, 6.0, 4.0]);
+        for wrong in [10, usize::MAX] {
+            assert!(Points::new(&data, 13, "", fields(wrong).into_iter()).is_err());
+        }
+        assert!(Points::new(&data, 0, "", fields(0).into_iter()).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! What receivers of commands say of themselves, and their audit trails.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message as _;
+use rnet::TypeDesc;
+use rnet::command_of_status;
+use rnet::inspect::Heard;
+use rnet::msgs::command_status::State;
+use rnet::msgs::{CommandEvent, CommandStatus, timestamp_to_ns};
+use rnet_monitor::documents;
+use serde_json::{Value as Json, json};
+
+use super::sink::{Pace, TopicSink, Wants};
+use crate::desk::Desk;
+use crate::outbox::Outbox;
+
+/// Data in a second.
+const HZ: f64 = 5.0;
+/// Looks for receivers that are gone, in a second.
+const LOOKS_HZ: f64 = 1.0;
+/// Receivers that are shown.
+const MAX_RECEIVERS: usize = 256;
+/// Lines of an audit trail that wait, at most: the oldest are dropped.
+const MAX_LINES: usize = 1_000;
+
+pub struct CommandsSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    desk: Arc<Desk>,
+    pace: Pace,
+    looks: Pace,
+    /// By command and receiver.
+    said: BTreeMap<(String, String), CommandStatus>,
+    told: String,
+}
+
+impl CommandsSink {
+    pub fn new(sub: u64, outbox: Arc<Outbox>, desk: Arc<Desk>) -> CommandsSink {
+        let (said, told) = (BTreeMap::new(), String::new());
+        let (pace, looks) = (Pace::new(HZ), Pace::new(LOOKS_HZ));
+        CommandsSink { sub, outbox, desk, pace, looks, said, told }
+    }
+
+    /// Forgets receivers that are gone; they may have died without a word.
+    fn forget_gone(&mut self) {
+        if self.said.is_empty() {
+            return;
+        }
+        let Ok(mut domain) = self.desk.world().options.location.domain() else { return };
+        let Ok(snapshot) = domain.snapshot() else { return };
+        let here = documents::receivers(&snapshot);
+        self.said.retain(|(topic, node), _| here.contains(&(topic.as_str(), node.as_str())));
+    }
+}
+
+fn is_status(topic: &str, desc: &TypeDesc) -> bool {
+    command_of_status(topic).is_some() && desc.name() == Some("rnet.msgs.CommandStatus")
+}
+
+impl TopicSink for CommandsSink {
+    fn wants(&self) -> Wants {
+        Wants::Where(is_status)
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], _: f64) {
+        let Some(command) = command_of_status(heard.topic) else { return };
+        let Ok(status) = CommandStatus::decode(bytes) else { return };
+        let key = (command.to_owned(), heard.node.to_owned());
+        if status.state() == State::Closed {
+            self.said.remove(&key);
+        } else if self.said.len() < MAX_RECEIVERS || self.said.contains_key(&key) {
+            self.said.insert(key, status);
+        }
+    }
+
+    fn tick(&mut self, now: Instant, _: f64) {
+        if !self.pace.take(now) {
+            return;
+        }
+        if self.looks.take(now) {
+            self.forget_gone();
+        }
+        let row = |((command, receiver), status): (&(String, String), &CommandStatus)| {
+            let mut row = documents::command(command, receiver, status);
+            row["held"] = self.desk.authority.has(command).into();
+            row
+        };
+        let commands: Vec<Json> = self.said.iter().map(row).collect();
+        let text = json!({"commands": commands}).to_string();
+        if text != self.told {
+            self.outbox.whole(self.sub, text.clone());
+            self.told = text;
+        }
+    }
+}
+
+pub struct CommandLogSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    topic: String,
+    pace: Pace,
+    lines: VecDeque<Json>,
+}
+
+impl CommandLogSink {
+    pub fn new(sub: u64, outbox: Arc<Outbox>, command: &str) -> CommandLogSink {
+        let topic = rnet::command_log_topic(command);
+        CommandLogSink { sub, outbox, topic, pace: Pace::new(HZ), lines: VecDeque::new() }
+    }
+}
+
+impl TopicSink for CommandLogSink {
+    fn wants(&self) -> Wants {
+        Wants::Topic(self.topic.clone())
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        if heard.type_desc.name() != Some("rnet.msgs.CommandEvent") {
+            return;
+        }
+        let Ok(event) = CommandEvent::decode(bytes) else { return };
+        let at_ns = event.timestamp.as_ref().and_then(timestamp_to_ns);
+        let kind = event.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
+        if self.lines.len() == MAX_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(json!({
+            "time_s": at_ns.map_or(sent_s, |ns| ns as f64 / 1e9),
+            "receiver": heard.node,
+            "kind": kind,
+            "node": event.node,
+            "priority": event.priority,
+            // Too long for a number of JavaScript.
+            "number": event.number.to_string(),
+            "text": event.text,
+        }));
+    }
+
+    fn tick(&mut self, now: Instant, _: f64) {
+        if !self.lines.is_empty() && self.pace.take(now) {
+            let lines: Vec<Json> = self.lines.drain(..).collect();
+            self.outbox.data(self.sub, json!({"lines": lines}).to_string());
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Images: raw ones thinned out to what a page shows, compressed ones as they are.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message as _;
+use rnet::inspect::Heard;
+use rnet::msgs::plain::{Image, read};
+use rnet::msgs::{CompressedImage, RawImage};
+use serde_json::json;
+
+use super::sink::{Pace, TopicSink, Wants};
+use crate::outbox::Outbox;
+use crate::wire::Refusal;
+
+/// Largest compressed image that is passed on, in bytes.
+const MAX_COMPRESSED_LEN_BYTES: usize = 2 << 20;
+
+/// Rows of pixels.
+struct Raster<'a> {
+    width: usize,
+    height: usize,
+    step: usize,
+    encoding: &'a str,
+    frame_id: &'a str,
+    data: &'a [u8],
+}
+
+pub struct ImageSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    topic: String,
+    pace: Pace,
+    max_px: usize,
+    trouble: Option<String>,
+}
+
+impl ImageSink {
+    pub fn new(sub: u64, outbox: Arc<Outbox>, topic: String, hz: f64, max_px: usize) -> ImageSink {
+        ImageSink { sub, outbox, topic, pace: Pace::new(hz), max_px, trouble: None }
+    }
+
+    fn show(&self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) -> Result<(), String> {
+        let wrong = |why: prost::DecodeError| why.to_string();
+        match heard.type_desc.name() {
+            Some("rnet.msgs.Image") => {
+                let (header, data) = read::<Image>(bytes).map_err(|error| error.to_string())?;
+                self.raw(
+                    heard,
+                    sent_s,
+                    &Raster {
+                        width: header.width() as usize,
+                        height: header.height() as usize,
+                        step: header.row_stride() as usize,
+                        encoding: header.encoding(),
+                        frame_id: header.frame_id(),
+                        data,
+                    },
+                )
+            }
+            Some("foxglove.RawImage") => {
+                let image = RawImage::decode(bytes).map_err(wrong)?;
+                self.raw(
+                    heard,
+                    sent_s,
+                    &Raster {
+                        width: image.width as usize,
+                        height: image.height as usize,
+                        step: image.step as usize,
+                        encoding: &image.encoding,
+                        frame_id: &image.frame_id,
+                        data: &image.data,
+                    },
+                )
+            }
+            Some("foxglove.CompressedImage") => {
+                let image = CompressedImage::decode(bytes).map_err(wrong)?;
+                self.compressed(heard, sent_s, image)
+            }
+            other => Err(format!("{} is no image that can be shown", other.unwrap_or("raw"))),
+        }
+    }
+
+    fn raw(&self, heard: &Heard<'_>, sent_s: f64, image: &Raster<'_>) -> Result<(), String> {
+        let (width, height, pixels) = thin(image, self.max_px)?;
+        let head = json!({
+            "width": width,
+            "height": height,
+            "full_width": image.width,
+            "full_height": image.height,
+            "encoding": "rgba8",
+            "frame_id": image.frame_id,
+            "node": heard.node,
+            "seq": heard.stamp.seq,
+            "sent_s": sent_s,
+        });
+        self.outbox.binary(self.sub, head.to_string(), pixels);
+        Ok(())
+    }
+
+    fn compressed(
+        &self,
+        heard: &Heard<'_>,
+        sent_s: f64,
+        image: CompressedImage,
+    ) -> Result<(), String> {
+        let encoding = match image.format.as_str() {
+            "jpg" | "jpeg" => "jpeg",
+            "png" => "png",
+            "webp" => "webp",
+            other => return Err(format!("images of format {other:?} cannot be shown")),
+        };
+        let len = image.data.len();
+        if len > MAX_COMPRESSED_LEN_BYTES {
+            return Err(format!(
+                "it has {len} bytes, and at most {MAX_COMPRESSED_LEN_BYTES} are shown"
+            ));
+        }
+        let head = json!({
+            "width": null,
+            "height": null,
+            "full_width": null,
+            "full_height": null,
+            "encoding": encoding,
+            "frame_id": image.frame_id,
+            "node": heard.node,
+            "seq": heard.stamp.seq,
+            "sent_s": sent_s,
+        });
+        self.outbox.binary(self.sub, head.to_string(), image.data.to_vec());
+        Ok(())
+    }
+}
+
+impl TopicSink for ImageSink {
+    fn wants(&self) -> Wants {
+        Wants::Topic(self.topic.clone())
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        if !self.pace.take(Instant::now()) {
+            return;
+        }
+        match self.show(heard, bytes, sent_s) {
+            Ok(()) => self.trouble = None,
+            Err(why) => {
+                if self.trouble.as_ref() != Some(&why) {
+                    self.outbox.trouble(self.sub, &Refusal::failed(why.as_str()), false);
+                    self.trouble = Some(why);
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, _: Instant, _: f64) {}
+}
+
+/// Bytes of a pixel, and how it is coloured.
+fn pixel_of(encoding: &str) -> Option<(usize, fn(&[u8]) -> [u8; 4])> {
+    Some(match encoding {
+        "rgb8" | "8UC3" => (3, |p| [p[0], p[1], p[2], 255]),
+        "bgr8" => (3, |p| [p[2], p[1], p[0], 255]),
+        "rgba8" => (4, |p| [p[0], p[1], p[2], p[3]]),
+        "bgra8" => (4, |p| [p[2], p[1], p[0], p[3]]),
+        // The pattern of colours of a sensor is shown as it is, in grey.
+        "mono8" | "8UC1" | "bayer_rggb8" | "bayer_bggr8" | "bayer_gbrg8" | "bayer_grbg8" => {
+            (1, |p| [p[0], p[0], p[0], 255])
+        }
+        "mono16" | "16UC1" => (2, |p| [p[1], p[1], p[1], 255]),
+        // Of these the brightness.
+        "yuv422_yuy2" | "yuyv" => (2, |p| [p[0], p[0], p[0], 255]),
+        "yuv422" | "uyvy" => (2, |p| [p[1], p[1], p[1], 255]),
+        _ => return None,
+    })
+}
+
+/// Every so manieth pixel of every so manieth row, as RGBA: width, height and bytes.
+fn thin(image: &Raster<'_>, max_px: usize) -> Result<(usize, usize, Vec<u8>), String> {
+    let Raster { width, height, step, encoding, data, .. } = *image;
+    if width == 0 || height == 0 {
+        return Err("it has no pixels".to_owned());
+    }
+    if matches!(encoding, "32FC1") {
+        return depth(image, max_px);
+    }
+    let (size, colour) =
+        pixel_of(encoding).ok_or_else(|| format!("pixels of {encoding:?} cannot be shown"))?;
+    check(image, size)?;
+    let stride = stride(width, height, max_px);
+    let (w, h) = (width.div_ceil(stride), height.div_ceil(stride));
+    let mut out = Vec::with_capacity(w * h * 4);
+    for y in (0..height).step_by(stride) {
+        let row = &data[y * step..y * step + width * size];
+        for pixel in row.chunks_exact(size).step_by(stride) {
+            out.extend_from_slice(&colour(pixel));
+        }
+    }
+    Ok((w, h, out))
+}
+
+/// Distances as grey, the nearest bright.
+fn depth(image: &Raster<'_>, max_px: usize) -> Result<(usize, usize, Vec<u8>), String> {
+    let Raster { width, height, step, data, .. } = *image;
+    check(image, 4)?;
+    let stride = stride(width, height, max_px);
+    let mut values = Vec::new();
+    for y in (0..height).step_by(stride) {
+        let row = &data[y * step..y * step + width * 4];
+        for pixel in row.chunks_exact(4).step_by(stride) {
+            values.push(f32::from_le_bytes([pixel[0], pixel[1], pixel[2], pixel[3]]));
+        }
+    }
+    let known = || values.iter().copied().filter(|v| v.is_finite());
+    let (near, far) = (known().fold(f32::INFINITY, f32::min), known().fold(0.0, f32::max));
+    let scale = if far > near { 215.0 / (far - near) } else { 0.0 };
+    let grey = |v: &f32| match v.is_finite() {
+        true => {
+            let g = 255 - ((v - near) * scale) as u8;
+            [g, g, g, 255]
+        }
+        false => [0, 0, 0, 255],
+    };
+    let out = values.iter().flat_map(grey).collect();
+    Ok((width.div_ceil(stride), height.div_ceil(stride), out))
+}
+
+/// Whether the rows are there.
+fn check(image: &Raster<'_>, size: usize) -> Result<(), String> {
+    let Raster { width, height, step, data, .. } = *image;
+    let row = width.checked_mul(size).ok_or("its rows are too long")?;
+    let need = step.checked_mul(height - 1).and_then(|rows| rows.checked_add(row));
+    match need {
+        Some(need) if step >= row && need <= data.len() => Ok(()),
+        _ => Err(format!(
+            "{width} x {height} pixels of {size} bytes in rows of {step} do not fit its {} bytes",
+            data.len()
+        )),
+    }
+}
+
+/// So that no more than `max_px` pixels are left.
+fn stride(width: usize, height: usize, max_px: usize) -> usize {
+    let mut stride = 1;
+    while width.div_ceil(stride).saturating_mul(height.div_ceil(stride)) > max_px.max(1)
+        && stride < width.max(height)
+    {
+        stride += 1;
+    }
+    stride
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raster<'a>(width: usize, height: usize, encoding: &'a str, data: &'a [u8]) -> Raster<'a> {
+        let step = data.len() / height;
+        Raster { width, height, step, encoding, frame_id: "", data }
+    }
+
+    #[test]
+    fn pixels_keep_their_colours_and_images_their_shape() {
+        let (w, h, out) = thin(&raster(2, 1, "bgr8", &[1, 2, 3, 4, 5, 6]), 100).unwrap();
+        assert_eq!((w, h, out), (2, 1, vec![3, 2, 1, 255, 6, 5, 4, 255]));
+        let data = vec![7; 640 * 480];
+        let (w, h, out) = thin(&raster(640, 480, "mono8", &data), 20_000).unwrap();
+        assert_eq!((w, h), (160, 120));
+        assert_eq!(out.len(), w * h * 4);
+        let near: Vec<u8> = [1.0f32, 3.0, f32::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let (_, _, out) = thin(&raster(3, 1, "32FC1", &near), 100).unwrap();
+        assert_eq!([out[0], out[4], out[8]], [255, 40, 0]);
+    }
+
+    #[test]
+    fn images_that_lie_are_refused() {
+        for (width, height, step, encoding) in [
+            (0, 1, 3, "rgb8"),
+            (2, 0, 6, "rgb8"),
+            (3, 1, 6, "rgb8"),
+            (2, 2, 6, "rgb8"),
+            (2, 1, 5, "rgb8"),
+            (usize::MAX, 1, 6, "rgb8"),
+            (1, usize::MAX, usize::MAX, "mono8"),
+            (1, 1, 6, "what"),
+            (2, 1, 6, "32FC1"),
+        ] {
+            let image = Raster { width, height, step, encoding, frame_id: "", data: &[0; 6] };
+            assert!(thin(&image, 100).is_err(), "{width} {height} {step} {encoding}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The newest message of a topic, as JSON.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rnet::inspect::Heard;
+use rnet::{MessageType, Meta};
+use rnet_monitor::value::message_to_json;
+use serde_json::{Value as Json, json};
+
+use super::sink::{Pace, TopicSink, Wants, type_of};
+use crate::outbox::Outbox;
+use crate::wire::{MAX_MESSAGE_JSON_LEN_BYTES, Refusal};
+
+/// Messages that are shown: larger ones have subscriptions of their own.
+const MAX_DECODED_LEN_BYTES: usize = 1 << 20;
+/// Raw bytes that are shown.
+const MAX_RAW_LEN_BYTES: usize = 1024;
+/// Elements of a list, and characters of a text, to which a message is cut that is too long: the first that fits.
+const CUTS: [usize; 3] = [256, 32, 4];
+
+pub struct MessagesSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    topic: String,
+    pace: Pace,
+    /// The newest, which is told when it is time.
+    newest: Option<Newest>,
+    is_told: bool,
+    /// What was told to be wrong last.
+    trouble: Option<String>,
+}
+
+struct Newest {
+    publisher: u64,
+    node: String,
+    type_name: String,
+    ty: Result<MessageType, String>,
+    seq: u64,
+    sent_s: f64,
+    meta: Meta,
+    len: usize,
+    /// All of it, unless it is large.
+    bytes: Vec<u8>,
+}
+
+impl Newest {
+    fn new(heard: &Heard<'_>) -> Newest {
+        Newest {
+            publisher: heard.stamp.publisher,
+            node: heard.node.to_owned(),
+            type_name: heard.type_desc.name().unwrap_or("raw").to_owned(),
+            ty: type_of(heard),
+            seq: 0,
+            sent_s: 0.0,
+            meta: heard.meta,
+            len: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn head(&self) -> Json {
+        let mut head = json!({
+            "node": self.node,
+            "seq": self.seq,
+            "sent_s": self.sent_s,
+            "type": self.type_name,
+            "len": self.len,
+        });
+        if let Some(meta) = meta(&self.meta) {
+            head["meta"] = meta;
+        }
+        head
+    }
+}
+
+impl MessagesSink {
+    pub fn new(sub: u64, outbox: Arc<Outbox>, topic: String, hz: f64) -> MessagesSink {
+        let (newest, trouble) = (None, None);
+        let (pace, is_told) = (Pace::new(hz), true);
+        MessagesSink { sub, outbox, topic, pace, newest, is_told, trouble }
+    }
+
+    fn tell(&mut self, newest: &Newest) {
+        let mut data = newest.head();
+        let shown = match &newest.ty {
+            Ok(MessageType::Raw) => {
+                let shown = newest.bytes.len().min(MAX_RAW_LEN_BYTES);
+                let hex = newest.bytes[..shown].iter().map(|byte| format!("{byte:02x}"));
+                data["hex"] = hex.collect::<String>().into();
+                if shown < newest.len {
+                    data["truncated"] = true.into();
+                }
+                Ok(())
+            }
+            Ok(_) if newest.len > newest.bytes.len() => {
+                data["truncated"] = true.into();
+                data["json"] = Json::Null;
+                Ok(())
+            }
+            Ok(ty) => message_to_json(ty, &newest.bytes).map(|json| {
+                let (json, is_cut) = fit(json);
+                data["json"] = json;
+                if is_cut {
+                    data["truncated"] = true.into();
+                }
+            }),
+            Err(why) => Err(why.clone()),
+        };
+        match shown {
+            Ok(()) => {
+                self.trouble = None;
+                self.outbox.whole(self.sub, data.to_string());
+            }
+            Err(why) => self.complain(format!("{}: {why}", newest.node)),
+        }
+    }
+
+    fn complain(&mut self, why: String) {
+        // A flood of what cannot be decoded is not to be one of words.
+        if self.trouble.as_ref() != Some(&why) {
+            self.outbox.trouble(self.sub, &Refusal::failed(why.as_str()), false);
+            self.trouble = Some(why);
+        }
+    }
+}
+
+impl TopicSink for MessagesSink {
+    fn wants(&self) -> Wants {
+        Wants::Topic(self.topic.clone())
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        let is_large = bytes.len() > MAX_DECODED_LEN_BYTES;
+        // A large one is taken when it is time to tell it, not copied each time.
+        if is_large && !self.pace.is_due(Instant::now()) {
+            return;
+        }
+        let kept = if is_large { &bytes[..MAX_RAW_LEN_BYTES] } else { bytes };
+        let mut newest = match self.newest.take() {
+            Some(newest) if newest.publisher == heard.stamp.publisher => newest,
+            _ => Newest::new(heard),
+        };
+        (newest.seq, newest.sent_s, newest.meta) = (heard.stamp.seq, sent_s, heard.meta);
+        newest.len = bytes.len();
+        newest.bytes.clear();
+        newest.bytes.extend_from_slice(kept);
+        (self.newest, self.is_told) = (Some(newest), false);
+    }
+
+    fn tick(&mut self, now: Instant, _: f64) {
+        if self.is_told || !self.pace.take(now) {
+            return;
+        }
+        self.is_told = true;
+        if let Some(newest) = self.newest.take() {
+            self.tell(&newest);
+            self.newest = Some(newest);
+        }
+    }
+}
+
+/// What a message carries beside its content; ids as text.
+fn meta(meta: &Meta) -> Option<Json> {
+    let mut told = serde_json::Map::new();
+    if let Some(origin) = meta.origin {
+        let (host, publisher) = (origin.host.to_string(), origin.publisher.to_string());
+        let origin = json!({"host": host, "publisher": publisher, "seq": origin.seq});
+        told.insert("origin".to_owned(), origin);
+    }
+    if let Some(correlation) = meta.correlation {
+        told.insert("correlation".to_owned(), correlation.to_string().into());
+    }
+    (!told.is_empty()).then_some(Json::Object(told))
+}
+
+/// The message, cut until it is short enough; whether it was.
+fn fit(json: Json) -> (Json, bool) {
+    let fits = |json: &Json| json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES;
+    if fits(&json) {
+        return (json, false);
+    }
+    for limit in CUTS {
+        let cut = cut(&json, limit);
+        if fits(&cut) {
+            return (cut, true);
+        }
+    }
+    (Json::Null, true)
+}
+
+fn cut(json: &Json, limit: usize) -> Json {
+    match json {
+        Json::Array(items) => items.iter().take(limit).map(|item| cut(item, limit)).collect(),
+        Json::Object(fields) => {
+            let fields = fields.iter().take(limit.max(CUTS[0]));
+            fields.map(|(name, value)| (name.clone(), cut(value, limit))).collect()
+        }
+        Json::String(text) if text.len() > limit * 4 => {
+            text.chars().take(limit * 4).chain(['…']).collect::<String>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_until_it_fits() {
+        let (same, is_cut) = fit(json!({"x": [1, 2, 3]}));
+        assert_eq!((same, is_cut), (json!({"x": [1, 2, 3]}), false));
+        let long: Vec<f64> = vec![0.123_456_789; 100_000];
+        let (json, is_cut) = fit(json!({"ranges": long, "text": "x".repeat(100_000)}));
+        assert!(is_cut && json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES);
+        assert_eq!(json["ranges"].as_array().unwrap().len(), CUTS[0]);
+        let deep = json!(vec![vec![vec![0.5; 40]; 40]; 40]);
+        let (json, is_cut) = fit(deep);
+        assert!(is_cut && json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES);
+    }
+}

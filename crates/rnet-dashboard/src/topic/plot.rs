@@ -1,0 +1,86 @@
+//! A field of a topic over time.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rnet::inspect::Heard;
+use rnet_record::read::FieldReader;
+
+use super::buckets::Buckets;
+use super::sink::{Pace, TopicSink, Wants, type_of};
+use crate::outbox::Outbox;
+
+/// Data in a second.
+const HZ: f64 = 10.0;
+/// Publishers of which it is known how to read their messages.
+const MAX_PUBLISHERS: usize = 64;
+
+pub struct PlotSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    topic: String,
+    field: String,
+    buckets: Buckets,
+    pace: Pace,
+    /// By publisher: how its messages are read, or why they cannot be.
+    readers: Vec<(u64, Result<FieldReader, String>)>,
+    room: Vec<u8>,
+}
+
+impl PlotSink {
+    pub fn new(
+        sub: u64,
+        outbox: Arc<Outbox>,
+        topic: String,
+        field: String,
+        buckets: Buckets,
+    ) -> PlotSink {
+        let (readers, room) = (Vec::new(), Vec::new());
+        PlotSink { sub, outbox, topic, field, buckets, pace: Pace::new(HZ), readers, room }
+    }
+
+    fn reader(&mut self, heard: &Heard<'_>) -> usize {
+        let publisher = heard.stamp.publisher;
+        if let Some(at) = self.readers.iter().position(|(of, _)| *of == publisher) {
+            return at;
+        }
+        if self.readers.len() == MAX_PUBLISHERS {
+            self.readers.clear();
+        }
+        let reader = type_of(heard).and_then(|ty| FieldReader::number_of(&ty, &self.field));
+        self.readers.push((publisher, reader));
+        self.readers.len() - 1
+    }
+}
+
+impl TopicSink for PlotSink {
+    fn wants(&self) -> Wants {
+        Wants::Topic(self.topic.clone())
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        let at = self.reader(heard);
+        let read = match &self.readers[at].1 {
+            Ok(reader) => reader.read_f64(bytes, &mut self.room),
+            Err(why) => Err(why.clone()),
+        };
+        match read {
+            Ok(Some(x)) => self.buckets.add(sent_s, x),
+            Ok(None) => self.buckets.miss("the message has nothing there"),
+            Err(why) => self.buckets.miss(&why),
+        }
+    }
+
+    fn missed(&mut self, count: u64) {
+        self.buckets.lose(count);
+    }
+
+    fn tick(&mut self, now: Instant, now_s: f64) {
+        if self.pace.is_due(now)
+            && let Some(data) = self.buckets.take(now_s)
+        {
+            self.pace.take(now);
+            self.outbox.data(self.sub, data);
+        }
+    }
+}

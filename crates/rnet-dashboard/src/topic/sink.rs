@@ -1,0 +1,73 @@
+//! What a subscription makes of messages.
+
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Heard;
+use rnet::{MessageType, TypeDesc};
+
+/// Which topics a sink reads.
+#[derive(Clone)]
+pub enum Wants {
+    /// One.
+    Topic(String),
+    /// Those of a name or a type that it knows.
+    Where(fn(&str, &TypeDesc) -> bool),
+}
+
+impl Wants {
+    pub fn takes(&self, topic: &str, desc: &TypeDesc) -> bool {
+        match self {
+            Wants::Topic(name) => name == topic,
+            Wants::Where(takes) => takes(topic, desc),
+        }
+    }
+}
+
+/// What a subscription makes of messages.
+pub trait TopicSink: Send {
+    fn wants(&self) -> Wants;
+
+    /// A message that it wants; when it was sent, in s since 1970.
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64);
+
+    /// Messages that were not seen: the server was too slow.
+    fn missed(&mut self, _count: u64) {}
+
+    /// Some fifty times a second; what the time is, in s since 1970.
+    fn tick(&mut self, now: Instant, now_s: f64);
+}
+
+/// At most so often.
+pub struct Pace {
+    interval: Duration,
+    last: Option<Instant>,
+}
+
+impl Pace {
+    pub fn new(hz: f64) -> Pace {
+        Pace { interval: Duration::from_secs_f64(1.0 / hz), last: None }
+    }
+
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.duration_since(last) >= self.interval)
+    }
+
+    /// Whether it is, and from now on it is not.
+    pub fn take(&mut self, now: Instant) -> bool {
+        let is_due = self.is_due(now);
+        if is_due {
+            self.last = Some(now);
+        }
+        is_due
+    }
+}
+
+/// The type of a message that passed by.
+pub fn type_of(heard: &Heard<'_>) -> Result<MessageType, String> {
+    match (heard.schema, heard.type_desc) {
+        (Some(schema), _) => Ok(schema.clone().into()),
+        (None, TypeDesc::Plain(plain)) => Ok(plain.clone().into()),
+        (None, TypeDesc::Raw) => Ok(MessageType::Raw),
+        (None, desc) => Err(format!("the type {desc} cannot be read")),
+    }
+}

@@ -1,0 +1,83 @@
+//! The tree of frames, of all topics that carry transforms.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message as _;
+use rnet::TypeDesc;
+use rnet::inspect::Heard;
+use rnet::msgs::{FrameTransform, FrameTransforms};
+use serde_json::{Value as Json, json};
+
+use super::sink::{Pace, TopicSink, Wants};
+use crate::outbox::Outbox;
+
+/// Frames that are kept.
+const MAX_FRAMES: usize = 1_024;
+
+pub struct TfSink {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    pace: Pace,
+    frames: BTreeMap<String, Json>,
+    has_changed: bool,
+}
+
+impl TfSink {
+    pub fn new(sub: u64, outbox: Arc<Outbox>, hz: f64) -> TfSink {
+        // The page is told at once that there is nothing yet.
+        let (frames, has_changed) = (BTreeMap::new(), true);
+        TfSink { sub, outbox, pace: Pace::new(hz), frames, has_changed }
+    }
+
+    fn put(&mut self, transform: FrameTransform, node: &str, sent_s: f64) {
+        let FrameTransform { parent_frame_id, child_frame_id, translation, rotation, .. } =
+            transform;
+        if self.frames.len() >= MAX_FRAMES && !self.frames.contains_key(&child_frame_id) {
+            return;
+        }
+        let t = translation.unwrap_or_default();
+        // No rotation is none, and not four zeros.
+        let r = rotation.map_or([0.0, 0.0, 0.0, 1.0], |r| [r.x, r.y, r.z, r.w]);
+        let frame = json!({
+            "frame": child_frame_id,
+            "parent": parent_frame_id,
+            "translation": [t.x, t.y, t.z],
+            "rotation": r,
+            "sent_s": sent_s,
+            "node": node,
+        });
+        self.frames.insert(child_frame_id, frame);
+        self.has_changed = true;
+    }
+}
+
+fn is_transform(_: &str, desc: &TypeDesc) -> bool {
+    matches!(desc.name(), Some("foxglove.FrameTransform" | "foxglove.FrameTransforms"))
+}
+
+impl TopicSink for TfSink {
+    fn wants(&self) -> Wants {
+        Wants::Where(is_transform)
+    }
+
+    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+        let is_list = heard.type_desc.name() == Some("foxglove.FrameTransforms");
+        let all = match is_list {
+            true => FrameTransforms::decode(bytes).map(|all| all.transforms),
+            false => FrameTransform::decode(bytes).map(|one| vec![one]),
+        };
+        for transform in all.unwrap_or_default() {
+            self.put(transform, heard.node, sent_s);
+        }
+    }
+
+    fn tick(&mut self, now: Instant, _: f64) {
+        if self.has_changed && self.pace.take(now) {
+            self.has_changed = false;
+            let frames: Vec<&Json> = self.frames.values().collect();
+            self.outbox.whole(self.sub, json!({"frames": frames}).to_string());
+        }
+    }
+}
