@@ -1,7 +1,7 @@
 // A robot of a few processes in a domain of its own, and `rnet dashboard` beside it.
 
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
@@ -36,6 +36,18 @@ export class Robot {
 
   start_node(role) {
     this.nodes.set(role, this.spawn(PYTHON, [fileURLToPath(new URL("robot.py", import.meta.url)), role]));
+  }
+
+  /** A node by `rnet launch`, whose records are in this domain. It is stopped with the launcher. */
+  launch() {
+    const file = `${this.dir}/robot.toml`;
+    const command = JSON.stringify([RNET, "topic", "pub", "/beat", "--text", "beat", "--rate", "10", "--node-name", "beat"]);
+    writeFileSync(file, `[node.beat]\ncommand = ${command}\nrestart = "always"\ndie_with_launcher = true\n`);
+    this.launcher = this.spawn(RNET, ["launch", file]);
+  }
+
+  blackbox() {
+    this.spawn(RNET, ["blackbox", "run", "--trigger", "death", "--after", "0.2", "--output", `${this.dir}/blackbox`]);
   }
 
   /** Starts the dashboard; gives the address of its page. */
@@ -86,6 +98,11 @@ export class Robot {
   }
 
   async end() {
+    if (this.launcher?.exitCode === null) {
+      const gone = new Promise((done) => this.launcher.on("exit", done));
+      this.launcher.kill("SIGINT");
+      await gone;
+    }
     await Promise.all([...this.children].map((child) => new Promise((done) => (child.on("exit", done), child.kill("SIGKILL")))));
     rmSync(this.dir, { recursive: true, force: true });
   }

@@ -1,7 +1,7 @@
 // The page in a real browser, beside `rnet dashboard` and a robot that runs.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { browser, CHROMIUM, VIEWS, watched } from "./browser.mjs";
@@ -178,6 +178,36 @@ test("a recording is started and stopped", { skip }, async () => {
   const done = await page.getByText(/^Written:/).textContent();
   const file = /Written: (\S+\.mcap)/.exec(done)?.[1];
   assert.ok(file && existsSync(file), done);
+  assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
+test("the black box writes a file when it is asked", { skip }, async () => {
+  robot.blackbox();
+  const { page, errors } = await opened("record");
+  await page.getByRole("textbox", { name: "Why" }).fill("a test asks");
+  await page.getByRole("button", { name: "Keep what has just happened" }).click();
+  await page.getByText("The black box writes a file.").waitFor();
+  await robot.until("the file is there", async () => existsSync(`${robot.dir}/blackbox`) && readdirSync(`${robot.dir}/blackbox`).some((name) => name.endsWith(".mcap")));
+  assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
+test("a launched node is restarted and stopped", { skip }, async () => {
+  robot.launch();
+  const { page, errors } = await opened("launch");
+  const row = page.locator("tbody tr", { hasText: "/beat" });
+  await row.locator(".state.ok").waitFor();
+  const pid = async () => (await row.locator("td").nth(1).textContent()).trim();
+  const first = await pid();
+  await row.getByRole("button", { name: "Restart" }).click();
+  await robot.until("it is another process", async () => /^\d+$/.test(await pid()) && (await pid()) !== first);
+  await row.getByRole("button", { name: "Output" }).click();
+  await page.getByRole("heading", { name: "Output of /beat" }).waitFor();
+  await row.getByRole("button", { name: "Stop" }).click();
+  await row.getByRole("button", { name: "Stop it?" }).click();
+  // With its only node the launcher ends, and its records go.
+  await row.locator(".state.ok").waitFor({ state: "detached" });
   assert.deepEqual(errors, []);
   await page.context().close();
 });

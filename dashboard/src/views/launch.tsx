@@ -6,6 +6,7 @@ import { wire } from "../wire/socket";
 import type { Launched } from "../wire/types";
 import { useLink, useRequest, useSub } from "../wire/use";
 
+// Most nodes say nothing when they are ready, and the launcher's record then knows only that they were started.
 export function Launch() {
   const { data, error } = useSub<{ nodes: Launched[] }>({ what: "launch" });
   const link = useLink();
@@ -18,7 +19,7 @@ export function Launch() {
   };
   const columns: Column<Launched>[] = [
     { title: "Node", by: (n) => n.node, cell: (n) => <NodeLink name={n.node} /> },
-    { title: "State", by: (n) => n.state, cell: (n) => <><State word={n.state} />{n.end && <span class="dim"> {n.end}</span>}</> },
+    { title: "State", by: (n) => n.state, cell: (n) => <><State word={n.state === "starting" ? "started" : n.state} />{n.end && <span class="dim"> {n.end}</span>}</> },
     { title: "Process", figure: true, by: (n) => n.pid, cell: (n) => n.pid ?? "–", opt: 2 },
     { title: "Restarts", figure: true, by: (n) => n.restarts, cell: (n) => (n.restarts ? <span class="warn">{n.restarts}</span> : "0") },
     { title: "Since", figure: true, by: (n) => n.started_s, cell: (n) => units.clock(n.started_s), opt: 2 },
