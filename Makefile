@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-net test-metrics check-dashboard test-dashboard test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
+SLOW := test-net test-metrics check-dashboard test-dashboard test-foxglove test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -183,6 +183,11 @@ test-dashboard: python-package build-rust
 test-metrics:
 	@$(STEP) setup-metrics scripts/setup.sh --metrics
 	@$(STEP) --tests test-metrics cargo test --package rnet-cli --test metrics -- --include-ignored
+
+# A client of the protocol that is not ours: packages of node.
+test-foxglove:
+	@$(STEP) setup-foxglove scripts/setup.sh --foxglove
+	@$(STEP) --tests test-foxglove cargo test --package rnet-foxglove --test independent -- --include-ignored
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

@@ -47,6 +47,9 @@ const BEYOND_THE_MAP: &[Row] = &[
     // The server of the page, with what it serves (decision 0046).
     ("rnet-dashboard", &["rnet", "rnet-launch", "rnet-monitor", "rnet-record"]),
     ("rnet-cli", &["rnet-dashboard"]),
+    // Viewers of the Foxglove protocol look at a domain or at a recording (decision 0048).
+    ("rnet-foxglove", &["rnet", "rnet-record"]),
+    ("rnet-cli", &["rnet-foxglove"]),
     ("xtask", &[]),
     // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
     ("rnet-bench", &[]),

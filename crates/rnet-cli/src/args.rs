@@ -14,6 +14,7 @@ use crate::blackbox::args::BlackBoxCommand;
 use crate::command::args::CommandCommand;
 use crate::dashboard::args::DashboardArgs;
 use crate::demo::args::DemoArgs;
+use crate::foxglove::args::FoxgloveArgs;
 use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
@@ -116,6 +117,13 @@ pub enum Command {
     Status(StatusArgs),
     /// Print counters, rates and latencies as text for Prometheus
     Metrics(MetricsArgs),
+    /// Let Foxglove and other viewers of its protocol look at the domain, or at a recording
+    ///
+    /// Viewers connect to ws://127.0.0.1:8765. Pages of a browser may connect if their origin is allowed: the web
+    /// application of Foxglove with --allow-origin https://app.foxglove.dev; the application for the desktop has none.
+    /// Publishers do not feel it. Viewers may publish, call services and set parameters, but for --read-only.
+    /// Ctrl-C ends it.
+    Foxglove(FoxgloveArgs),
     /// Record topics, state and parameters into an MCAP file
     Record(RecordArgs),
     /// Keep the last seconds at all times, and write a file of them when something happens

@@ -58,7 +58,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
     (
         "metrics",
-        &["rnet metrics", "rnet metrics --format prometheus > /var/lib/node_exporter/rnet.prom"],
+        &[
+            "rnet metrics",
+            "rnet metrics --format prometheus > /var/lib/node_exporter/rnet.prom",
+        ],
+    ),
+    (
+        "foxglove",
+        &[
+            "rnet foxglove --allow-origin https://app.foxglove.dev",
+            "rnet foxglove run.mcap                             # a recording, which the viewer plays",
+            "rnet foxglove --address 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem",
+        ],
     ),
     ("command list", &["rnet command list", "rnet command list --json"]),
     ("command who", &["rnet command who /cmd_vel", "rnet command who /cmd_vel --json"]),

@@ -25,6 +25,7 @@ mod demo;
 mod doctor;
 mod domain;
 mod failure;
+mod foxglove;
 mod graph;
 mod help;
 mod input;
@@ -99,6 +100,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Dashboard(args) => dashboard::run(context, args),
         Command::Status(args) => status::run(context, &args),
         Command::Metrics(args) => metrics::run(context, &args),
+        Command::Foxglove(args) => foxglove::run(context, &args),
         Command::Record(args) => record::run(context, &args),
         Command::BlackBox(command) => blackbox::run(context, command),
         Command::Launch(args) => launch::run(context, args),

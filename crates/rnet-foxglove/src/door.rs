@@ -1,0 +1,181 @@
+//! Who may come in: what the request for a WebSocket has to say before anything else is read.
+//!
+//! Any page that a browser shows can open a WebSocket to this machine. So a page's origin has to be allowed by name, and
+//! where a name leads here that is not this machine's (DNS rebinding) nobody is let in.
+
+use std::net::{IpAddr, SocketAddr};
+
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
+
+/// What clients of this protocol ask for; the first that is named here is taken.
+pub const SUBPROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
+const PROTOCOL: &str = "sec-websocket-protocol";
+
+/// Who may come in.
+#[derive(Clone, Debug)]
+pub struct Door {
+    /// Where the server listens.
+    pub listen: SocketAddr,
+    /// Origins of pages that may connect, in lower case.
+    pub origins: Vec<String>,
+    /// What has to be shown.
+    pub token: Option<String>,
+}
+
+impl Door {
+    /// Answers a request for a WebSocket: with a subprotocol, or with a refusal.
+    #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
+    pub fn answer(
+        &self,
+        request: &Request,
+        mut response: Response,
+    ) -> Result<Response, ErrorResponse> {
+        match self.check(request) {
+            Ok(protocol) => {
+                let value = HeaderValue::from_static(protocol);
+                response.headers_mut().insert(PROTOCOL, value);
+                Ok(response)
+            }
+            Err((status, why)) => {
+                let mut refusal = ErrorResponse::new(Some(why));
+                *refusal.status_mut() = status;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The subprotocol.
+    ///
+    /// # Errors
+    /// Why the client may not come in.
+    pub fn check(&self, request: &Request) -> Result<&'static str, (StatusCode, String)> {
+        let text = |name: &str| {
+            request.headers().get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
+        };
+        let host = text("host").unwrap_or_default();
+        if !self.knows_host(host) {
+            let why = format!(
+                "the host {host:.80?} is not this server: connect to an address, or to localhost"
+            );
+            return Err((StatusCode::MISDIRECTED_REQUEST, why));
+        }
+        if let Some(origin) = text("origin")
+            && !self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+        {
+            let why = format!(
+                "pages of the origin {origin:.80?} are not allowed; --allow-origin {origin:.80} allows them"
+            );
+            return Err((StatusCode::FORBIDDEN, why));
+        }
+        if let Some(token) = &self.token {
+            let shown =
+                text(header::AUTHORIZATION.as_str()).and_then(|said| said.strip_prefix("Bearer "));
+            let query = request.uri().query().unwrap_or_default();
+            let asked = query.split('&').find_map(|pair| pair.strip_prefix("token="));
+            if ![shown, asked].into_iter().flatten().any(|shown| is_same(shown, token)) {
+                let why = "the token is missing or wrong: ws://HOST:PORT/?token=TOKEN".to_owned();
+                return Err((StatusCode::UNAUTHORIZED, why));
+            }
+        }
+        let offered = request.headers().get_all(PROTOCOL).iter();
+        let offered: Vec<&str> = offered
+            .flat_map(|value| value.to_str().unwrap_or_default().split(','))
+            .map(str::trim)
+            .collect();
+        let protocol = SUBPROTOCOLS.into_iter().find(|known| offered.contains(known));
+        protocol.ok_or_else(|| {
+            let why =
+                format!("the client has to offer the subprotocol {}", SUBPROTOCOLS.join(" or "));
+            (StatusCode::BAD_REQUEST, why)
+        })
+    }
+
+    /// Whether a `Host` header names this server. Names that lead here are those of others, unless they show the token.
+    fn knows_host(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let is_address = name.parse::<IpAddr>().is_ok();
+        !name.is_empty()
+            && (is_address
+                || name.eq_ignore_ascii_case("localhost")
+                || !self.listen.ip().is_loopback())
+    }
+}
+
+/// In the time that the longer of both takes, so that nobody finds the token letter by letter.
+fn is_same(a: &str, b: &str) -> bool {
+    let at = |text: &str, at: usize| text.as_bytes().get(at).copied().unwrap_or_default();
+    let differs = (0..a.len().max(b.len())).fold(0, |differs, i| differs | (at(a, i) ^ at(b, i)));
+    std::hint::black_box(differs) == 0 && a.len() == b.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(listen: &str, token: Option<&str>) -> Door {
+        let origins = vec!["https://app.foxglove.dev".to_owned()];
+        Door { listen: listen.parse().unwrap(), origins, token: token.map(str::to_owned) }
+    }
+
+    fn ask(door: &Door, uri: &str, headers: &[(&str, &str)]) -> Result<&'static str, u16> {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in [("sec-websocket-protocol", "foxglove.sdk.v1")].iter().chain(headers) {
+            request = request.header(*name, *value);
+        }
+        door.check(&request.body(()).unwrap()).map_err(|(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_refused() {
+        let door = door("127.0.0.1:8765", None);
+        let host = ("host", "127.0.0.1:8765");
+        assert_eq!(ask(&door, "/", &[host]), Ok("foxglove.sdk.v1"));
+        let allowed = ("origin", "https://app.foxglove.dev");
+        assert_eq!(ask(&door, "/", &[host, allowed]), Ok("foxglove.sdk.v1"));
+        for origin in ["https://evil.example", "null", "https://app.foxglove.dev.evil.example", ""]
+        {
+            assert_eq!(ask(&door, "/", &[host, ("origin", origin)]), Err(403), "{origin}");
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_refused_on_this_machine() {
+        let door = door("127.0.0.1:8765", None);
+        for host in ["127.0.0.1:8765", "localhost:8765", "LOCALHOST", "[::1]:8765", "10.0.0.7:1"] {
+            assert!(ask(&door, "/", &[("host", host)]).is_ok(), "{host}");
+        }
+        for host in ["evil.example:8765", "", "localhost.evil.example", "[::1].evil.example:80"] {
+            assert_eq!(ask(&door, "/", &[("host", host)]), Err(421), "{host}");
+        }
+    }
+
+    #[test]
+    fn the_token_has_to_be_shown() {
+        let door = door("0.0.0.0:8765", Some("secret"));
+        let host = ("host", "robot.local:8765");
+        assert!(ask(&door, "/?token=secret", &[host]).is_ok());
+        assert!(ask(&door, "/?a=b&token=secret", &[host]).is_ok());
+        assert!(ask(&door, "/", &[host, ("authorization", "Bearer secret")]).is_ok());
+        for uri in ["/", "/?token=", "/?token=secre", "/?token=secrett", "/?xtoken=secret"] {
+            assert_eq!(ask(&door, uri, &[host]), Err(401), "{uri}");
+        }
+    }
+
+    #[test]
+    fn the_subprotocol_is_one_of_two() {
+        let door = door("127.0.0.1:8765", None);
+        let check = |offered: &str| {
+            let request = Request::builder().header("host", "localhost");
+            let request = request.header("sec-websocket-protocol", offered).body(()).unwrap();
+            door.check(&request).map_err(|(status, _)| status.as_u16())
+        };
+        assert_eq!(check("foxglove.websocket.v1"), Ok("foxglove.websocket.v1"));
+        assert_eq!(check("a, foxglove.websocket.v1, foxglove.sdk.v1"), Ok("foxglove.sdk.v1"));
+        assert_eq!(check("foxglove.sdk.v11"), Err(400));
+    }
+}

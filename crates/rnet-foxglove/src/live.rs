@@ -1,0 +1,331 @@
+//! A domain as it goes on.
+//!
+//! The thread `rnet-foxglove` looks at the domain some times a second, for topics, services and the graph, and follows the
+//! publishers whose messages somebody wants, from outside: they do not feel it. What needs a node (publishing, calling,
+//! parameters, messages of other hosts) opens one when it is asked for first.
+
+mod calls;
+mod follow;
+mod graph;
+mod params;
+mod publish;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use prost::Message as _;
+use rnet::inspect::{Domain, Location, Snapshot};
+use rnet::msgs::Clock;
+use rnet::{MessageType, Node, Subscription, TypeDesc};
+use serde_json::{Value, json};
+
+use crate::backend::Backend;
+use crate::hub::{Hub, Passed};
+use crate::say;
+use crate::shape::{Shape, describe_call};
+use crate::wire::{ClientChannel, Parameter};
+use calls::Calls;
+use follow::Follower;
+use params::Params;
+use publish::Publishers;
+
+/// Between two looks at the domain.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Between two looks at the publishers that are followed; a log holds far more than is sent meanwhile.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The same while messages are large: the memory of one is used anew for the next.
+const SHORT_PAUSE: Duration = Duration::from_micros(500);
+/// Between two times of `/clock` that clients are told.
+const CLOCK_INTERVAL: Duration = Duration::from_millis(20);
+/// What topics of robot-net itself begin with.
+const RESERVED: &str = "/_rnet/";
+const CLOCK: &str = "/clock";
+
+/// What is shown, and what clients may do.
+#[derive(Clone)]
+pub struct LiveOptions {
+    pub location: Location,
+    pub read_only: bool,
+    /// Topics of robot-net itself, too.
+    pub all: bool,
+}
+
+pub struct Live {
+    options: LiveOptions,
+    hub: Arc<Hub>,
+    node: Mutex<Option<Arc<Node>>>,
+    publishers: Publishers,
+    calls: Calls,
+    params: Params,
+    /// Subscriptions that have the link carry topics of other hosts here.
+    interest: Mutex<BTreeMap<String, Subscription>>,
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Live {
+    pub fn new(options: LiveOptions, hub: Arc<Hub>) -> Live {
+        Live {
+            options,
+            hub,
+            node: Mutex::default(),
+            publishers: Publishers::default(),
+            calls: Calls::default(),
+            params: Params::default(),
+            interest: Mutex::default(),
+        }
+    }
+
+    /// Our own node, which is opened when it is needed first.
+    fn node(&self) -> Result<Arc<Node>, String> {
+        let mut node = lock(&self.node);
+        if let Some(node) = &*node {
+            return Ok(node.clone());
+        }
+        let name = format!("/rnet_foxglove_{}", std::process::id());
+        let location = &self.options.location;
+        let mut builder =
+            Node::builder(&name).tool().domain(location.id().as_str()).dir(location.base());
+        if let Some(group) = location.group() {
+            builder = builder.group(group);
+        }
+        let opened = Arc::new(builder.open().map_err(|error| error.to_string())?);
+        *node = Some(opened.clone());
+        Ok(opened)
+    }
+
+    fn may_change(&self) -> Result<(), String> {
+        match self.options.read_only {
+            true => Err("the server was started with --read-only".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// What the server says of itself. `time` is a capability while there is a simulated time: a viewer that sees it waits
+    /// for that time.
+    fn tell_info(&self, session: &str, has_clock: bool) {
+        let mut capabilities = vec!["connectionGraph", "parameters", "parametersSubscribe"];
+        if !self.options.read_only {
+            capabilities.extend(["clientPublish", "services"]);
+        }
+        if has_clock {
+            capabilities.push("time");
+        }
+        let domain = self.options.location.id().as_str();
+        self.hub.set_info(json!({
+            "op": "serverInfo",
+            "name": format!("robot-net, domain {domain}"),
+            "capabilities": capabilities,
+            "supportedEncodings": ["protobuf", "json"],
+            "metadata": {"rnet": rnet::VERSION, "domain": domain},
+            "sessionId": session,
+        }));
+    }
+
+    /// Follows the domain until the hub ends.
+    pub fn run(&self, session: &str) -> rnet::Result<()> {
+        let mut look = Look {
+            live: self,
+            domain: self.options.location.domain()?,
+            follower: Follower::default(),
+            channels: BTreeMap::new(),
+            clock_told: None,
+            session,
+        };
+        let mut next = Instant::now();
+        let (mut pause, mut bytes) = (LOOK_INTERVAL, Vec::new());
+        while !self.hub.is_over() {
+            if self.hub.wait(pause) || Instant::now() >= next {
+                look.look()?;
+                next = Instant::now() + LOOK_INTERVAL;
+            }
+            pause = look.pass(&mut bytes).min(next.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
+    }
+
+    /// Has messages of other hosts come here: they cross the network only while somebody subscribes.
+    fn show_interest(&self, topics: &BTreeSet<&str>) {
+        let mut held = lock(&self.interest);
+        held.retain(|topic, _| topics.contains(topic.as_str()));
+        for topic in topics {
+            if !held.contains_key(*topic)
+                && let Ok(node) = self.node()
+                && let Ok(subscriber) = node.subscriber::<[u8]>(topic)
+            {
+                held.insert((*topic).to_owned(), subscriber.on(|_| {}));
+            }
+        }
+    }
+}
+
+/// What is known of a publisher: its channel, and how its messages get there.
+struct Known {
+    channel: u32,
+    shape: Shape,
+    is_clock: bool,
+    keeps: usize,
+    /// Somebody was told that a message is none of its type.
+    was_told: bool,
+}
+
+struct Look<'a> {
+    live: &'a Live,
+    domain: Domain,
+    follower: Follower,
+    /// By publisher.
+    channels: BTreeMap<u64, Known>,
+    clock_told: Option<Instant>,
+    session: &'a str,
+}
+
+impl Look<'_> {
+    /// Looks at the domain.
+    fn look(&mut self) -> rnet::Result<()> {
+        let (live, snapshot) = (self.live, self.domain.snapshot()?);
+        let has_clock = snapshot.publishers.iter().any(|publisher| publisher.topic == CLOCK);
+        live.tell_info(self.session, has_clock);
+        self.find_channels(&snapshot);
+        live.hub.set_services(&services(&snapshot, live.options.read_only));
+        live.hub.set_graph(graph::of(&snapshot, live.options.all));
+        let wanted = live.hub.wanted();
+        let anybody = live.hub.clients() > 0;
+        let takes = |id: u64| {
+            let known = self.channels.get(&id);
+            known.is_some_and(|known| wanted.contains(&known.channel) || known.is_clock && anybody)
+        };
+        let followed: Vec<_> = snapshot.publishers.iter().filter(|p| takes(p.id)).collect();
+        let remote = followed.iter().filter(|p| p.via.is_some()).map(|p| p.topic.as_str());
+        live.show_interest(&remote.collect());
+        self.follower.set(&followed);
+        Ok(())
+    }
+
+    /// Makes channels of publishers that are new, and lets those go that have no publisher any more.
+    fn find_channels(&mut self, snapshot: &Snapshot) {
+        let live = self.live;
+        let shown = |topic: &str| live.options.all || !topic.starts_with(RESERVED);
+        let here: BTreeSet<u64> = snapshot.publishers.iter().map(|p| p.id).collect();
+        self.channels.retain(|id, _| here.contains(id));
+        for publisher in snapshot.publishers.iter().filter(|p| shown(&p.topic)) {
+            if self.channels.contains_key(&publisher.id) {
+                continue;
+            }
+            let ty = match (&publisher.type_desc, &publisher.schema) {
+                (_, Some(schema)) => schema.clone().into(),
+                // It is read at the next look.
+                (TypeDesc::Protobuf(_), None) if publisher.type_error.is_none() => continue,
+                (TypeDesc::Protobuf(_), None) => MessageType::Raw,
+                (desc, None) => MessageType::try_from(desc.clone()).unwrap_or(MessageType::Raw),
+            };
+            let shape = Shape::of(&ty);
+            let keeps = match publisher.qos.durability {
+                rnet::Durability::TransientLocal { depth } => depth as usize,
+                _ => 0,
+            };
+            let channel = live.hub.channel(&publisher.topic, &shape);
+            let is_clock = publisher.topic == CLOCK && shape.schema_name == "rnet.msgs.Clock";
+            let known = Known { channel, shape, is_clock, keeps, was_told: false };
+            self.channels.insert(publisher.id, known);
+        }
+        live.hub.retain_channels(&self.channels.values().map(|known| known.channel).collect());
+    }
+
+    /// Passes on what has been sent, and says how long to wait then.
+    fn pass(&mut self, bytes: &mut Vec<u8>) -> Duration {
+        let hub = &self.live.hub;
+        let (channels, clock_told) = (&mut self.channels, &mut self.clock_told);
+        let passed = self.follower.poll(bytes, |publisher, time_ns, bytes| {
+            let Some(known) = channels.get_mut(&publisher) else { return };
+            if known.is_clock && clock_told.is_none_or(|at| at.elapsed() >= CLOCK_INTERVAL) {
+                *clock_told = Some(Instant::now());
+                let said = Clock::decode(bytes).ok().map(|clock| clock.time_ns);
+                if let Some(now_ns) = said.and_then(|ns| u64::try_from(ns).ok()) {
+                    hub.broadcast(&say::time(now_ns));
+                }
+            }
+            match known.shape.payload(bytes) {
+                Ok(payload) => {
+                    let keeps = known.keeps;
+                    let passed = Passed { publisher, time_ns, payload: &payload, keeps };
+                    hub.message(known.channel, &passed);
+                }
+                Err(why) if !known.was_told => {
+                    known.was_told = true;
+                    hub.broadcast(&say::status(say::Level::Warning, &why));
+                }
+                Err(_) => {}
+            }
+        });
+        if let Some(missed) = passed.newly_missed {
+            let why = format!("the server was too slow for {missed} messages of topics");
+            hub.broadcast(&say::status(say::Level::Warning, &why));
+        }
+        match (passed.any, self.follower.is_empty(), passed.large) {
+            (true, ..) => Duration::ZERO,
+            (false, true, _) => LOOK_INTERVAL,
+            (false, false, false) => PAUSE,
+            (false, false, true) => SHORT_PAUSE,
+        }
+    }
+}
+
+/// The services that can be called, and how they are described. Actions have calls of another kind.
+fn services(snapshot: &Snapshot, read_only: bool) -> BTreeMap<String, Value> {
+    let mut services = BTreeMap::new();
+    for server in snapshot.servers() {
+        let types = (server.request_type().message_type(), server.reply_type());
+        let (Some(request), Some(Some(reply))) = (types.0, types.1.map(|ty| ty.message_type()))
+        else {
+            continue;
+        };
+        if read_only || server.feedback.is_some() || server.service.starts_with(RESERVED) {
+            continue;
+        }
+        let name = |ty: &MessageType| ty.desc().name().unwrap_or("bytes").to_owned();
+        services.entry(server.service.to_owned()).or_insert_with(|| {
+            json!({
+                "type": name(&request),
+                "request": describe_call(&request),
+                "response": describe_call(&reply),
+            })
+        });
+    }
+    services
+}
+
+impl Backend for Live {
+    fn open(&self, client: u64, channel: &ClientChannel) -> Result<(), String> {
+        self.may_change()?;
+        self.publishers.open(self, client, channel)
+    }
+
+    fn close(&self, client: u64, channel: u32) {
+        self.publishers.close(client, channel);
+    }
+
+    fn publish(&self, client: u64, channel: u32, data: &[u8]) -> Result<(), String> {
+        self.publishers.publish(client, channel, data)
+    }
+
+    fn call(&self, service: &str, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
+        self.may_change()?;
+        self.calls.call(self, service, encoding, data)
+    }
+
+    fn parameters(&self, names: &[String]) -> Result<Vec<Parameter>, String> {
+        params::get(self, names)
+    }
+
+    fn set(&self, parameter: &Parameter) -> Result<(), String> {
+        self.may_change()?;
+        params::set(self, parameter)
+    }
+
+    fn follow_parameters(&self) -> Result<(), String> {
+        self.params.follow(self)
+    }
+}

@@ -1,0 +1,66 @@
+//! Calls of services.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rnet::{Client, MessageType};
+
+use super::{Live, lock};
+use crate::shape;
+
+/// How long a call may take, and how long a server may need to show itself.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+struct Called {
+    client: Client<[u8], [u8]>,
+    request: MessageType,
+    reply: MessageType,
+}
+
+/// By service.
+#[derive(Default)]
+pub struct Calls(Mutex<BTreeMap<String, Called>>);
+
+impl Calls {
+    pub fn call(
+        &self,
+        live: &Live,
+        service: &str,
+        encoding: &str,
+        data: &[u8],
+    ) -> Result<Vec<u8>, String> {
+        let Called { client, request, reply } = self.client(live, service)?;
+        let bytes = shape::decoded(&request, encoding, data)
+            .map_err(|why| format!("the request for {service}: {why}"))?;
+        let replied = client.call(&bytes[..], Some(TIMEOUT)).map_err(|error| error.to_string())?;
+        shape::encoded(&reply, encoding, &replied)
+    }
+
+    /// The client of a service, whose types may have changed with its servers.
+    fn client(&self, live: &Live, service: &str) -> Result<Called, String> {
+        let text = |error: rnet::Error| error.to_string();
+        let snapshot = live
+            .options
+            .location
+            .domain()
+            .and_then(|mut domain| domain.snapshot())
+            .map_err(text)?;
+        let servers = snapshot.servers();
+        let known = servers.iter().filter(|server| server.service == service).find_map(|server| {
+            Some((server.request_type().message_type()?, server.reply_type()?.message_type()?))
+        });
+        let (request, reply) = known.ok_or_else(|| format!("{service} has no server"))?;
+        let mut clients = lock(&self.0);
+        if let Some(called) = clients.get(service)
+            && (called.request.desc(), called.reply.desc()) == (request.desc(), reply.desc())
+        {
+            return Ok(called.clone());
+        }
+        let client = live.node()?.client_of::<[u8], [u8]>(service, request.clone(), reply.clone());
+        let called = Called { client: client.map_err(text)?, request, reply };
+        clients.insert(service.to_owned(), called.clone());
+        Ok(called)
+    }
+}

@@ -1,0 +1,100 @@
+//! Publishers that are followed from outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rnet::Durability;
+use rnet::inspect::{Observer, PublisherInfo, Seen};
+
+/// Messages that one publisher gives before the next has its turn.
+const TURN_MESSAGES: usize = 64;
+/// From here on a message is large: its memory is used anew soon.
+const LARGE_LEN_BYTES: usize = 4096;
+
+#[derive(Default)]
+pub struct Follower {
+    observers: BTreeMap<u64, Observer>,
+    /// Topics that were followed at the last look: who is new on one was not there then.
+    topics: BTreeSet<String>,
+    /// Publishers of the last look.
+    seen: BTreeSet<u64>,
+    /// Messages that could not be read, of publishers that are gone, and how much of all was told.
+    missed_before: u64,
+    missed_told: u64,
+}
+
+/// What a round of polling has found.
+#[derive(Debug, Default)]
+pub struct Polled {
+    pub any: bool,
+    pub large: bool,
+    /// Messages that were sent and used anew before they could be read, since this was told last.
+    pub newly_missed: Option<u64>,
+}
+
+impl Follower {
+    pub fn is_empty(&self) -> bool {
+        self.observers.is_empty()
+    }
+
+    /// Follows these publishers and no others.
+    pub fn set(&mut self, wanted: &[&PublisherInfo]) {
+        let ids: BTreeSet<u64> = wanted.iter().map(|publisher| publisher.id).collect();
+        let missed = &mut self.missed_before;
+        self.observers.retain(|id, observer| {
+            let stays = ids.contains(id);
+            if !stays {
+                *missed += observer.missed().total();
+            }
+            stays
+        });
+        for publisher in wanted {
+            if self.observers.contains_key(&publisher.id) {
+                continue;
+            }
+            // Of one that has come since the last look to a topic that was followed, all is news.
+            let is_new =
+                self.topics.contains(&publisher.topic) && !self.seen.contains(&publisher.id);
+            let kept = match publisher.qos.durability {
+                Durability::TransientLocal { depth } => u64::from(depth),
+                _ => 0,
+            };
+            let from_oldest = is_new || kept > 0;
+            // It may have closed while we looked; if it is there, the next look finds it again.
+            let opened = Observer::open(publisher.path.clone(), publisher.id, from_oldest);
+            let Ok(mut observer) = opened else { continue };
+            if from_oldest {
+                observer.expect_from(if is_new { 0 } else { publisher.sent.saturating_sub(kept) });
+            }
+            self.observers.insert(publisher.id, observer);
+        }
+        self.topics = wanted.iter().map(|publisher| publisher.topic.clone()).collect();
+        self.seen = ids;
+    }
+
+    /// Gives each publisher its turn. `take` gets the publisher, when the message was sent in ns since 1970, and its bytes.
+    pub fn poll(&mut self, bytes: &mut Vec<u8>, mut take: impl FnMut(u64, u64, &[u8])) -> Polled {
+        let mut polled = Polled::default();
+        if self.observers.is_empty() {
+            return polled;
+        }
+        let offset_ns = rnet::wall_offset().offset_ns;
+        for (id, observer) in &mut self.observers {
+            for _ in 0..TURN_MESSAGES {
+                match observer.poll(bytes) {
+                    Seen::Message(stamp) => {
+                        polled.any = true;
+                        polled.large |= bytes.len() > LARGE_LEN_BYTES;
+                        take(*id, stamp.sent_ns.saturating_add_signed(offset_ns), bytes);
+                    }
+                    Seen::Missed(_) => {}
+                    _ => break,
+                }
+            }
+        }
+        let missed = self.observers.values().map(|observer| observer.missed().total());
+        let missed = self.missed_before + missed.sum::<u64>();
+        polled.newly_missed = Some(missed - self.missed_told).filter(|count| *count > 0);
+        self.missed_told = missed;
+        polled
+    }
+}

@@ -1,0 +1,136 @@
+//! Parameters of nodes, whose names here are node and parameter as one path: `/arm/speed`.
+
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rnet::param::{ParamInfo, ParamKind};
+use rnet::state::{Change, State, Value, WatchHandle};
+use serde_json::Value as Json;
+
+use super::{Live, lock};
+use crate::hub::Hub;
+use crate::wire::Parameter;
+
+/// Where parameters stand in the state.
+const PLACE: &str = "/params";
+
+/// The watch of parameters, once somebody follows one.
+#[derive(Default)]
+pub struct Params(Mutex<Option<WatchHandle>>);
+
+impl Params {
+    /// Has the hub told of each change from now on.
+    pub fn follow(&self, live: &Live) -> Result<(), String> {
+        let mut watch = lock(&self.0);
+        if watch.is_some() {
+            return Ok(());
+        }
+        // Where there is no state yet it is made: who follows a parameter waits for one.
+        let state = live.node()?.state().map_err(|error| error.to_string())?;
+        let changes = state.watch(PLACE).map_err(|error| error.to_string())?;
+        let hub: Arc<Hub> = live.hub.clone();
+        *watch = Some(changes.on(move |change: Change| {
+            if change.initial {
+                return;
+            }
+            let Some(name) = change.key.strip_prefix(PLACE) else { return };
+            let value = change.entry.as_ref().map(|entry| &entry.value);
+            hub.parameter(&parameter(name, value));
+        }));
+        Ok(())
+    }
+}
+
+/// The state, if there is some.
+fn state(live: &Live) -> Result<Option<State>, String> {
+    let text = |error: rnet::Error| error.to_string();
+    match live.options.location.domain().and_then(|domain| domain.has_state()).map_err(text)? {
+        true => live.node()?.state().map(Some).map_err(text),
+        false => Ok(None),
+    }
+}
+
+fn name(info: &ParamInfo) -> &str {
+    info.key.strip_prefix(PLACE).unwrap_or(&info.key)
+}
+
+/// The parameters of these names, or all. What there is not is left out.
+pub fn get(live: &Live, names: &[String]) -> Result<Vec<Parameter>, String> {
+    let Some(state) = state(live)? else { return Ok(Vec::new()) };
+    let params = state.params().map_err(|error| error.to_string())?;
+    let asked = params
+        .iter()
+        .filter(|info| names.is_empty() || names.iter().any(|name| name == self::name(info)));
+    Ok(asked.map(|info| parameter(name(info), info.value())).collect())
+}
+
+/// Sets a parameter; one without a value becomes its default.
+pub fn set(live: &Live, parameter: &Parameter) -> Result<(), String> {
+    let wrong = |why: String| format!("the parameter {:.255} was not set: {why}", parameter.name);
+    let text = |error: rnet::Error| wrong(error.to_string());
+    let unknown = || wrong("no node has declared it".to_owned());
+    let state = state(live)?.ok_or_else(unknown)?;
+    let params = state.params().map_err(text)?;
+    let info = params.iter().find(|info| name(info) == parameter.name).ok_or_else(unknown)?;
+    let description = info.description.as_ref().ok_or_else(unknown)?;
+    let Some(value) = &parameter.value else {
+        let node = rnet::NodeName::new(&description.node).map_err(text)?;
+        return state.reset_param(&node, &description.name).map_err(text);
+    };
+    let value = value_of(value, parameter.kind.as_deref(), description.kind).map_err(wrong)?;
+    state.put(&info.key).set(description.adapt(value)).map(drop).map_err(text)
+}
+
+fn parameter(name: &str, value: Option<&Value>) -> Parameter {
+    let kind = match value {
+        Some(Value::Float(_)) => Some("float64"),
+        Some(Value::Bytes(_)) => Some("byte_array"),
+        Some(Value::List(items)) if items.iter().all(|item| matches!(item, Value::Float(_))) => {
+            (!items.is_empty()).then_some("float64_array")
+        }
+        _ => None,
+    };
+    Parameter { name: name.to_owned(), value: value.and_then(json), kind: kind.map(str::to_owned) }
+}
+
+fn json(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Str(value) => value.as_str().into(),
+        Value::Bytes(bytes) => BASE64.encode(bytes).into(),
+        Value::Json(text) => serde_json::from_str(text).ok()?,
+        Value::List(items) | Value::Set(items) => items.iter().filter_map(json).collect(),
+        _ => return None,
+    })
+}
+
+/// The value that a client has sent, for a parameter of this kind.
+fn value_of(value: &Json, said: Option<&str>, kind: ParamKind) -> Result<Value, String> {
+    let item = kind.item().unwrap_or(kind);
+    Ok(match value {
+        Json::Bool(value) => Value::Bool(*value),
+        Json::String(text) if said == Some("byte_array") => {
+            Value::Bytes(BASE64.decode(text).map_err(|error| format!("it is no base64: {error}"))?)
+        }
+        Json::String(text) => Value::Str(text.clone()),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Value::Int(whole),
+            // JavaScript has one kind of numbers: 3.0 is the whole number 3 where one is wanted.
+            (None, Some(number))
+                if item == ParamKind::Int && number.fract() == 0.0 && number.abs() < 1e15 =>
+            {
+                Value::Int(number as i64)
+            }
+            (None, Some(number)) => Value::Float(number),
+            (None, None) => return Err(format!("{number} is too large")),
+        },
+        Json::Array(items) => {
+            let items = items.iter().map(|item| value_of(item, None, kind));
+            Value::List(items.collect::<Result<_, _>>()?)
+        }
+        Json::Null | Json::Object(_) => return Err("it is no value of a parameter".to_owned()),
+    })
+}

@@ -1,0 +1,110 @@
+//! What clients publish.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rnet::inspect::Snapshot;
+use rnet::{Lane, MessageType, OnFull, Publisher, PublisherOptions};
+
+use super::{Live, RESERVED, lock};
+use crate::shape::{self, JSON, PROTOBUF};
+use crate::wire::ClientChannel;
+
+/// How long a subscriber may stand still before the messages go on without it.
+const STALL: Duration = Duration::from_millis(100);
+
+type ByChannel = BTreeMap<(u64, u32), Arc<Mutex<Opened>>>;
+
+/// By client and its channel.
+#[derive(Default)]
+pub struct Publishers(Mutex<ByChannel>);
+
+struct Opened {
+    publisher: Publisher<[u8]>,
+    ty: MessageType,
+    encoding: String,
+}
+
+impl Publishers {
+    pub fn open(&self, live: &Live, client: u64, channel: &ClientChannel) -> Result<(), String> {
+        let ClientChannel { topic, encoding, .. } = channel;
+        if ![PROTOBUF, JSON].contains(&encoding.as_str()) {
+            return Err(format!(
+                "the encoding {encoding:.40?} is not known; protobuf and json are"
+            ));
+        }
+        if topic.starts_with(RESERVED) {
+            return Err("topics below /_rnet are robot-net's own".to_owned());
+        }
+        let domain = live.options.location.domain().map_err(|error| error.to_string());
+        let snapshot = domain?.topic_snapshot(topic).map_err(|error| error.to_string())?;
+        let ty = type_of(&snapshot, channel)?;
+        let lanes = snapshot.publishers.iter().map(|p| p.qos.lane);
+        let lane = lanes.chain(snapshot.subscriptions.iter().filter_map(|s| s.qos.lane)).next();
+        let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
+        let options = options.transient_local(1).message_type(ty.clone());
+        let options = if lane == Some(Lane::Urgent) { options.urgent() } else { options };
+        let publisher = live.node()?.publisher_with::<[u8]>(topic, options);
+        let publisher = publisher.map_err(|error| error.to_string())?;
+        let opened = Opened { publisher, ty, encoding: encoding.clone() };
+        lock(&self.0).insert((client, channel.id), Arc::new(Mutex::new(opened)));
+        Ok(())
+    }
+
+    pub fn close(&self, client: u64, channel: u32) {
+        // Dropped after the lock.
+        let closed = lock(&self.0).remove(&(client, channel));
+        drop(closed);
+    }
+
+    pub fn publish(&self, client: u64, channel: u32, data: &[u8]) -> Result<(), String> {
+        let found = lock(&self.0).get(&(client, channel)).cloned();
+        let found = found.ok_or_else(|| format!("the channel {channel} is not open"))?;
+        let mut opened = lock(&found);
+        let wrong =
+            |why: String, topic: &str| format!("the message for {topic} was not sent: {why}");
+        let bytes = shape::decoded(&opened.ty, &opened.encoding, data)
+            .map_err(|why| wrong(why, opened.publisher.topic()))?;
+        opened.publisher.send(&bytes).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// The type of the messages: as the client describes it, as the topic has it, or built in.
+fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, String> {
+    let ClientChannel { schema_name, schema, schema_encoding, encoding, topic, .. } = channel;
+    let described = match (schema_encoding, schema) {
+        (Some(encoding), Some(schema)) => shape::described(schema_name, encoding, schema)?,
+        _ => None,
+    };
+    if let Some(ty) = described {
+        return Ok(ty);
+    }
+    let known = |desc: &rnet::TypeDesc, schema: &Option<rnet::schema::Schema>| match schema {
+        Some(schema) => Some(MessageType::from(schema.clone())),
+        None => MessageType::try_from(desc.clone()).ok(),
+    };
+    let publishers = snapshot.publishers.iter().filter_map(|p| known(&p.type_desc, &p.schema));
+    let subscribers = snapshot.subscriptions.iter().filter_map(|s| known(&s.type_desc, &s.schema));
+    let ends: Vec<MessageType> = publishers.chain(subscribers).collect();
+    let typed = ends.iter().find(|ty| !matches!(ty, MessageType::Raw));
+    if let Some(ty) = typed {
+        let desc = ty.desc();
+        let name = desc.name().unwrap_or_default();
+        if schema_name.is_empty() || schema_name == name {
+            return Ok(ty.clone());
+        }
+        return Err(format!(
+            "messages of {topic} are {name}, and the client has {schema_name:.80}"
+        ));
+    }
+    if let Some(ty) = shape::built_in(schema_name) {
+        return Ok(ty);
+    }
+    if encoding == JSON && (!ends.is_empty() || ["", "bytes"].contains(&schema_name.as_str())) {
+        return Ok(MessageType::Raw);
+    }
+    Err(format!(
+        "the type {schema_name:.80?} is neither described by the client, nor known of {topic}, nor built in"
+    ))
+}

@@ -1,0 +1,206 @@
+//! What one client asks for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::{block_in_place, spawn_blocking};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::backend::Backend;
+use crate::hub::{Client, Hub};
+use crate::say::{self, Level};
+use crate::wire::{self, ClientChannel, Frame, Said};
+
+/// Longest frame of text, in bytes.
+const MAX_TEXT_LEN_BYTES: usize = 1 << 20;
+/// Frames that mean nothing before a client is cut off.
+const MAX_FAULTS: u32 = 64;
+/// Channels on which a client publishes.
+const MAX_CHANNELS: usize = 256;
+/// Calls of a client that wait for their reply.
+const MAX_CALLS: usize = 16;
+/// Names in one request for parameters.
+const MAX_NAMES: usize = 4096;
+
+pub struct Session {
+    hub: Arc<Hub>,
+    backend: Arc<dyn Backend>,
+    client: Arc<Client>,
+    /// Those on which it publishes.
+    channels: BTreeSet<u32>,
+    faults: u32,
+    calls: Arc<Semaphore>,
+}
+
+impl Session {
+    pub fn new(hub: Arc<Hub>, backend: Arc<dyn Backend>, client: Arc<Client>) -> Session {
+        let calls = Arc::new(Semaphore::new(MAX_CALLS));
+        Session { hub, backend, client, channels: BTreeSet::new(), faults: 0, calls }
+    }
+
+    /// Does what a frame asks for. What cannot be done the client is told.
+    ///
+    /// # Errors
+    /// Why the client is cut off.
+    pub fn take(&mut self, message: &Message) -> Result<(), &'static str> {
+        let done = match message {
+            Message::Text(text) if text.len() > MAX_TEXT_LEN_BYTES => {
+                let len = text.len();
+                Err(format!("a frame of text of {len} bytes: {MAX_TEXT_LEN_BYTES} at most"))
+            }
+            Message::Text(text) => wire::said(text).and_then(|said| self.said(said)),
+            Message::Binary(bytes) => wire::frame(bytes).and_then(|frame| self.frame(frame)),
+            _ => Ok(()),
+        };
+        if let Err(why) = done {
+            self.faults += 1;
+            self.client.queue.control(say::status(Level::Error, &why));
+            if self.faults >= MAX_FAULTS {
+                return Err("too many frames that mean nothing");
+            }
+        }
+        Ok(())
+    }
+
+    fn said(&mut self, said: Said) -> Result<(), String> {
+        let (hub, client) = (&self.hub, &self.client);
+        match said {
+            Said::Subscribe { subscriptions } => {
+                all(subscriptions.into_iter().map(|asked| hub.subscribe(client, asked)))
+            }
+            Said::Unsubscribe { subscription_ids } => {
+                all(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))
+            }
+            Said::Advertise { channels } => {
+                channels.into_iter().try_for_each(|channel| self.open(&channel))
+            }
+            Said::Unadvertise { channel_ids } => {
+                channel_ids.into_iter().try_for_each(|channel| self.close(channel))
+            }
+            Said::GetParameters { parameter_names, id } => {
+                bounded(parameter_names.len())?;
+                let found = block_in_place(|| self.backend.parameters(&parameter_names))?;
+                client.queue.control(say::parameter_values(&found, id.as_deref()));
+                Ok(())
+            }
+            Said::SetParameters { parameters, id } => {
+                bounded(parameters.len())?;
+                let done =
+                    all(parameters.iter().map(|one| block_in_place(|| self.backend.set(one))));
+                if let Some(id) = id {
+                    // What they are now, also where one could not be set.
+                    let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
+                    let found = block_in_place(|| self.backend.parameters(&names))?;
+                    client.queue.control(say::parameter_values(&found, Some(&id)));
+                }
+                done
+            }
+            Said::SubscribeParameterUpdates { parameter_names } => {
+                block_in_place(|| self.backend.follow_parameters())?;
+                hub.follow_parameters(client, parameter_names, true)
+            }
+            Said::UnsubscribeParameterUpdates { parameter_names } => {
+                hub.follow_parameters(client, parameter_names, false)
+            }
+            Said::SubscribeConnectionGraph => {
+                hub.follow_graph(client, true);
+                Ok(())
+            }
+            Said::UnsubscribeConnectionGraph => {
+                hub.follow_graph(client, false);
+                Ok(())
+            }
+            Said::FetchAsset { uri, request_id } => {
+                let why = format!("robot-net serves no assets: {uri:.200}");
+                client.queue.control(say::no_asset(request_id, &why));
+                Ok(())
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: Frame<'_>) -> Result<(), String> {
+        match frame {
+            Frame::Message { channel, data } => {
+                if !self.channels.contains(&channel) {
+                    return Err(format!("the channel {channel} was not advertised by this client"));
+                }
+                block_in_place(|| self.backend.publish(self.client.id, channel, data))
+            }
+            Frame::Call { service, call, encoding, data } => {
+                self.call((service, call), encoding, data);
+                Ok(())
+            }
+            Frame::Control(control) => {
+                let mut state = self.backend.control(&control)?;
+                state.request = Some(control.request);
+                self.hub.broadcast(&say::playback(&state));
+                Ok(())
+            }
+        }
+    }
+
+    fn open(&mut self, channel: &ClientChannel) -> Result<(), String> {
+        if self.channels.contains(&channel.id) {
+            return Err(format!("the channel {} is advertised already", channel.id));
+        }
+        if self.channels.len() >= MAX_CHANNELS {
+            return Err(format!("a client publishes on {MAX_CHANNELS} channels at most"));
+        }
+        block_in_place(|| self.backend.open(self.client.id, channel))
+            .map_err(|why| format!("{:.255} cannot be published: {why}", channel.topic))?;
+        self.channels.insert(channel.id);
+        Ok(())
+    }
+
+    fn close(&mut self, channel: u32) -> Result<(), String> {
+        if !self.channels.remove(&channel) {
+            return Err(format!("the channel {channel} was not advertised by this client"));
+        }
+        block_in_place(|| self.backend.close(self.client.id, channel));
+        Ok(())
+    }
+
+    /// Calls a service in the background: a client may have several calls under way.
+    fn call(&self, (service, call): (u32, u32), encoding: &str, data: &[u8]) {
+        let client = self.client.clone();
+        let fail = |why: &str| client.queue.control(say::call_failure(service, call, why));
+        let Some(name) = self.hub.service(service) else {
+            return fail(&format!("there is no service {service}"));
+        };
+        let Ok(place) = self.calls.clone().try_acquire_owned() else {
+            return fail(&format!("{MAX_CALLS} calls of this client wait for their replies"));
+        };
+        let (backend, encoding, data) = (self.backend.clone(), encoding.to_owned(), data.to_vec());
+        let client = self.client.clone();
+        spawn_blocking(move || {
+            let said = match backend.call(&name, &encoding, &data) {
+                Ok(reply) => say::call_response(service, call, &encoding, &reply),
+                Err(why) => say::call_failure(service, call, &why),
+            };
+            client.queue.control(said);
+            drop(place);
+        });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for channel in std::mem::take(&mut self.channels) {
+            self.backend.close(self.client.id, channel);
+        }
+    }
+}
+
+/// Does all, and tells what went wrong first.
+fn all(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
+    let wrong: Vec<String> = done.filter_map(Result::err).collect();
+    wrong.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn bounded(names: usize) -> Result<(), String> {
+    match names {
+        0..=MAX_NAMES => Ok(()),
+        _ => Err(format!("{names} parameters in one request: {MAX_NAMES} at most")),
+    }
+}

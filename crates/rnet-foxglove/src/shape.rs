@@ -1,0 +1,331 @@
+//! How messages of a type go to clients, and come from them.
+//!
+//! Protobuf goes as it is, with its description. Plain images and clouds go as the Foxglove message of the same meaning
+//! ([`to_protobuf`]), other plain types as JSON with a JSON schema, and bytes as a JSON object: viewers draw all of it.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rnet::msgs::foxglove::{PointCloud, RawImage};
+use rnet::msgs::plain::{Described, to_protobuf};
+use rnet::schema::{Dynamic, JsonOptions, Schema};
+use rnet::{FieldType, Message, MessageType, PlainType, Prim};
+use rnet_record::read::Channel;
+use serde_json::{Map, Value, json};
+
+pub const PROTOBUF: &str = "protobuf";
+pub const JSON: &str = "json";
+const JSON_SCHEMA: &str = "jsonschema";
+/// Bytes that are text are shown as such, too, up to here.
+const MAX_TEXT_LEN_BYTES: usize = 64 << 10;
+
+/// What a channel says of its messages, and how they are made of those of the topic.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub encoding: Cow<'static, str>,
+    pub schema_name: String,
+    pub schema_encoding: Cow<'static, str>,
+    /// Base64 of protobuf's descriptions, text of JSON's.
+    pub schema: String,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    AsItIs,
+    /// A plain message that becomes one of protobuf.
+    Converted(PlainType),
+    Plain(PlainType),
+    Bytes,
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Shape) -> bool {
+        (&self.encoding, &self.schema_name, &self.schema)
+            == (&other.encoding, &other.schema_name, &other.schema)
+    }
+}
+
+impl Shape {
+    /// That of messages of a type. `MessageType::Raw` also stands for a type that cannot be read.
+    pub fn of(ty: &MessageType) -> Shape {
+        match ty {
+            MessageType::Protobuf(schema) => Shape::protobuf(schema, Form::AsItIs),
+            MessageType::Plain(plain) => match like(plain) {
+                Some(schema) => Shape::protobuf(&schema, Form::Converted(plain.clone())),
+                None => Shape {
+                    encoding: JSON.into(),
+                    schema_name: plain.name.clone(),
+                    schema_encoding: JSON_SCHEMA.into(),
+                    schema: schema_of(plain).to_string(),
+                    form: Form::Plain(plain.clone()),
+                },
+            },
+            MessageType::Raw => Shape {
+                encoding: JSON.into(),
+                schema_name: "bytes".to_owned(),
+                schema_encoding: JSON_SCHEMA.into(),
+                schema: json!({
+                    "type": "object",
+                    "title": "bytes",
+                    "properties": {
+                        "len": {"type": "integer"},
+                        "bytes": {"type": "string", "contentEncoding": "base64"},
+                        "text": {"type": "string"},
+                    },
+                })
+                .to_string(),
+                form: Form::Bytes,
+            },
+        }
+    }
+
+    fn protobuf(schema: &Schema, form: Form) -> Shape {
+        Shape {
+            encoding: PROTOBUF.into(),
+            schema_name: schema.name().to_owned(),
+            schema_encoding: PROTOBUF.into(),
+            schema: BASE64.encode(schema.descriptor_set_with_docs()),
+            form,
+        }
+    }
+
+    /// That of a channel of a recording. What others have written in encodings of theirs goes as it is.
+    pub fn recorded(channel: &Channel) -> Shape {
+        let text = |schema: &rnet_record::read::Schema| match schema.encoding.as_str() {
+            // Descriptions that are bytes.
+            "protobuf" | "flatbuffer" => BASE64.encode(&schema.data),
+            _ => String::from_utf8_lossy(&schema.data).into_owned(),
+        };
+        let ours = [PROTOBUF, "rnet-plain", "bytes"].contains(&channel.message_encoding.as_str());
+        match channel.message_type() {
+            Ok(ty) if ours => Shape::of(&ty),
+            _ => {
+                let schema = channel.schema.as_deref();
+                Shape {
+                    encoding: channel.message_encoding.clone().into(),
+                    schema_name: schema.map(|schema| schema.name.clone()).unwrap_or_default(),
+                    schema_encoding: schema.map(|s| s.encoding.clone()).unwrap_or_default().into(),
+                    schema: schema.map(text).unwrap_or_default(),
+                    form: Form::AsItIs,
+                }
+            }
+        }
+    }
+
+    /// As part of an advertisement.
+    pub fn tell(&self) -> Value {
+        json!({
+            "encoding": self.encoding,
+            "schemaName": self.schema_name,
+            "schemaEncoding": self.schema_encoding,
+            "schema": self.schema,
+        })
+    }
+
+    /// A message of the topic as clients get it.
+    ///
+    /// # Errors
+    /// It is none of its type.
+    pub fn payload<'a>(&self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        let json = |value: Value| Ok(Cow::Owned(value.to_string().into_bytes()));
+        match &self.form {
+            Form::AsItIs => Ok(Cow::Borrowed(bytes)),
+            Form::Converted(plain) => match to_protobuf(&plain.name, bytes) {
+                Ok(Some((_, converted))) => Ok(Cow::Owned(converted)),
+                Ok(None) => Err(format!("{} has no Foxglove message", plain.name)),
+                Err(error) => Err(error.to_string()),
+            },
+            Form::Plain(plain) => json(plain.format(bytes)),
+            Form::Bytes => {
+                let mut said = json!({"len": bytes.len(), "bytes": BASE64.encode(bytes)});
+                let text = std::str::from_utf8(bytes).ok();
+                if let Some(text) = text.filter(|text| text.len() <= MAX_TEXT_LEN_BYTES) {
+                    said["text"] = text.into();
+                }
+                json(said)
+            }
+        }
+    }
+}
+
+/// The Foxglove message that says the same as a plain one.
+fn like(plain: &PlainType) -> Option<Schema> {
+    let ty = match plain.name.as_str() {
+        "rnet.msgs.Image" => RawImage::message_type(),
+        "rnet.msgs.PointCloud" => PointCloud::message_type(),
+        _ => return None,
+    };
+    ty.ok()?.schema().cloned()
+}
+
+/// A plain type as a JSON schema, in the form that [`PlainType::format`] gives its messages.
+fn schema_of(plain: &PlainType) -> Value {
+    let fields = plain.fields.iter().filter(|field| !field.is_padding());
+    let mut properties: Map<String, Value> =
+        fields.map(|field| (field.name.clone(), schema_of_field(&field.ty))).collect();
+    if plain.tail {
+        properties.insert("_data_len".to_owned(), json!({"type": "integer"}));
+    }
+    json!({"type": "object", "title": plain.name, "properties": properties})
+}
+
+fn schema_of_field(ty: &FieldType) -> Value {
+    match ty {
+        FieldType::Prim(Prim::Bool) => json!({"type": "boolean"}),
+        FieldType::Prim(Prim::F32 | Prim::F64) => json!({"type": "number"}),
+        FieldType::Prim(_) => json!({"type": "integer"}),
+        FieldType::Struct(plain) => schema_of(plain),
+        FieldType::Array { of, .. } => json!({"type": "array", "items": schema_of_field(of)}),
+    }
+}
+
+/// A message of a type, from what a client sent.
+///
+/// # Errors
+/// It is none of this type; or the encoding is not one of `protobuf` and `json`, or does not fit the type.
+pub fn decoded(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
+    let value = || -> Result<Value, String> {
+        serde_json::from_slice(data).map_err(|error| format!("it is no JSON: {error}"))
+    };
+    match (ty, encoding) {
+        (MessageType::Raw, _) => Ok(data.to_vec()),
+        (MessageType::Protobuf(schema), PROTOBUF) => match Dynamic::decode(schema, data) {
+            Ok(_) => Ok(data.to_vec()),
+            Err(error) => Err(format!("it is no {}: {error}", schema.name())),
+        },
+        (MessageType::Protobuf(schema), JSON) => match Dynamic::from_json(schema, &value()?) {
+            Ok(message) => Ok(message.encode()),
+            Err(error) => Err(format!("it is no {}: {error}", schema.name())),
+        },
+        (MessageType::Plain(plain), JSON) => {
+            let wrong = |error: rnet::Error| format!("it is no {}: {error}", plain.name);
+            let bytes = plain.encode(&value()?).map_err(wrong)?;
+            if let Some(described) = Described::find(plain) {
+                described.check(&bytes).map_err(wrong)?;
+            }
+            Ok(bytes)
+        }
+        (ty, encoding) => Err(format!(
+            "{encoding:.40?} is no encoding of {}; json is one{}",
+            ty.desc(),
+            if ty.schema().is_some() { ", and protobuf" } else { "" }
+        )),
+    }
+}
+
+/// A message of a type, for a client that asked in this encoding.
+///
+/// # Errors
+/// It is none of this type.
+pub fn encoded(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    match (ty, encoding) {
+        (MessageType::Protobuf(schema), JSON) => {
+            let message = Dynamic::decode(schema, bytes)
+                .map_err(|error| format!("the reply is no {}: {error}", schema.name()))?;
+            let options =
+                JsonOptions { proto_names: true, defaults: true, ..JsonOptions::default() };
+            Ok(message.to_json(&options).to_string().into_bytes())
+        }
+        (MessageType::Plain(plain), _) => Ok(plain.format(bytes).to_string().into_bytes()),
+        _ => Ok(bytes.to_vec()),
+    }
+}
+
+/// How a service's requests or replies are described.
+pub fn describe_call(ty: &MessageType) -> Value {
+    match ty {
+        MessageType::Plain(plain) => json!({
+            "encoding": JSON,
+            "schemaName": plain.name,
+            "schemaEncoding": JSON_SCHEMA,
+            "schema": schema_of(plain).to_string(),
+        }),
+        // Requests of bytes are the bytes themselves, whatever their encoding is said to be.
+        MessageType::Raw => json!({
+            "encoding": JSON, "schemaName": "bytes", "schemaEncoding": JSON_SCHEMA, "schema": "{}",
+        }),
+        MessageType::Protobuf(_) => Shape::of(ty).tell(),
+    }
+}
+
+/// The type that a client describes for a channel of its own.
+///
+/// # Errors
+/// The description is none.
+pub fn described(name: &str, encoding: &str, schema: &str) -> Result<Option<MessageType>, String> {
+    if encoding != PROTOBUF || schema.is_empty() {
+        return Ok(None);
+    }
+    let set = BASE64.decode(schema).map_err(|error| format!("the schema is no base64: {error}"))?;
+    let schema = Schema::from_descriptor_set(&set, name);
+    let schema = schema.map_err(|error| format!("the schema of {name:.80} is none: {error}"))?;
+    Ok(Some(schema.into()))
+}
+
+/// A built-in message type of this name.
+pub fn built_in(name: &str) -> Option<MessageType> {
+    let (package, message) = name.rsplit_once('.')?;
+    let file = format!("{}/{message}.proto", package.replace('.', "/"));
+    let file = rnet::schema::builtin_files().find(|path| *path == file)?;
+    let text = format!("syntax = \"proto3\"; import \"{file}\";");
+    let compiled = rnet::schema::compile_text("asked.proto", &text).ok()?;
+    compiled.schema(name).ok().map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rnet::msgs::plain::Image;
+
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[repr(C)]
+    struct Leg {
+        force: f64,
+        joints: [i16; 4],
+    }
+
+    #[test]
+    fn a_plain_message_is_json_with_a_schema() {
+        let ty = <Leg as Message>::message_type().unwrap();
+        let shape = Shape::of(&ty);
+        let schema: Value = serde_json::from_str(&shape.schema).unwrap();
+        assert_eq!(schema["properties"]["force"], json!({"type": "number"}));
+        assert_eq!(schema["properties"]["joints"]["items"]["type"], "integer");
+        let bytes = decoded(&ty, JSON, br#"{"force": 1.5, "joints": [1, 2, 3, 4]}"#).unwrap();
+        let value: Value = serde_json::from_slice(&shape.payload(&bytes).unwrap()).unwrap();
+        assert_eq!(value, json!({"force": 1.5, "joints": [1, 2, 3, 4]}));
+        let why = decoded(&ty, PROTOBUF, &bytes).unwrap_err();
+        assert!(why.contains("no encoding") && why.contains("json"), "{why}");
+        let why = decoded(&ty, JSON, br#"{"froce": 1}"#).unwrap_err();
+        assert!(why.contains("froce"), "{why}");
+    }
+
+    #[test]
+    fn an_image_is_the_foxglove_message_of_the_same_meaning() {
+        let mut message = Image::new(1, 1, "mono8").unwrap().header_bytes().to_vec();
+        message.push(9);
+        let shape = Shape::of(&MessageType::Plain(<Image as rnet::PlainHeader>::header_type()));
+        assert_eq!((&*shape.encoding, &*shape.schema_name), (PROTOBUF, "foxglove.RawImage"));
+        let payload = shape.payload(&message).unwrap();
+        let schema = described("foxglove.RawImage", PROTOBUF, &shape.schema).unwrap().unwrap();
+        assert!(decoded(&schema, PROTOBUF, &payload).is_ok());
+        assert!(shape.payload(&message[..20]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (name, schema, why) in
+            [("a.B", "!", "base64"), ("a.B", "AAAA", "a.B"), ("", "", "")].into_iter().take(2)
+        {
+            let error = described(name, PROTOBUF, schema).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        let ty = built_in("foxglove.Vector3").unwrap();
+        assert!(decoded(&ty, JSON, br#"{"x": 1, "w": 2}"#).unwrap_err().contains('w'));
+        assert!(decoded(&ty, "cdr", b"").unwrap_err().contains("cdr"));
+        assert!(built_in("foxglove.Nonsense").is_none());
+        assert!(built_in("Vector3").is_none());
+    }
+}

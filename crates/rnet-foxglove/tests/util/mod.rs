@@ -1,0 +1,177 @@
+//! A private domain, a server for it, and a client that is nothing but a WebSocket.
+
+// Each test program uses its own part of this.
+#![allow(dead_code)]
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rnet::Node;
+use rnet::inspect::Location;
+use rnet_foxglove::{Handle, Options, serve};
+use serde_json::Value;
+use tungstenite::client::IntoClientRequest;
+use tungstenite::{Message, WebSocket};
+
+/// What never takes this long hangs; a guard, not a measurement.
+pub const HANG: Duration = Duration::from_secs(60);
+pub const LONG: Option<Duration> = Some(HANG);
+const DOMAIN: &str = "fox";
+
+/// A directory of domains that is nobody else's; removed on drop.
+pub struct Place(pub PathBuf);
+
+impl Place {
+    pub fn new() -> Place {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("rnet-fox-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Place(dir)
+    }
+
+    pub fn node(&self, name: &str) -> Node {
+        let durable = self.0.join("durable");
+        Node::builder(name).dir(&self.0).domain(DOMAIN).state_dir(durable).open().unwrap()
+    }
+
+    pub fn location(&self) -> Location {
+        Location::new(Some(DOMAIN), Some(self.0.clone()), None).unwrap()
+    }
+
+    pub fn options(&self) -> Options {
+        let mut options = Options::new(self.location());
+        options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        options
+    }
+
+    pub fn server(&self) -> Handle {
+        serve(self.options()).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A client of the protocol, as far as a test needs one.
+pub struct Viewer(pub WebSocket<TcpStream>);
+
+/// Connects with these headers beside those that it needs.
+pub fn connect(
+    addr: SocketAddr,
+    headers: &[(&'static str, &str)],
+) -> Result<Viewer, tungstenite::Error> {
+    let stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(LONG).unwrap();
+    stream.set_write_timeout(LONG).unwrap();
+    let mut request = format!("ws://{addr}/").into_client_request().unwrap();
+    let with_protocol = [("sec-websocket-protocol", "foxglove.sdk.v1")];
+    for (name, value) in with_protocol.iter().chain(headers) {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    match tungstenite::client(request, stream) {
+        Ok((socket, _)) => Ok(Viewer(socket)),
+        Err(tungstenite::HandshakeError::Failure(error)) => Err(error),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl Viewer {
+    pub fn of(server: &Handle) -> Viewer {
+        connect(server.addr(), &[]).unwrap()
+    }
+
+    pub fn send(&mut self, value: &Value) {
+        self.0.send(Message::text(value.to_string())).unwrap();
+    }
+
+    pub fn binary(&mut self, parts: &[&[u8]]) {
+        self.0.send(Message::binary(parts.concat())).unwrap();
+    }
+
+    /// The next message that is `Some` by `take`.
+    #[track_caller]
+    pub fn until<T>(&mut self, mut take: impl FnMut(&Message) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < HANG, "what was waited for does not come");
+            let message = self.0.read().unwrap();
+            if let Some(taken) = take(&message) {
+                return taken;
+            }
+        }
+    }
+
+    /// The next text of this operation that is as `wanted` says.
+    #[track_caller]
+    pub fn said(&mut self, op: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.until(|message| {
+            let Message::Text(text) = message else { return None };
+            let value: Value = serde_json::from_str(text).unwrap();
+            (value["op"] == op && wanted(&value)).then_some(value)
+        })
+    }
+
+    /// The next binary frame of this operation, without it.
+    #[track_caller]
+    pub fn frame(&mut self, op: u8) -> Vec<u8> {
+        self.until(|message| match message {
+            Message::Binary(bytes) if bytes[0] == op => Some(bytes[1..].to_vec()),
+            _ => None,
+        })
+    }
+
+    /// The channel of a topic, when it is advertised.
+    #[track_caller]
+    pub fn channel(&mut self, topic: &str) -> Value {
+        self.until(|message| {
+            let Message::Text(text) = message else { return None };
+            let value: Value = serde_json::from_str(text).unwrap();
+            let channels = value["channels"].as_array()?;
+            channels.iter().find(|channel| channel["topic"] == topic).cloned()
+        })
+    }
+
+    pub fn subscribe(&mut self, id: u32, channel: &Value) {
+        let subscriptions = serde_json::json!([{"id": id, "channelId": channel["id"]}]);
+        self.send(&serde_json::json!({"op": "subscribe", "subscriptions": subscriptions}));
+    }
+
+    /// The next message of a topic: its subscription, and the payload.
+    #[track_caller]
+    pub fn message(&mut self) -> (u32, Vec<u8>) {
+        let frame = self.frame(1);
+        (u32::from_le_bytes(frame[..4].try_into().unwrap()), frame[12..].to_vec())
+    }
+
+    /// Why the server has closed the connection.
+    #[track_caller]
+    pub fn closed(&mut self) -> String {
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < HANG, "the connection stays");
+            match self.0.read() {
+                Ok(Message::Close(frame)) => {
+                    return frame.map_or_else(String::new, |frame| format!("{frame}"));
+                }
+                Ok(_) => {}
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+}
+
+/// Waits for something.
+#[track_caller]
+pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < HANG, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at the condition.
+    }
+}
