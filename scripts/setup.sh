@@ -47,6 +47,9 @@ case ${1-} in
     ;;
 --metrics)
     command -v promtool >/dev/null || need_packages prometheus
+    # What OpenTelemetry says its messages are, apart from our own packages.
+    "${PYTHON:-python3}" -m pip install --quiet --no-input --disable-pip-version-check --upgrade \
+        --target target/otlp opentelemetry-proto==1.45.2
     exit
     ;;
 --dashboard)

@@ -61,6 +61,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "rnet metrics",
             "rnet metrics --format prometheus > /var/lib/node_exporter/rnet.prom",
+            "rnet metrics --otlp http://127.0.0.1:4318 --every 10",
         ],
     ),
     (

@@ -3,7 +3,8 @@
 mod util;
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -106,6 +107,115 @@ fn the_grafana_dashboard_asks_for_what_there_is() {
         let (asked, there) = (names(dashboard), names(&text));
         let missing: Vec<_> = asked.difference(&there).collect();
         assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
+    });
+}
+
+/// Takes one request of `rnet metrics --otlp`, answers with this body, and gives its path and body.
+fn take_push(listener: &TcpListener, answer: &str) -> (String, Vec<u8>) {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(LONG).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut path, mut len) = (String::new(), 0);
+    reader.read_line(&mut path).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(said) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            len = said.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; len];
+    reader.read_exact(&mut body).unwrap();
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length:";
+    write!(stream, "{head} {}\r\n\r\n{answer}", answer.len()).unwrap();
+    (path, body)
+}
+
+/// The bodies of two pushes; the collector rejects a part of the second.
+fn pushed(place: &Place) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut running = place.spawn(&["metrics", "--otlp", &url, "--over", "0.1", "--every", "0.1"]);
+    let (path, body) = take_push(&listener, "{}");
+    assert_eq!(path, "POST /v1/metrics HTTP/1.1\r\n");
+    let part = r#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too old"}}"#;
+    take_push(&listener, part);
+    running.until_stderr("3 data points were rejected: too old");
+    drop(listener);
+    running.signal("INT");
+    assert!(running.wait().fails(130).contains("1 pushed"));
+    body
+}
+
+#[test]
+fn the_metrics_are_pushed_by_otlp() {
+    with_robot(|place| {
+        let body: serde_json::Value = serde_json::from_slice(&pushed(place)).unwrap();
+        let metrics = &body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+        let of = |name: &str| {
+            metrics.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()
+        };
+        let sent = of("rnet_topic_sent_messages");
+        assert_eq!(
+            (&sent["unit"], &sent["sum"]["isMonotonic"]),
+            (&"{message}".into(), &true.into())
+        );
+        assert_eq!(sent["sum"]["dataPoints"][0]["asDouble"], 3.0);
+        let latency = &of("rnet_topic_latency_seconds")["histogram"]["dataPoints"][0];
+        assert_eq!(latency["count"], "3");
+        let counts = latency["bucketCounts"].as_array().unwrap().iter();
+        let sum: u64 = counts.map(|count| count.as_str().unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, 3);
+    });
+    let place = Place::new();
+    for (url, why) in
+        [("https://a:4318", "TLS"), ("collector:4318", "no address"), ("http://", "no host")]
+    {
+        let said = rnet!(place, "metrics", "--otlp", url).fails(2);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// What OpenTelemetry's own description of the messages makes of a body: the names and values of its sums, one a line.
+const DECODE: &str = "
+import sys
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+request = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
+for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+    kind = metric.WhichOneof('data')
+    for point in getattr(metric, kind).data_points:
+        labels = {a.key: a.value.string_value for a in point.attributes}
+        value = point.count if kind == 'histogram' else point.as_double
+        print(metric.name, metric.unit, kind, labels.get('topic'), labels['domain'], value)
+";
+
+#[test]
+#[ignore = "needs the Python package opentelemetry-proto, which `make test-metrics` installs and runs this with"]
+fn opentelemetry_s_own_messages_hold_what_is_pushed() {
+    with_robot(|place| {
+        let body = pushed(place);
+        let packages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/otlp");
+        let mut command = Command::new("python3");
+        command.args(["-c", DECODE]).env("PYTHONPATH", packages).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&body).unwrap();
+        let said = child.wait_with_output().unwrap();
+        let (out, err) =
+            (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert!(said.status.success(), "{err}");
+        for line in [
+            "rnet_topic_sent_messages {message} sum /angles clitest 3.0",
+            "rnet_topic_sent_bytes By sum /angles clitest 24.0",
+            "rnet_topic_latency_seconds s histogram /angles clitest 3",
+            "rnet_node_up 1 gauge None clitest 1.0",
+        ] {
+            assert!(out.lines().any(|said| said == line), "{line}\n{out}");
+        }
     });
 }
 

@@ -1,15 +1,18 @@
-//! Figures as text for Prometheus and what scrapes as it does: OpenMetrics 1.0
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) or the older format of Prometheus.
+//! Figures as metrics: families of series, which are told as text ([`text`]) or as OTLP ([`otlp`]).
 //!
-//! Names begin with `rnet_` and end in their base unit; counters end in `_total`. Counters are sums over the ends that
-//! are there: they begin anew when an end is gone, as those of a program that was started again, which queries of rates
-//! expect.
+//! Names begin with `rnet_` and end in their base unit. Counters are sums over the ends that are there: they begin anew
+//! when an end is gone, as those of a program that was started again, which queries of rates expect.
+
+mod otlp;
+mod text;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Level};
+
+pub use otlp::otlp_json;
+pub use text::MetricsFormat;
 
 /// Topics, nodes and hosts that are shown, of each; `rnet_series_left_out` says how many more there are. Each has a
 /// dozen series at most, and a robot that makes topics without end must not fill a database.
@@ -20,16 +23,31 @@ const BOUNDS_S: [f64; 15] =
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// A format of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricsFormat {
-    /// With units and an end mark.
-    OpenMetrics,
-    /// The text format of Prometheus, version 0.0.4, which more programs read.
-    Prometheus,
+/// Series of one name.
+struct Family<'a> {
+    /// Without the `_total` of a counter.
+    name: &'static str,
+    /// Empty, if it has none.
+    unit: &'static str,
+    help: &'static str,
+    series: Series<'a>,
 }
 
-/// The metrics of a domain.
+enum Series<'a> {
+    Gauge(Vec<(Labels<'a>, f64)>),
+    Counter(Vec<(Labels<'a>, f64)>),
+    Histogram(Vec<(Labels<'a>, Buckets)>),
+}
+
+/// A histogram by the bounds of [`BOUNDS_S`].
+struct Buckets {
+    /// How many took no longer than each bound.
+    within: Vec<u64>,
+    count: u64,
+    sum: f64,
+}
+
+/// The metrics of a domain, as text.
 pub fn metrics(
     format: MetricsFormat,
     domain: &str,
@@ -37,18 +55,19 @@ pub fn metrics(
     figures: &Figures,
     problems: &[Finding],
 ) -> String {
-    let mut text = Text { text: String::new(), format, domain };
-    text.domain_wide(figures, problems);
+    text::text(format, domain, &families(look, figures, problems))
+}
+
+fn families<'a>(look: &Look, figures: &'a Figures, problems: &[Finding]) -> Vec<Family<'a>> {
+    let mut all = Families(Vec::new());
+    all.domain_wide(figures, problems);
     let topics = &figures.topics[..figures.topics.len().min(MAX_OF_A_KIND)];
     let counted: BTreeMap<&str, Counted> =
         topics.iter().map(|topic| (topic.topic.as_str(), Counted::of(look, topic))).collect();
-    text.topics(topics, &counted);
-    text.nodes(figures);
-    text.hosts(figures);
-    if format == MetricsFormat::OpenMetrics {
-        text.text.push_str("# EOF\n");
-    }
-    text.text
+    all.topics(topics, &counted);
+    all.nodes(figures);
+    all.hosts(figures);
+    all.0
 }
 
 /// Counters of a topic, of all its ends.
@@ -92,46 +111,50 @@ impl Counted {
         let fits = |at: &usize| rnet::bucket_high(*at) as f64 / 1e9 <= bound_s;
         (0..self.latency.len()).filter(fits).map(|at| self.latency[at]).sum()
     }
+
+    fn buckets(&self) -> Buckets {
+        Buckets {
+            within: BOUNDS_S.iter().map(|bound| self.within(*bound)).collect(),
+            count: self.latency.iter().sum(),
+            sum: self.latency_sum_s,
+        }
+    }
 }
 
-struct Text<'a> {
-    text: String,
-    format: MetricsFormat,
-    domain: &'a str,
-}
+struct Families<'a>(Vec<Family<'a>>);
 
-impl Text<'_> {
-    fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
-        // To a String nothing fails.
-        let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        if !unit.is_empty() && self.format == MetricsFormat::OpenMetrics {
-            let _ = writeln!(self.text, "# UNIT {name} {unit}");
-        }
-        let _ = writeln!(self.text, "# HELP {name} {help}");
+impl<'a> Families<'a> {
+    fn add(
+        &mut self,
+        name: &'static str,
+        unit: &'static str,
+        help: &'static str,
+        series: Series<'a>,
+    ) {
+        self.0.push(Family { name, unit, help, series });
     }
 
-    fn sample(&mut self, name: &str, labels: &Labels<'_>, value: f64) {
-        let all = [("domain", self.domain)].into_iter().chain(labels.iter().copied());
-        let all: Vec<String> = all.map(|(k, v)| format!("{k}=\"{}\"", escaped(v))).collect();
-        let _ = writeln!(self.text, "{name}{{{}}} {value}", all.join(","));
+    fn gauge(
+        &mut self,
+        name: &'static str,
+        unit: &'static str,
+        help: &'static str,
+        of: Vec<(Labels<'a>, f64)>,
+    ) {
+        self.add(name, unit, help, Series::Gauge(of));
     }
 
-    fn gauge(&mut self, name: &str, unit: &str, help: &str, of: &[(Labels<'_>, f64)]) {
-        self.family(name, "gauge", unit, help);
-        of.iter().for_each(|(labels, value)| self.sample(name, labels, *value));
+    fn counter(
+        &mut self,
+        name: &'static str,
+        unit: &'static str,
+        help: &'static str,
+        of: Vec<(Labels<'a>, f64)>,
+    ) {
+        self.add(name, unit, help, Series::Counter(of));
     }
 
-    fn counter(&mut self, name: &str, unit: &str, help: &str, of: &[(Labels<'_>, f64)]) {
-        match self.format {
-            MetricsFormat::OpenMetrics => self.family(name, "counter", unit, help),
-            MetricsFormat::Prometheus => {
-                self.family(&format!("{name}_total"), "counter", unit, help);
-            }
-        }
-        of.iter().for_each(|(labels, value)| self.sample(&format!("{name}_total"), labels, *value));
-    }
-
-    fn domain_wide(&mut self, figures: &Figures, problems: &[Finding]) {
+    fn domain_wide(&mut self, figures: &'a Figures, problems: &[Finding]) {
         let of =
             |kind, count: usize| (vec![("kind", kind)], count.saturating_sub(MAX_OF_A_KIND) as f64);
         let left_out = [
@@ -140,18 +163,18 @@ impl Text<'_> {
             of("host", figures.hosts.len()),
         ];
         let help = "Topics, nodes and hosts of which no series are here.";
-        self.gauge("rnet_series_left_out", "", help, &left_out);
-        let mut by_check: BTreeMap<&str, f64> = BTreeMap::new();
+        self.gauge("rnet_series_left_out", "", help, left_out.to_vec());
+        let mut by_check: BTreeMap<&'static str, f64> = BTreeMap::new();
         for problem in problems.iter().filter(|problem| problem.level == Level::Problem) {
             *by_check.entry(problem.check).or_default() += 1.0;
         }
         let found: Vec<_> =
             by_check.iter().map(|(check, count)| (vec![("check", *check)], *count)).collect();
-        self.gauge("rnet_problems", "", "What is wrong now, by the check that found it.", &found);
+        self.gauge("rnet_problems", "", "What is wrong now, by the check that found it.", found);
     }
 
-    fn topics(&mut self, topics: &[TopicRow], counted: &BTreeMap<&str, Counted>) {
-        let each = |value: &dyn Fn(&TopicRow, &Counted) -> f64| -> Vec<(Labels<'_>, f64)> {
+    fn topics(&mut self, topics: &'a [TopicRow], counted: &BTreeMap<&'a str, Counted>) {
+        let each = |value: &dyn Fn(&TopicRow, &Counted) -> f64| -> Vec<(Labels<'a>, f64)> {
             let of = topics.iter().filter_map(|topic| {
                 let counted = counted.get(topic.topic.as_str())?;
                 Some((vec![("topic", topic.topic.as_str())], value(topic, counted)))
@@ -163,16 +186,16 @@ impl Text<'_> {
             "rnet_topic_sent_messages",
             "messages",
             "Messages that publishers sent.",
-            &sent,
+            sent,
         );
         let bytes = each(&|_, c| c.sent_bytes as f64);
-        self.counter("rnet_topic_sent_bytes", "bytes", "Payload that publishers sent.", &bytes);
+        self.counter("rnet_topic_sent_bytes", "bytes", "Payload that publishers sent.", bytes);
         let received = each(&|_, c| c.received as f64);
         let help = "Messages that subscribers received, of all together.";
-        self.counter("rnet_topic_received_messages", "messages", help, &received);
+        self.counter("rnet_topic_received_messages", "messages", help, received);
         let skipped = each(&|_, c| c.skipped as f64);
         let help = "Messages that subscribers passed over by their choice.";
-        self.counter("rnet_topic_skipped_messages", "messages", help, &skipped);
+        self.counter("rnet_topic_skipped_messages", "messages", help, skipped);
         let mut lost = Vec::new();
         for topic in topics {
             lost.extend(topic.lost.parts().map(|(cause, count)| {
@@ -180,76 +203,56 @@ impl Text<'_> {
             }));
         }
         let help = "Messages that subscribers lost, by cause.";
-        self.counter("rnet_topic_lost_messages", "messages", help, &lost);
+        self.counter("rnet_topic_lost_messages", "messages", help, lost);
         let behind = each(&|t, _| t.behind.age_ns as f64 / 1e9);
         let help = "Age of the oldest message that the subscriber furthest behind has not taken.";
-        self.gauge("rnet_topic_lag_seconds", "seconds", help, &behind);
+        self.gauge("rnet_topic_lag_seconds", "seconds", help, behind);
         let publishers = each(&|t, _| t.publishers.len() as f64);
-        self.gauge("rnet_topic_publishers", "", "Publishers.", &publishers);
+        self.gauge("rnet_topic_publishers", "", "Publishers.", publishers);
         let subscribers = each(&|t, _| t.subscribers.len() as f64);
-        self.gauge("rnet_topic_subscribers", "", "Subscriptions.", &subscribers);
+        self.gauge("rnet_topic_subscribers", "", "Subscriptions.", subscribers);
         let memory = each(&|t, _| t.memory_bytes as f64);
         let help = "Shared memory of the publishers: logs and pools.";
-        self.gauge("rnet_topic_memory_bytes", "bytes", help, &memory);
-        let name = "rnet_topic_latency_seconds";
-        self.family(name, "histogram", "seconds", "From the send to the receive.");
-        for (topic, counted) in counted {
-            for bound in BOUNDS_S {
-                let bound_text = bound.to_string();
-                let labels = vec![("topic", *topic), ("le", bound_text.as_str())];
-                self.sample(&format!("{name}_bucket"), &labels, counted.within(bound) as f64);
-            }
-            let count = counted.latency.iter().sum::<u64>() as f64;
-            self.sample(&format!("{name}_bucket"), &vec![("topic", *topic), ("le", "+Inf")], count);
-            let labels = vec![("topic", *topic)];
-            self.sample(&format!("{name}_count"), &labels, count);
-            self.sample(&format!("{name}_sum"), &labels, counted.latency_sum_s);
-        }
+        self.gauge("rnet_topic_memory_bytes", "bytes", help, memory);
+        let of =
+            counted.iter().map(|(topic, counted)| (vec![("topic", *topic)], counted.buckets()));
+        let help = "From the send to the receive.";
+        let series = Series::Histogram(of.collect());
+        self.add("rnet_topic_latency_seconds", "seconds", help, series);
     }
 
-    fn nodes(&mut self, figures: &Figures) {
+    fn nodes(&mut self, figures: &'a Figures) {
         let nodes = || figures.nodes.iter().take(MAX_OF_A_KIND);
-        let named = |node: &str| node.to_owned();
-        let each = |value: &dyn Fn(&crate::NodeRow) -> Option<f64>| -> Vec<(String, String, f64)> {
-            nodes().filter_map(|n| Some((named(&n.node), n.host.clone(), value(n)?))).collect()
+        let each = |value: &dyn Fn(&crate::NodeRow) -> Option<f64>| -> Vec<(Labels<'a>, f64)> {
+            let labels =
+                |n: &'a crate::NodeRow| vec![("node", n.node.as_str()), ("host", n.host.as_str())];
+            nodes().filter_map(|n| Some((labels(n), value(n)?))).collect()
         };
-        let mut gauge = |name: &str, unit: &str, help: &str, of: Vec<(String, String, f64)>| {
-            let labelled: Vec<_> = of
-                .iter()
-                .map(|(node, host, value)| {
-                    (vec![("node", node.as_str()), ("host", host.as_str())], *value)
-                })
-                .collect();
-            self.gauge(name, unit, help, &labelled);
-        };
-        gauge("rnet_node_up", "", "1 for each node that is there.", each(&|_| Some(1.0)));
+        self.gauge("rnet_node_up", "", "1 for each node that is there.", each(&|_| Some(1.0)));
         let help = "How often rnet launch has started its process again.";
-        gauge("rnet_node_restarts", "", help, each(&|n| n.restarts.map(f64::from)));
+        self.gauge("rnet_node_restarts", "", help, each(&|n| n.restarts.map(f64::from)));
         let help = "Cores that its process used in the last interval: 1 is one core.";
-        gauge("rnet_node_cpu_cores", "cores", help, each(&|n| n.cpu));
+        self.gauge("rnet_node_cpu_cores", "cores", help, each(&|n| n.cpu));
         let memory = each(&|n| n.rss_bytes.map(|bytes| bytes as f64));
-        gauge("rnet_node_memory_bytes", "bytes", "Memory of its process in RAM.", memory);
-        gauge("rnet_node_uptime_seconds", "seconds", "How long it has run.", each(&|n| n.uptime_s));
+        self.gauge("rnet_node_memory_bytes", "bytes", "Memory of its process in RAM.", memory);
+        let uptime = each(&|n| n.uptime_s);
+        self.gauge("rnet_node_uptime_seconds", "seconds", "How long it has run.", uptime);
     }
 
-    fn hosts(&mut self, figures: &Figures) {
+    fn hosts(&mut self, figures: &'a Figures) {
         let hosts = || figures.hosts.iter().take(MAX_OF_A_KIND);
-        let each = |value: &dyn Fn(&crate::HostRow) -> Option<f64>| -> Vec<(Labels<'_>, f64)> {
+        let each = |value: &dyn Fn(&crate::HostRow) -> Option<f64>| -> Vec<(Labels<'a>, f64)> {
             hosts().filter_map(|h| Some((vec![("host", h.host.as_str())], value(h)?))).collect()
         };
         let up = each(&|h| Some(f64::from(u8::from(h.state == "connected"))));
-        self.gauge("rnet_host_connected", "", "Whether the link hears it.", &up);
+        self.gauge("rnet_host_connected", "", "Whether the link hears it.", up);
         let rtt = each(&|h| h.round_trip_s);
-        self.gauge("rnet_host_round_trip_seconds", "seconds", "Time there and back.", &rtt);
+        self.gauge("rnet_host_round_trip_seconds", "seconds", "Time there and back.", rtt);
         let uncertain = each(&|h| h.clock_offset_uncertainty_s);
         let help = "How far off the measured offset of its clock may be, either way.";
-        self.gauge("rnet_host_clock_uncertainty_seconds", "seconds", help, &uncertain);
+        self.gauge("rnet_host_clock_uncertainty_seconds", "seconds", help, uncertain);
         let lost = each(&|h| Some(h.lost as f64));
         let help = "Messages lost between the hosts.";
-        self.counter("rnet_host_lost_messages", "messages", help, &lost);
+        self.counter("rnet_host_lost_messages", "messages", help, lost);
     }
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
