@@ -330,7 +330,7 @@ fn subscriptions_and_pages_are_bounded_by_named_limits() {
     let begun = Instant::now();
     while upgrade(dashboard.address(), &format!("Host: {}\r\n", dashboard.address())) != 101 {
         assert!(begun.elapsed() < util::HANG, "places are not free again");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20)); // sleep: between two questions for what is waited for
     }
 }
 

@@ -27,7 +27,7 @@ impl Pump {
             while !stopped.load(Ordering::Relaxed) {
                 send(n);
                 n += 1;
-                std::thread::sleep(every);
+                std::thread::sleep(every); // sleep: the period of what it publishes
             }
         });
         Pump { stop, thread: Some(thread) }
@@ -367,7 +367,7 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
             if x >= goal.linear.map_or(0.0, |v| v.x) {
                 return Ok(twist(x));
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5)); // sleep: the time that a step of the goal takes
         }
         Ok(twist(-1.0))
     });
