@@ -41,6 +41,7 @@ NOT_RUN = {
     ("playing.md", "rnet rerun run.mcap --node ./controller"): "a recording; crates/rnet-cli/tests/rerun.rs runs each",
     ("dashboard.md", "rnet dashboard"): "serves until it is stopped; crates/rnet-cli/tests/dashboard.rs runs it",
     ("dashboard.md", "openssl rand -hex 24 > token && chmod 600 token"): "a certificate; crates/rnet-dashboard/tests/hostile.rs makes one",
+    ("see.md", "rnet trace --chain /imu,/estimate,/cmd --budget-ms 10"): "a robot; crates/rnet-cli/tests/trace.rs runs it",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
 

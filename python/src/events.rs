@@ -130,7 +130,11 @@ impl MessageCallback {
             }
             let outcome = match result {
                 Ok(received) => match (self.decoder.value(py, received), &self.on_error) {
-                    (Ok(value), _) => self.callback.call1(py, (value,)),
+                    (Ok(value), _) => {
+                        // Until now the thread has waited for the interpreter, and the message was decoded.
+                        rnet::trace::callback_begins();
+                        self.callback.call1(py, (value,))
+                    }
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {
                         on_error.call1(py, (error.into_value(py),))
                     }

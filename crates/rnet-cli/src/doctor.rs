@@ -7,7 +7,8 @@
 //! - `network`: the link, and why another host is not reached;
 //! - `realtime`: what the machine lacks for low latency (`--realtime`).
 //!
-//! Who publishes what to whom, and why it does not arrive, is found by `rnet_monitor::talk`.
+//! Who publishes what to whom, and why it does not arrive, is found by `rnet_monitor::talk`; what else a robot may suffer
+//! from (clocks, the launch, disks), by `rnet_monitor::health`.
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up,
 //! as every node does that sees them.
 
@@ -18,7 +19,8 @@ mod realtime;
 
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
-use rnet_monitor::{Findings, Level, talk};
+use rnet_launch::{Record, RunFolder};
+use rnet_monitor::{Findings, Level, health, link, talk};
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
@@ -87,6 +89,18 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     place::processes(&mut findings, &snapshot);
     let others = place::neighbours(&mut findings, location, nodes);
     network::network(&mut findings, location, &snapshot);
+    if let Some(status) = link::last(&snapshot) {
+        health::clocks(&mut findings, &status);
+    }
+    if let Ok(folder) = RunFolder::of_domain(location.path(), &|name| std::env::var_os(name)) {
+        let records = Record::all(&folder);
+        health::launched(&mut findings, &records);
+        health::black_box(&mut findings, &snapshot, !records.is_empty());
+        health::disk(&mut findings, "durable state and logs", folder.path());
+    }
+    if let Ok(here) = std::env::current_dir() {
+        health::disk(&mut findings, "recordings in this directory", &here);
+    }
     let topic = args.topic.as_ref().map(TopicName::as_str);
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
         let known = talk::Known { snapshot: &snapshot, dead: &dead, others: &others };

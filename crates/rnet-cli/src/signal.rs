@@ -64,6 +64,12 @@ pub fn wait_readable_for(
     wait(&mut [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }], limit, knows)
 }
 
+/// Waits until a write would not block, or a signal has come.
+pub fn wait_writable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
+    let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 }];
+    wait(&mut fds, None, false)
+}
+
 /// Sleeps until the time is over, or a signal has come: that is `Interrupted`.
 pub fn sleep(time: Duration) -> Outcome {
     wait(&mut [], Some(time), false)?;

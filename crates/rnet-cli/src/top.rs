@@ -3,12 +3,14 @@
 //! - this file: the looks at the domain, and what is printed with `--once`;
 //! - `rows`: figures as cells of tables;
 //! - `model`: what is shown, and what keys do to it;
-//! - `screen`: how it is drawn.
+//! - `screen`: how it is drawn;
+//! - `terminal`: on what.
 
 pub mod args;
 mod model;
 mod rows;
 mod screen;
+mod terminal;
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,7 @@ use crate::style::{NOTE, PROBLEM};
 use crate::{signal, table};
 use args::TopArgs;
 use model::Model;
+use terminal::Screen;
 
 /// How long a key waits at most; a signal is noticed as late.
 const KEY_WAIT: Duration = Duration::from_millis(100);
@@ -62,7 +65,8 @@ impl Looks {
         let now = Look::new(&mut self.domain)?;
         let own = own_host(&now.snapshot);
         let mut figures = Figures::new(&self.last, &now, &own, self.all);
-        let problems = problems(&now, &figures);
+        // What is lost of calls and commands is lost as well, though their topics are not shown.
+        let problems = problems(&now, &Figures::new(&self.last, &now, &own, true));
         self.last = now;
         figures.topics.retain(|topic| topic.topic.contains(&self.filter));
         figures.nodes.retain(|node| node.node.contains(&self.filter));
@@ -124,21 +128,12 @@ fn print(
     Ok(())
 }
 
-/// The terminal, which is as it was once this is dropped; a panic restores it too, before it is told.
-struct Screen(ratatui::DefaultTerminal);
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        ratatui::restore();
-    }
-}
-
 fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
-    let mut screen = Screen(ratatui::try_init()?);
+    let mut screen = Screen::open()?;
     let mut model = Model::new(looks.domain.id());
     let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
     while !signal::stopped() {
-        screen.0.draw(|frame| screen::draw(frame, &mut model))?;
+        screen.draw(|frame| screen::draw(frame, &mut model))?;
         if event::poll(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
             match event::read()? {
                 Event::Key(key) if key.kind == KeyEventKind::Press => {

@@ -103,7 +103,9 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
         let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
         subscribers.push(node.subscriber_with::<[u8]>(trace_topic(topic)?.as_str(), options)?);
     }
-    context.say(format_args!("tracing for {:?}", args.time));
+    if context.on_terminal() {
+        context.say(format_args!("tracing for {:?}", args.time));
+    }
     let mut publishers = Publishers::default();
     publishers.note(&context.domain()?.snapshot()?);
     let end = Instant::now() + args.time;

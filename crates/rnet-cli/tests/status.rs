@@ -47,11 +47,19 @@ fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
     assert_eq!(document["problems"][0]["check"], "qos", "{document}");
     assert!(document["problems"][0]["advice"].is_string(), "{document}");
     drop(shown);
-    // A reader that is overrun: what it loses now is a problem, and what it has lost is over.
+    // Of calls and commands as of topics.
+    for topic in ["/scan", "/_rnet/call/plan/q"] {
+        what_is_lost_is_a_problem_while_it_is(&place, topic);
+    }
+}
+
+/// A reader that is overrun: what it loses now is a problem, and what it has lost is over.
+fn what_is_lost_is_a_problem_while_it_is(place: &Place, topic: &str) {
+    let (camera, display) = (place.node("camera2"), place.node("display2"));
     let small = PublisherOptions::new().log_len_bytes(64 << 10);
-    let scans = camera.publisher_with::<[u8]>("/scan", small).unwrap();
+    let scans = camera.publisher_with::<[u8]>(topic, small).unwrap();
     let all = SubscriberOptions::new().keep_all();
-    let mut slow = display.subscriber_with::<[u8]>("/scan", all).unwrap();
+    let mut slow = display.subscriber_with::<[u8]>(topic, all).unwrap();
     let pump = Pump::start(scans, vec![0; 2000].into());
     let begun = Instant::now();
     let seen = AtomicBool::new(false);

@@ -9,8 +9,10 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use util::processes::until;
 use util::{Place, Pump};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -57,6 +59,15 @@ struct Terminal {
 
 impl Terminal {
     fn start(place: &Place, args: &[&str]) -> Terminal {
+        Terminal::open(place, args, true)
+    }
+
+    /// One that takes no output.
+    fn deaf(place: &Place, args: &[&str]) -> Terminal {
+        Terminal::open(place, args, false)
+    }
+
+    fn open(place: &Place, args: &[&str], reads: bool) -> Terminal {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -68,6 +79,11 @@ impl Terminal {
             let file = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap());
             Stdio::from(file.unwrap())
         };
+        if !reads {
+            let out = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let out = rustix::fs::open(name.as_c_str(), out, Mode::empty()).unwrap();
+            while rustix::io::write(&out, &[b'.'; 512]).is_ok() {}
+        }
         let mut command = place.command();
         command.args(args).stdin(slave()).stdout(slave()).stderr(slave());
         let child = command.spawn().unwrap();
@@ -78,7 +94,7 @@ impl Terminal {
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // The end of the program is an error of the terminal.
-            while let Ok(len @ 1..) = reader.read(&mut bytes) {
+            while reads && let Ok(len @ 1..) = reader.read(&mut bytes) {
                 if tell.send(bytes[..len].to_vec()).is_err() {
                     break;
                 }
@@ -141,6 +157,26 @@ fn keys_choose_what_is_shown_and_the_terminal_is_restored() {
     assert_eq!(terminal.end(), Some(0));
     assert!(terminal.modes().local_modes.contains(rustix::termios::LocalModes::ICANON));
     drop(pump);
+}
+
+#[test]
+fn one_signal_is_enough_where_the_terminal_takes_no_output() {
+    let place = Place::new();
+    let _imu = place.node("imu");
+    let mut terminal = Terminal::deaf(&place, &["top"]);
+    let raw = |terminal: &Terminal| {
+        !terminal.modes().local_modes.contains(rustix::termios::LocalModes::ICANON)
+    };
+    until("it takes the terminal", || raw(&terminal));
+    let pid = rustix::process::Pid::from_child(&terminal.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let mut code = None;
+    until("it ends", || {
+        code = terminal.child.try_wait().unwrap();
+        code.is_some()
+    });
+    assert_eq!(code.and_then(|status| status.code()), Some(130));
+    assert!(!raw(&terminal));
 }
 
 #[test]

@@ -52,8 +52,6 @@ fn an_edge_is_shown_stage_by_stage() {
             let longest = |times: &serde_json::Value| times["max_us"].as_f64().unwrap();
             assert!(longest(&edge["total"]) >= longest(&edge["stages"]["callback"]), "{edge}");
         }
-        let nothing_left = rnet!(place, "topic", "list").ok();
-        assert!(!nothing_left.contains("/_rnet/trace"), "{nothing_left}");
     });
 }
 
@@ -115,7 +113,7 @@ fn what_cannot_be_traced_is_said() {
     rnet!(place, "trace", "/scan", "--budget-ms", "1").fails(2);
     rnet!(place, "trace", "--chain", "/a,/b", "--budget-ms", "0").fails(2);
     let long = format!("/{}", "a".repeat(250));
-    let said = rnet!(place, "trace", &long).fails(1);
+    let said = rnet!(place, "trace", &long).fails(2);
     assert!(said.contains("255"), "{said}");
     let many: Vec<String> = (0..65).map(|n| format!("/t{n}")).collect();
     let mut args = vec!["trace"];

@@ -4,6 +4,7 @@
 //! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
 //!   `commands` and `link` find it;
 //! - `metrics`: the figures as text for Prometheus, and as OTLP;
+//! - `health`: clocks, the launch, the black box, disks;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
 //! - `trace`: where the time of messages went;
@@ -17,6 +18,7 @@ mod commands;
 pub mod documents;
 mod figures;
 mod findings;
+pub mod health;
 pub mod link;
 mod metrics;
 pub mod near;

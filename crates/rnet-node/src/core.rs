@@ -5,22 +5,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use rnet_core::{Error, Lane, Naming, Result, TopicName};
+use rnet_core::{
+    Error, Lane, MIN_LOG_LEN_BYTES, Naming, PublisherQos, Result, TopicName, TraceRecord, TypeDesc,
+};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
-use rnet_shm::node::OwnNode;
+use rnet_shm::node::{EndpointKind, Entry, OwnNode};
 use rnet_shm::orphans::GivenUp;
+use rnet_shm::publisher::{PublisherMeta, Writer};
 use rnet_shm::state::Standing;
 
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
 use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts, Notice};
-use crate::matching::{Matching, TraceChange};
+use crate::matching::Matching;
+use crate::matching::traced::TraceChange;
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
 use crate::options::check_ends;
+use crate::outlet::Outlet;
 use crate::subscriber_state::SubscriberState;
-use crate::trace::Outlet;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -198,10 +202,35 @@ impl NodeState {
         done
     }
 
+    /// Opens the publisher of the records of one subscription.
+    fn open_outlet(self: &Arc<Self>, topic: &TopicName) -> Result<Outlet> {
+        // Of a tracer that looks once in a while.
+        let qos = PublisherQos { log_len_bytes: MIN_LOG_LEN_BYTES, ..PublisherQos::default() };
+        let type_desc = TypeDesc::Plain(TraceRecord::plain_type());
+        let meta =
+            PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy: None, will: false };
+        self.matching().check_topic_limit(topic.hash())?;
+        let id = self.own.next_endpoint()?;
+        let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
+        let writer = Writer::create(&self.own, entry.path(self.own.folder()), id, &meta)?;
+        let readers = writer.reader_table().clone();
+        self.matching().add_publisher(id, topic.hash(), meta, readers, false)?;
+        let node = Arc::downgrade(self);
+        let close = move || {
+            if let Some(node) = node.upgrade().filter(|node| !node.fork_guard().is_parents()) {
+                node.matching().remove(id);
+                node.refresh();
+            }
+        };
+        let outlet = Outlet::new(writer, close);
+        self.refresh();
+        Ok(outlet)
+    }
+
     /// Begins and ends the tracing of subscriptions of ours.
     fn trace(self: &Arc<Self>, changes: Vec<TraceChange>) {
         for TraceChange { id, state, topic } in changes {
-            match topic.map(|topic| Outlet::open(self, &topic)).transpose() {
+            match topic.map(|topic| self.open_outlet(&topic)).transpose() {
                 Ok(outlet) => {
                     let begins = outlet.is_some();
                     state.trace.set(outlet);

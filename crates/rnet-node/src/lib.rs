@@ -41,6 +41,8 @@ pub mod node_time;
 #[doc(hidden)]
 pub mod options;
 #[doc(hidden)]
+pub mod outlet;
+#[doc(hidden)]
 pub mod pace;
 #[doc(hidden)]
 pub mod past;

@@ -38,7 +38,7 @@ mod proxies;
 mod short;
 mod succession;
 mod told;
-mod traced;
+pub mod traced;
 
 use endpoints::Endpoints;
 use own::{Known, OwnPublisher, OwnSubscription};
@@ -46,8 +46,7 @@ use periods::NextLook;
 pub use proxies::shown;
 pub use succession::GRACE as SUCCESSOR_GRACE;
 use told::Spent;
-pub use traced::TraceChange;
-use traced::Traced;
+use traced::{Traced, Traces};
 
 /// The matching of one node; behind the node's one control-plane lock.
 pub struct Matching {
@@ -75,12 +74,7 @@ pub struct Matching {
     timed: BTreeSet<u64>,
     next_look: NextLook,
     endpoints: Endpoints,
-    /// Topics of ours by those of their traces.
-    traces: HashMap<u64, u64>,
-    /// Topics that we trace.
-    tracing: BTreeSet<u64>,
-    /// What is to be done about traces when the lock is free.
-    trace_changes: Vec<TraceChange>,
+    traces: Traces,
 }
 
 impl Matching {
@@ -104,9 +98,7 @@ impl Matching {
             timed: BTreeSet::new(),
             next_look: NextLook::default(),
             endpoints: Endpoints::default(),
-            traces: HashMap::new(),
-            tracing: BTreeSet::new(),
-            trace_changes: Vec::new(),
+            traces: Traces::default(),
         }
     }
 
@@ -220,8 +212,8 @@ impl Matching {
     fn take_back(&mut self, id: u64, lost: bool) {
         let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
         let subscription = self.subscriptions.remove(&id).map(|s| (s.topic_hash, s.meta.topic));
-        let of_subscription = subscription.as_ref().map(|(hash, _)| *hash);
-        let Some(topic_hash) = publisher.or(of_subscription) else { return };
+        let hash = subscription.as_ref().map(|(hash, _)| *hash);
+        let Some(topic_hash) = publisher.or(hash) else { return };
         let Some(entry) = self.entry_of(id, topic_hash) else { return };
         self.own.withdraw(id, lost);
         self.unindex(&entry);

@@ -22,10 +22,11 @@ use crate::options::{SubscriberOptions, check_ends};
 use crate::pace::Pace;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
-use crate::trace::{Started, Tracing};
+use crate::trace::Tracing;
 use crate::types::MessageType;
 
 mod succession;
+mod traced;
 mod waits;
 
 use succession::Succession;
@@ -261,39 +262,6 @@ impl Receiver {
             self.check_len(at, fixed)?;
         }
         Ok(Some(at))
-    }
-
-    /// [`Receiver::advance`] where there is more than messages: what the control thread has brought, or a trace.
-    #[cold]
-    fn advance_attentively(&mut self) -> Result<Option<usize>> {
-        self.take_in();
-        if !self.state.is_traced() {
-            return self.advance_known();
-        }
-        self.tracing.end_receive(&self.state, self.id);
-        let at = self.advance_known()?;
-        self.trace_receive(at);
-        Ok(at)
-    }
-
-    /// The user begins a receive of another form: he is done with the message of the last.
-    pub fn end_receive(&mut self) {
-        if self.state.is_traced() {
-            self.tracing.end_receive(&self.state, self.id);
-        }
-    }
-
-    /// A message was taken, perhaps, which the user now has.
-    pub fn trace_receive(&mut self, at: Option<usize>) {
-        if let Some(at) = at.filter(|_| self.state.is_traced()) {
-            self.tracing.start_receive(&self.state, &self.channels, at);
-        }
-    }
-
-    /// A message was taken that a callback is to have; what is known of it so far, if it is to be traced.
-    pub fn start_trace(&mut self, at: usize) -> Option<Started> {
-        let traced = self.state.is_traced();
-        traced.then(|| self.tracing.start(&self.state, &self.channels, at)).flatten()
     }
 
     /// As [`Receiver::advance`], of the publishers that were taken in before.

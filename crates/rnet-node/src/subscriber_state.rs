@@ -10,8 +10,8 @@ use rnet_shm::fork::ForkGuard;
 use crate::inbox::Inbox;
 use crate::interrupt::Waiting;
 use crate::match_event::{Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
+use crate::outlet::TraceSlot;
 use crate::served::Served;
-use crate::trace::TraceSlot;
 
 /// Something is in the inbox.
 const INBOX: u8 = 1;

@@ -1,24 +1,17 @@
 //! Tracing: where the time of a subscription's messages goes, told on a topic of its own while somebody subscribes to
 //! that topic.
 //!
-//! The control thread finds the subscription of the trace and opens an [`Outlet`] for each subscription of ours on the
+//! The control thread finds the subscription of the trace and opens an [`Outlet`](crate::outlet::Outlet) for each subscription of ours on the
 //! traced topic; the thread that receives sees a bit in the word that it looks at anyway (`SubscriberState::attention`),
 //! and writes a record when it is done with a message. While nobody traces, no instruction of the message path is for
 //! this. docs/design/trace.md.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rnet_core::{
-    MAX_TRACED_PER_S, MIN_LOG_LEN_BYTES, PublisherQos, Result, TopicName, TraceRecord, TypeDesc,
-};
+use rnet_core::{MAX_TRACED_PER_S, TraceRecord};
 use rnet_shm::channel::Reader;
 use rnet_shm::clock;
-use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{PublisherMeta, Writer};
 
-use crate::core::NodeState;
 use crate::pace;
 use crate::subscriber_state::SubscriberState;
 
@@ -26,100 +19,6 @@ use crate::subscriber_state::SubscriberState;
 const PRICE_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;
 /// Records that may follow each other at once: a burst is traced whole.
 const BURST: u64 = 64;
-/// Records that a slow tracer may be behind, and more.
-const LOG_LEN_BYTES: u64 = MIN_LOG_LEN_BYTES;
-
-/// The publisher of the records of one subscription.
-pub struct Outlet {
-    writer: Writer,
-    id: u64,
-    node: Weak<NodeState>,
-}
-
-impl Outlet {
-    /// Opens it, on this topic.
-    pub fn open(node: &Arc<NodeState>, topic: &TopicName) -> Result<Outlet> {
-        let qos = PublisherQos { log_len_bytes: LOG_LEN_BYTES, ..PublisherQos::default() };
-        let type_desc = TypeDesc::Plain(TraceRecord::plain_type());
-        let meta =
-            PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy: None, will: false };
-        node.matching().check_topic_limit(topic.hash())?;
-        let id = node.own.next_endpoint()?;
-        let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
-        let writer = Writer::create(&node.own, entry.path(node.own.folder()), id, &meta)?;
-        let readers = writer.reader_table().clone();
-        node.matching().add_publisher(id, topic.hash(), meta, readers, false)?;
-        // Before the refresh: if that fails to match, its drop takes the endpoint back.
-        let outlet = Outlet { writer, id, node: Arc::downgrade(node) };
-        node.refresh();
-        Ok(outlet)
-    }
-}
-
-impl Drop for Outlet {
-    fn drop(&mut self) {
-        if let Some(node) = self.node.upgrade().filter(|node| !node.fork_guard().is_parents()) {
-            node.matching().remove(self.id);
-            node.refresh();
-        }
-    }
-}
-
-/// Where a subscription's records go; shared by the thread that receives and the control thread.
-#[derive(Default)]
-pub struct TraceSlot {
-    open: Mutex<Open>,
-    /// Counts the outlets: a message that began before one was opened ends in no record.
-    session: AtomicU32,
-}
-
-#[derive(Default)]
-struct Open {
-    outlet: Option<Outlet>,
-    /// The subscription has ended.
-    closed: bool,
-}
-
-impl TraceSlot {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts an outlet there, or takes it away. The one that was there is dropped when nothing is locked.
-    pub fn set(&self, outlet: Option<Outlet>) {
-        let mut open = self.open();
-        let over = match open.closed {
-            true => outlet,
-            false => std::mem::replace(&mut open.outlet, outlet),
-        };
-        self.session.fetch_add(1, Ordering::Relaxed);
-        drop(open);
-        drop(over);
-    }
-
-    /// Takes the outlet away for good.
-    pub fn close(&self) {
-        let mut open = self.open();
-        open.closed = true;
-        let outlet = open.outlet.take();
-        drop(open);
-        drop(outlet);
-    }
-
-    /// Whether records are wanted.
-    pub fn is_open(&self) -> bool {
-        self.open().outlet.is_some()
-    }
-
-    /// Writes a record; `false` if nobody wants any.
-    fn put(&self, record: TraceRecord) -> bool {
-        let mut open = self.open();
-        let Some(outlet) = &mut open.outlet else { return false };
-        // It waits for nobody. Without memory there is no record, and a number in the next shows it.
-        let _ = outlet.writer.send(&record.to_bytes());
-        true
-    }
-}
 
 /// What a receiver remembers of its tracing.
 #[derive(Default)]
@@ -177,7 +76,7 @@ impl Tracing {
         let woken_ns = pace::woken_ns();
         let for_it = (record.sent_ns..=record.taken_ns).contains(&woken_ns);
         record.woken_ns = if for_it { woken_ns } else { 0 };
-        Some(Started { record, session: state.trace.session.load(Ordering::Relaxed) })
+        Some(Started { record, session: state.trace.session() })
     }
 
     /// As [`Tracing::start`], of a receive, which ends with the next one. Without credit the receiver looks away.
@@ -227,7 +126,7 @@ pub fn end(state: &SubscriberState, subscription: u64, started: Started) {
     if (record.began_ns..=record.ended_ns).contains(&called_ns) {
         record.began_ns = called_ns;
     }
-    if session != state.trace.session.load(Ordering::Relaxed) {
+    if session != state.trace.session() {
         return;
     }
     (record.subscription, record.written_ns) = (subscription, record.ended_ns);

@@ -11,11 +11,12 @@ mod services;
 mod snapshot;
 mod types;
 
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
-use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
 use rnet_core::{
     Behind, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
+    limits::MAX_CHUNKS_PER_CHANNEL,
 };
 pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
 pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
@@ -23,9 +24,10 @@ use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
 pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};
-use rnet_shm::publisher::{CONTROL_AT, PeerPublisher, PublisherMap};
+use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
 use rnet_shm::registry::{Changes, Registry};
-use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
+use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, READERS_IN_CONTROL, ReaderSlot};
+use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST, TailLine};
 use rnet_shm::subscription::{LinkPart, PeerSubscription};
 pub use rnet_shm::taken::Stamp;
 use serde::{Serialize, Serializer};
@@ -477,32 +479,28 @@ fn word(page: &[u8], at: usize) -> u64 {
 }
 
 fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInfo> {
-    use rnet_shm::ring::layout::{
-        ADMISSION_ACTIVE, Admission, FlowLine, HeadLine, LogControl, READERS_IN_CONTROL, TailLine,
-    };
-    use std::mem::{offset_of, size_of};
+    use rnet_shm::ring::layout::{ADMISSION_ACTIVE, Admission, FlowLine, HeadLine, LogControl};
     let peer = PeerPublisher::open(path, entry.id)?;
     let page = peer.control_page()?;
     let tail = |at| word(&page, CONTROL_AT + offset_of!(LogControl, tail) + at);
     let flow = |at| word(&page, CONTROL_AT + offset_of!(LogControl, flow) + at);
     let known_lost = CONTROL_AT + offset_of!(LogControl, head) + offset_of!(HeadLine, known_lost);
-    let known_lost = |at| word(&page, known_lost + at);
     let admissions = CONTROL_AT + offset_of!(LogControl, admissions);
     let more = peer.more_admissions(flow(offset_of!(FlowLine, used_admissions)))?;
     let (first, _) = page[admissions..].split_at(READERS_IN_CONTROL * size_of::<Admission>());
     let entries = [first, &more].into_iter().flat_map(|p| p.chunks_exact(size_of::<Admission>()));
-    let admitted = entries.filter_map(|entry| {
+    let admitted = |entry| {
         let at = |field| word(entry, field);
-        (at(offset_of!(Admission, state)) == ADMISSION_ACTIVE).then(|| Admitted {
-            subscription: at(offset_of!(Admission, subscription)),
-            start_seq: at(offset_of!(Admission, start_seq)),
-        })
-    });
-    let admitted: Vec<Admitted> = admitted.collect();
+        let (subscription, start_seq) =
+            (at(offset_of!(Admission, subscription)), at(offset_of!(Admission, start_seq)));
+        let is_one = at(offset_of!(Admission, state)) == ADMISSION_ACTIVE;
+        is_one.then_some(Admitted { subscription, start_seq })
+    };
+    let admitted: Vec<Admitted> = entries.filter_map(admitted).collect();
     let leased = peer.meta.qos.liveliness.lease().is_some();
     let now_ns = crate::now_ns();
-    let last_sign_ns = |map: PublisherMap| map.last_sign_ns(now_ns);
-    let last_sign_ns = leased.then(|| peer.map().map(last_sign_ns)).transpose()?;
+    let last_sign_ns =
+        leased.then(|| peer.map().map(|map| map.last_sign_ns(now_ns))).transpose()?;
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
     let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
     Ok(PublisherInfo {
@@ -522,7 +520,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         full: flow(offset_of!(FlowLine, full)),
         refused: flow(offset_of!(FlowLine, refused)),
         detached: flow(offset_of!(FlowLine, detached)),
-        known_lost: std::array::from_fn(|at| known_lost(at * 8)).into(),
+        known_lost: std::array::from_fn(|at| word(&page, known_lost + at * 8)).into(),
         deadline_missed: flow(offset_of!(FlowLine, deadline_missed)),
         silent_ns: last_sign_ns.map(|last_ns| now_ns - last_ns),
         last_will_len: peer.meta.will.then(|| peer.map()).transpose()?.and_then(|m| m.will_len()),
@@ -557,14 +555,13 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
 
 /// The counters of a page whose slot is in `state`.
 fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
-    use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, ReaderSlot};
-    use std::mem::offset_of;
     let bind = |at| word(page, offset_of!(ReaderSlot, bind) + at);
     let count = |at| word(page, offset_of!(ReaderSlot, count) + at);
     (bind(offset_of!(BindLine, state)) == state).then_some(())?;
     let received = count(offset_of!(CountLine, received));
     let pins = (0..PINS_PER_READER).map(|i| word(page, offset_of!(ReaderSlot, pins) + i * 8));
     let latency = offset_of!(ReaderSlot, latency);
+    let mean_ns = count(offset_of!(CountLine, sum_latency_ns)).checked_div(received);
     Some(ChannelInfo {
         publisher: bind(offset_of!(BindLine, publisher)),
         received,
@@ -585,9 +582,7 @@ fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
         pinned: pins.filter(|pin| *pin != 0).count() as u64,
         asleep: word(page, offset_of!(ReaderSlot, bind) + offset_of!(BindLine, asleep)) != 0,
         max_latency_ns: count(offset_of!(CountLine, max_latency_ns)),
-        mean_latency_ns: count(offset_of!(CountLine, sum_latency_ns))
-            .checked_div(received)
-            .unwrap_or(0),
+        mean_latency_ns: mean_ns.unwrap_or(0),
         late_wakes: count(offset_of!(CountLine, late_wakes)),
         latency: (0..LATENCY_BUCKETS).map(|i| word(page, latency + i * 8)).collect(),
     })

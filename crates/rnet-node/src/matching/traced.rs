@@ -1,6 +1,6 @@
 //! Which of this node's subscriptions are traced: those of whose topic somebody subscribes to the trace.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rnet_core::{TopicName, fnv1a_64, trace_topic, traced_topic};
@@ -37,17 +37,28 @@ impl Traced {
     }
 }
 
+/// What the matching knows of traces.
+#[derive(Default)]
+pub struct Traces {
+    /// Topics of ours by those of their traces.
+    of: HashMap<u64, u64>,
+    /// Topics that we trace.
+    ours: BTreeSet<u64>,
+    /// What is to be done when the lock is free.
+    changes: Vec<TraceChange>,
+}
+
 impl Matching {
     /// A subscription of ours has come: it may be traced, or trace.
     pub(super) fn note_traced(&mut self, id: u64) {
         let Some(own) = self.subscriptions.get(&id) else { return };
         if let Some(traced) = &own.traced {
-            self.traces.insert(traced.hash, own.topic_hash);
+            self.traces.of.insert(traced.hash, own.topic_hash);
         }
         if let Some(topic) = traced_topic(&own.meta.topic) {
             // The next refresh rings those that subscribe to it.
             let topic = fnv1a_64(topic.as_bytes());
-            self.tracing.insert(topic);
+            self.traces.ours.insert(topic);
             self.pending.insert(topic);
         }
     }
@@ -59,23 +70,23 @@ impl Matching {
             && !is_left(topic_hash)
         {
             let traced = fnv1a_64(traced.as_bytes());
-            self.tracing.remove(&traced);
+            self.traces.ours.remove(&traced);
             self.ring_subscribers(traced);
             self.pending.insert(traced);
         } else if let Some(traced) = Traced::of(topic)
-            && self.traces.contains_key(&traced.hash)
+            && self.traces.of.contains_key(&traced.hash)
             && !is_left(topic_hash)
         {
-            self.traces.remove(&traced.hash);
+            self.traces.of.remove(&traced.hash);
         }
     }
 
     /// Endpoints of this topic have come or gone: is tracing to begin or to end?
     pub(super) fn look_at_traces(&mut self, topic: u64) {
-        if self.tracing.contains(&topic) {
+        if self.traces.ours.contains(&topic) {
             self.ring_subscribers(topic);
         }
-        let of = self.traces.get(&topic).copied().unwrap_or(topic);
+        let of = self.traces.of.get(&topic).copied().unwrap_or(topic);
         let us = self.own.incarnation();
         let entries = self.index.get(&of).into_iter().flatten();
         let ours =
@@ -89,7 +100,7 @@ impl Matching {
             if std::mem::replace(&mut traced.wanted, wanted) != wanted {
                 let topic = wanted.then(|| traced.topic.clone());
                 let state = own.state.clone();
-                self.trace_changes.push(TraceChange { id, state, topic });
+                self.traces.changes.push(TraceChange { id, state, topic });
             }
         }
     }
@@ -108,7 +119,7 @@ impl Matching {
 
     /// What is to be done since this was asked last, without the lock of this.
     pub fn take_trace_changes(&mut self) -> Vec<TraceChange> {
-        std::mem::take(&mut self.trace_changes)
+        std::mem::take(&mut self.traces.changes)
     }
 
     /// The tracing of a subscription could not begin for want of something: it is tried again.

@@ -1,0 +1,177 @@
+//! What else may be wrong with a robot than who hears whom: clocks, the launch, the black box, disks.
+
+use std::path::Path;
+
+use rnet::inspect::Snapshot;
+use rnet::msgs::LinkStatus;
+use rnet::msgs::duration_to_ns;
+use rnet::msgs::link_status::{Peer, State};
+use rnet_launch::Record;
+
+use crate::findings::Findings;
+use crate::text::tame;
+
+/// Latencies across hosts are of no use with a clock that may be wrong by more.
+const MAX_UNCERTAINTY_NS: u64 = 5_000_000;
+/// A crystal is no worse than this, in parts of a million.
+const MAX_DRIFT_PPM: f64 = 200.0;
+/// Less free room on a disk than this is soon none.
+const MIN_FREE_BYTES: u64 = 256 << 20;
+/// The service of a black box that runs.
+const BLACK_BOX: &str = "/blackbox/trigger";
+
+/// What the link knows of the clocks of other hosts.
+pub fn clocks(findings: &mut Findings, status: &LinkStatus) {
+    for peer in status.peers.iter().filter(|peer| peer.state() == State::Connected) {
+        clock(findings, peer);
+    }
+}
+
+fn clock(findings: &mut Findings, peer: &Peer) {
+    let host = tame(&peer.host);
+    let uncertain = peer.clock_offset_uncertainty.as_ref().and_then(duration_to_ns);
+    let Some(uncertain_ns) = uncertain.map(i64::unsigned_abs) else {
+        return findings.note("clock", format!("the clock of host {host} is not measured yet"));
+    };
+    let ms = uncertain_ns as f64 / 1e6;
+    let before = findings.0.len();
+    if uncertain_ns > MAX_UNCERTAINTY_NS {
+        findings.problem(
+            "clock",
+            format!("the clock of host {host} is known to ± {ms:.1} ms only: latencies between the hosts may be as wrong"),
+            "the way to it is slow or busy: rnet link status shows the round trip; use a cable, or let less cross",
+        );
+    }
+    let ppm = peer.clock_drift * 1e6;
+    if ppm.abs() - peer.clock_drift_uncertainty * 1e6 > MAX_DRIFT_PPM {
+        findings.problem(
+            "clock",
+            format!("the clock of host {host} goes {:.0} ppm too {}", ppm.abs(), if ppm > 0.0 { "fast" } else { "slow" }),
+            "no crystal is as wrong: look at its clock source (/sys/devices/system/clocksource), and at the host of a \
+             virtual machine",
+        );
+    }
+    if let Some(step) = peer.clock_steps.last() {
+        let when = step.timestamp.as_ref().map_or(0, |at| at.seconds);
+        findings.note(
+            "clock",
+            format!(
+                "the clock of host {host} has stepped, {} times, the last at {when} s UTC: the host was suspended or started \
+                 again",
+                peer.clock_steps.len()
+            ),
+        );
+    }
+    if findings.0.len() == before {
+        findings.ok("clock", format!("the clock of host {host} is known to ± {ms:.3} ms"));
+    }
+}
+
+/// What launchers have written of their nodes.
+pub fn launched(findings: &mut Findings, records: &[Record]) {
+    let mut fine = 0;
+    for record in records {
+        let (node, restarts) = (&record.node, record.restarts);
+        match &record.end {
+            Some(end) if end.is_failure() => findings.problem(
+                "launch",
+                format!("the launched node {node} does not run: {end}, after {restarts} restarts"),
+                format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again"),
+            ),
+            Some(_) => {}
+            None if record.keeper().is_none() => findings.problem(
+                "launch",
+                format!("the keeper of the launched node {node} was killed, and the node with it"),
+                "rnet launch starts it again",
+            ),
+            None if restarts > 0 => findings.note(
+                "launch",
+                format!("the launched node {node} was started again {restarts} times; rnet node logs {node} shows why"),
+            ),
+            None => fine += 1,
+        }
+    }
+    if fine > 0 {
+        findings.ok("launch", format!("{fine} launched nodes run and were not started again"));
+    }
+}
+
+/// Whether a black box runs. Only who launches a robot is told that none does.
+pub fn black_box(findings: &mut Findings, snapshot: &Snapshot, is_launched: bool) {
+    if snapshot.servers().iter().any(|server| server.service == BLACK_BOX) {
+        findings.ok("black_box", "a black box keeps the last seconds");
+    } else if is_launched {
+        let what = "no black box runs: of what goes wrong now nothing is left; rnet blackbox run keeps the last seconds";
+        findings.note("black_box", what);
+    }
+}
+
+/// Room for what is written at this place, or at the first folder above it that is there.
+pub fn disk(findings: &mut Findings, what: &str, path: &Path) {
+    let Some(there) = path.ancestors().find(|path| path.is_dir()) else { return };
+    let stat = match rustix::fs::statvfs(there) {
+        Ok(stat) => stat,
+        Err(errno) => {
+            let told = format!(
+                "cannot see how much room there is for {what} at {}: {errno}",
+                there.display()
+            );
+            return findings.note("disk", told);
+        }
+    };
+    if rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_err() {
+        let told = format!("{} cannot be written to: there will be no {what}", there.display());
+        return findings.note("disk", told);
+    }
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let told = format!("{} MiB are free for {what} at {}", free >> 20, there.display());
+    if free < MIN_FREE_BYTES {
+        let advice = "remove what is not needed there (rnet record --max-disk keeps recordings small), or name another \
+                      place: RNET_STATE_DIR for state and logs, --output for recordings";
+        findings.problem("disk", told, advice);
+    } else {
+        findings.ok("disk", told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet::msgs::Duration;
+
+    use super::*;
+    use crate::findings::Level;
+
+    fn found(peer: Peer) -> Vec<(Level, String)> {
+        let mut findings = Findings::default();
+        let peer = Peer { host: "robot".to_owned(), state: State::Connected.into(), ..peer };
+        clocks(&mut findings, &LinkStatus { peers: vec![peer], ..LinkStatus::default() });
+        findings.0.into_iter().map(|finding| (finding.level, finding.what)).collect()
+    }
+
+    fn known_to(ns: i32) -> Peer {
+        let duration = Duration { seconds: 0, nanos: ns };
+        Peer { clock_offset_uncertainty: Some(duration), ..Peer::default() }
+    }
+
+    #[test]
+    fn a_clock_is_judged_by_what_is_known_of_it() {
+        assert_eq!(found(known_to(40_000))[0].0, Level::Ok);
+        assert_eq!(found(Peer::default())[0].0, Level::Note);
+        let vague = found(known_to(6_000_000));
+        assert!(vague[0].0 == Level::Problem && vague[0].1.contains("± 6.0 ms"), "{vague:?}");
+        let drift = Peer { clock_drift: -3e-4, clock_drift_uncertainty: 5e-5, ..known_to(1) };
+        let drift = found(drift);
+        assert!(drift[0].1.contains("300 ppm too slow"), "{drift:?}");
+        // What may be measured wrong is not called wrong.
+        let unsure = Peer { clock_drift: 3e-4, clock_drift_uncertainty: 2e-4, ..known_to(1) };
+        assert_eq!(found(unsure)[0].0, Level::Ok);
+    }
+
+    #[test]
+    fn a_disk_is_looked_at_where_a_folder_is_to_be() {
+        let mut findings = Findings::default();
+        disk(&mut findings, "state", &std::env::temp_dir().join("not/there/yet"));
+        assert_eq!((findings.0.len(), findings.0[0].check), (1, "disk"));
+        assert!(findings.0[0].what.contains(&std::env::temp_dir().display().to_string()));
+    }
+}
