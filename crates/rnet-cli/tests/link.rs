@@ -8,16 +8,22 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use rnet::msgs::link_status::{Cause, ClockStep, Direction, Lost, Peer, State, Topic};
-use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
+use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, timestamp_now};
 use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
 use serde_json::{Value, json};
 use util::{DOMAIN, Place, Pose, Ran, SOON};
 
 /// What stands for the program: says how it was called, and what the settings are.
 fn install(place: &Place, settings: &Value) {
+    install_hearing(place, settings, &Value::Null);
+}
+
+/// The same, and what it hears by multicast.
+fn install_hearing(place: &Place, settings: &Value, heard: &Value) {
     let (path, draft) = (place.dir.join("rnet-link"), place.dir.join("draft"));
     let script = format!(
-        "#!/bin/sh\nif [ \"$1\" = config ]; then cat <<'END'\n{settings}\nEND\nelse echo \"called $*\"; fi\n"
+        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\nhear) cat <<'END'\n{heard}\nEND\n;;\n\
+         *) echo \"called $*\";;\nesac\n"
     );
     fs::write(&draft, script).unwrap();
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
@@ -359,18 +365,73 @@ fn doctor_says_why_there_is_no_link() {
     has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
 }
 
+/// An endpoint, and who listens on its port and on the one above.
+fn two_ports() -> (String, Vec<TcpListener>) {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        // Another program may have that one.
+        if let Some(Ok(second)) =
+            port.checked_add(1).map(|port| TcpListener::bind(("127.0.0.1", port)))
+        {
+            return (format!("tcp/127.0.0.1:{port}"), vec![first, second]);
+        }
+    }
+}
+
+#[test]
+fn doctor_says_that_the_link_hangs() {
+    let place = Place::new();
+    let link = link(&place);
+    install(&place, &settings("peers", "robot.toml:2"));
+    let long_ago = Timestamp { seconds: timestamp_now().seconds - 60, nanos: 0 };
+    let status = LinkStatus { timestamp: Some(long_ago), listen: Vec::new(), ..status() };
+    let _said = says(&link, &status);
+    let found = network(&rnet!(place, "doctor", "--json"));
+    has(&found, "problem", &["process 77, hangs or is stopped", "kill 77"]);
+    let text = rnet!(place, "link", "status").ok();
+    assert!(text.contains("PROBLEM  the link, process 77, hangs or is stopped"), "{text}");
+}
+
+#[test]
+fn doctor_says_whether_multicast_arrives() {
+    let place = Place::new();
+    let link = link(&place);
+    let _said = says(&link, &LinkStatus { peers: Vec::new(), ..status() });
+    let doctor = |asked: &[&str], answered: &[&str]| {
+        let heard = json!({
+            "groups": ["239.255.1.2:17000"], "asked_by": asked, "answered_by": answered,
+        });
+        install_hearing(&place, &settings("lan", "robot.toml:2"), &heard);
+        network(&rnet!(place, "doctor", "--json"))
+    };
+    has(
+        &doctor(&[], &[]),
+        "note",
+        &["no other host of domain clitest is heard", "239.255.1.2:17000"],
+    );
+    has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 asks by multicast", "drops UDP"]);
+    has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers to multicast", "TCP"]);
+    // One of an earlier release cannot say.
+    install(&place, &settings("lan", "robot.toml:2"));
+    let found = network(&rnet!(place, "doctor", "--json"));
+    assert!(!found.iter().any(|(_, text)| text.contains("multicast")), "{found:#?}");
+}
+
 #[test]
 fn doctor_says_why_a_host_is_not_reached() {
     let place = Place::new();
     let link = link(&place);
-    let open = TcpListener::bind("127.0.0.1:0").unwrap();
-    let open_at = format!("tcp/127.0.0.1:{}", open.local_addr().unwrap().port());
+    let (open_at, _open) = two_ports();
+    let (half_at, mut half) = two_ports();
+    half.pop();
     // Nobody listens on a port that was just given back.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let closed_at = format!("tcp/127.0.0.1:{closed}");
     let mut settings = settings("peers", "robot.toml:2");
     settings["connect"] = json!([
         open_at,
+        half_at,
         closed_at,
         "tcp/localhost:7451",
         "tcp/10.0.0.2:7450",
@@ -395,6 +456,14 @@ fn doctor_says_why_a_host_is_not_reached() {
         ..Peer::default()
     });
     said.peers.push(Peer { host: "away".into(), state: State::Lost.into(), ..Peer::default() });
+    said.peers[0].text = "rules of its robot.toml keep 2 of its topics from this host".into();
+    let long_ago = Timestamp { seconds: timestamp_now().seconds - 12, nanos: 0 };
+    said.peers.push(Peer {
+        id: "00000000000000ef".into(),
+        state: State::Connecting.into(),
+        since: Some(long_ago),
+        ..Peer::default()
+    });
     let _said = says(&link, &said);
     let found = network(&rnet!(place, "doctor", "--json"));
     has(&found, "ok", &["process 77 links this host as robot-1"]);
@@ -413,7 +482,10 @@ fn doctor_says_why_a_host_is_not_reached() {
     has(&found, "note", &["host old (tcp/10.0.0.4:7450) is connected, of version 0.0.1"]);
     has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it speaks version 9"]);
     has(&found, "problem", &["host away was connected and is not heard"]);
+    has(&found, "problem", &[&half_at, "answers, and the port above it does not", "both"]);
     has(&found, "note", &[&open_at, "answers", "another domain"]);
+    has(&found, "note", &["host laptop (tcp/10.0.0.2:7450): rules of its robot.toml keep 2"]);
+    has(&found, "problem", &["host 00000000000000ef is there for 1", "one of the two ports"]);
     has(
         &found,
         "problem",

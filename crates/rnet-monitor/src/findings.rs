@@ -42,6 +42,17 @@ impl Findings {
         self.0.push(Finding { level: Level::Note, check, what: what.into(), advice: None });
     }
 
+    /// Worth knowing, and this is what may be done.
+    pub fn note_with(
+        &mut self,
+        check: &'static str,
+        what: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        let advice = Some(advice.into());
+        self.0.push(Finding { level: Level::Note, check, what: what.into(), advice });
+    }
+
     /// Something is wrong, and this is what to do.
     pub fn problem(
         &mut self,

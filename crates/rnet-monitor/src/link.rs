@@ -1,15 +1,21 @@
 //! What the link says of itself, on a topic that stays on the host.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use prost::Message;
 use rnet::inspect::{Observer, Seen, Snapshot};
-use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Cause, Direction, Peer, State};
+use rnet::msgs::{LinkStatus, Timestamp, timestamp_to_ns};
 
 use crate::findings::Findings;
 use crate::text::tame;
 
 /// The topic of the link's status.
 pub const TOPIC: &str = "/_rnet/link";
+/// A link says something each second; one that has not for so long does not move.
+pub const SILENT: Duration = Duration::from_secs(5);
+/// A host whose link is there says who it is within a fraction of a second.
+const SLOW: Duration = Duration::from_secs(5);
 const TYPE: &str = "rnet.msgs.LinkStatus";
 
 /// The last word of the domain's link; of two, while one takes over, that of the later.
@@ -28,6 +34,17 @@ pub fn last(snapshot: &Snapshot) -> Option<LinkStatus> {
         last
     });
     words.max_by_key(|status| status.term)
+}
+
+/// How long ago a moment was.
+pub fn since(moment: Option<&Timestamp>) -> Option<Duration> {
+    let then = Duration::from_nanos(timestamp_to_ns(moment?)?.try_into().ok()?);
+    SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(then)
+}
+
+/// For how long the link has said nothing, if it does not move.
+pub fn silence(status: &LinkStatus) -> Option<Duration> {
+    since(status.timestamp.as_ref()).filter(|silent| *silent > SILENT)
 }
 
 /// The name of this host: as its link has it, else as the system.
@@ -73,6 +90,10 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
             }
             State::Connected => {
                 findings.ok(CHECK, format!("host {name} is connected"));
+                if !text.is_empty() {
+                    let advice = "rnet link status and rnet doctor on that host show it from there";
+                    findings.note_with(CHECK, format!("host {name}: {text}"), advice);
+                }
                 denied(findings, &tame(&peer.host), peer);
             }
             State::Refused => findings.problem(
@@ -88,12 +109,27 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
                     "look whether it runs, and at the cable",
                 );
             }
-            State::Connecting | State::Unspecified => {}
+            State::Connecting => connecting(findings, &name, &text, peer),
+            State::Unspecified => {}
         }
     }
     for problem in &status.problems {
         findings.problem(CHECK, tame(problem).into_owned(), "rnet link status shows more");
     }
+}
+
+/// The network says that its link is there, and it has not said who it is.
+fn connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
+    let Some(since) = since(peer.since.as_ref()).filter(|since| *since > SLOW) else { return };
+    let id = if name.is_empty() { tame(&peer.id) } else { name.into() };
+    let why = if text.is_empty() { "it has not said who it is" } else { text };
+    let seconds = since.as_secs();
+    findings.problem(
+        CHECK,
+        format!("host {id} is there for {seconds} s, and the two do not hear each other: {why}"),
+        "look whether something on the way lets only one of the two ports through (the link takes the one that is \
+         named and the one above), whether its link hangs (rnet doctor there), and whether both are of one release",
+    );
 }
 
 /// Topics that a rule of this host keeps from crossing.

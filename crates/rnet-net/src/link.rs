@@ -4,6 +4,7 @@
 //! a thread that reads the publishers which that host wants, and sends (`lane`, `forwarder`). What arrives is
 //! published by the thread that the network brings it with (`arrive`, `proxy`).
 
+mod anew;
 mod arrive;
 mod backlog;
 mod control;

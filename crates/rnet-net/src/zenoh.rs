@@ -7,6 +7,7 @@
 mod connections;
 mod scouting;
 mod settings;
+mod who;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -31,6 +32,7 @@ use crate::{Connection, HostId, Presence, Sink, Transport};
 
 use scouting::{Opening, Scouting};
 use settings::group;
+pub use who::{WhoIsThere, ask_who_is_there};
 
 /// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
 const MAX_PRESENCES: usize = 1024;

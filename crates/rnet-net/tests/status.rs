@@ -82,6 +82,15 @@ fn what_does_not_cross_is_told_with_its_cause() {
     there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
         topic.held_back() == Cause::NoSubscriber
     });
+    // Without the names of the topics, which do not cross either.
+    let withheld = "rules of its robot.toml keep 1 of its topics from this host";
+    assert_eq!(there.last.as_ref().unwrap().peers[0].text, withheld);
+    assert_eq!(here.last.as_ref().unwrap().peers[0].text, "");
+    drop(publishers);
+    eventually("nothing is withheld any more", || {
+        there.until("it is there", State::Connected, ("/denied", Direction::Out), |_| true);
+        there.last.as_ref().unwrap().peers[0].text.is_empty()
+    });
 }
 
 /// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.

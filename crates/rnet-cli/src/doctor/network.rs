@@ -5,12 +5,13 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
+use rnet::Lane;
 use rnet::inspect::{Location, Snapshot};
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, State};
 
 use crate::link::args::LinkOptions;
-use crate::link::program::{Settings, settings};
+use crate::link::program::{self, Settings, settings};
 use crate::value::tame;
 use rnet_monitor::Findings;
 use rnet_monitor::link::{self, last};
@@ -72,7 +73,13 @@ pub fn network(findings: &mut Findings, location: &Location, snapshot: &Snapshot
     }
     let id = location.id();
     match &status {
-        Some(status) => linked(findings, &settings, status, id.as_str()),
+        Some(status) => {
+            linked(findings, &settings, status, id.as_str());
+            let is_up = |peer: &Peer| peer.state() == State::Connected;
+            if settings.mode == "lan" && !status.peers.iter().any(is_up) {
+                multicast(findings, id.as_str());
+            }
+        }
         None if settings.mode != "off" => {
             let what = format!("the network is configured, and no link runs in domain {id}");
             let advice = "open a node, or rnet link start; rnet link shows why it ends";
@@ -116,11 +123,24 @@ fn is_down(interface: &str) -> bool {
 
 fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, domain: &str) {
     let (host, pid) = (tame(&status.host), status.pid);
-    findings.ok(CHECK, format!("process {pid} links this host as {host}, in term {}", status.term));
+    match link::silence(status) {
+        None => findings
+            .ok(CHECK, format!("process {pid} links this host as {host}, in term {}", status.term)),
+        Some(silent) => findings.problem(
+            CHECK,
+            format!(
+                "the link, process {pid}, hangs or is stopped: it has said nothing for {} s",
+                silent.as_secs()
+            ),
+            format!(
+                "kill {pid}: the one that stands by takes over, or the next node starts another"
+            ),
+        ),
+    }
     for endpoint in &status.listen {
-        match try_connect(&reachable(endpoint)) {
+        match both_lanes(&reachable(endpoint)) {
             Ok(()) => findings.ok(CHECK, format!("the link can be reached on {}", tame(endpoint))),
-            Err(why) => findings.problem(
+            Err((_, why)) => findings.problem(
                 CHECK,
                 format!(
                     "the link listens on {}, and cannot be reached there: {why}",
@@ -156,7 +176,7 @@ fn leads_to(endpoint: &str, address: &str) -> bool {
 
 /// An endpoint of the configuration to which there is no connection.
 fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
-    match try_connect(endpoint) {
+    match both_lanes(endpoint) {
         Ok(()) => findings.note(
             CHECK,
             format!(
@@ -164,7 +184,12 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
                  than {domain}, or what answers is no link"
             ),
         ),
-        Err(why) => {
+        Err((Lane::Bulk, why)) => findings.problem(
+            CHECK,
+            format!("{endpoint} answers, and the port above it does not: {why}"),
+            "the link takes both: open the one above for all topics but the urgent ones, or what answers is no link",
+        ),
+        Err((Lane::Urgent, why)) => {
             let advice = match why.as_str() {
                 "connection refused" => {
                     "start the link there (a node with network.listen, or rnet link), or correct the port"
@@ -181,6 +206,52 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
 /// An address by which this host reaches its own listener.
 fn reachable(endpoint: &str) -> String {
     endpoint.replace("/0.0.0.0:", "/127.0.0.1:").replace("/[::]:", "/[::1]:")
+}
+
+/// Tries the port of the urgent lane, and the one above it, which the bulk lane takes; says which fails, and why.
+fn both_lanes(endpoint: &str) -> Result<(), (Lane, String)> {
+    try_connect(endpoint).map_err(|why| (Lane::Urgent, why))?;
+    let (host, port) = endpoint.rsplit_once(':').unwrap_or((endpoint, ""));
+    match port.parse::<u16>().ok().and_then(|port| port.checked_add(1)) {
+        Some(above) => try_connect(&format!("{host}:{above}")).map_err(|why| (Lane::Bulk, why)),
+        None => Ok(()),
+    }
+}
+
+/// No other host is connected in mode `lan`: whether multicast comes and goes.
+fn multicast(findings: &mut Findings, domain: &str) {
+    let Some(heard) = rnet::link_program(None).ok().and_then(|link| program::hear(link, domain))
+    else {
+        return;
+    };
+    let list = |hosts: &[String]| tame(&hosts.join(", ")).into_owned();
+    let (asked, answered) = (list(&heard.asked_by), list(&heard.answered_by));
+    let groups = list(&heard.groups);
+    let named = "name addresses instead: network.listen on one host, network.connect on the other";
+    match (asked.is_empty(), answered.is_empty()) {
+        (true, true) => findings.note_with(
+            CHECK,
+            format!(
+                "no other host of domain {domain} is heard by multicast ({groups}): none is on, it is of another \
+                 domain, or the network lets no multicast through"
+            ),
+            format!(
+                "Wi-Fi access points that keep their clients apart and many switches let none through; {named}"
+            ),
+        ),
+        (false, true) => findings.problem(
+            CHECK,
+            format!("{asked} asks by multicast who is there, and does not answer to this host"),
+            format!("look whether a firewall there drops UDP ({groups}), and here; or {named}"),
+        ),
+        (_, false) => findings.problem(
+            CHECK,
+            format!("{answered} answers to multicast, and no link is connected"),
+            format!(
+                "the links talk over TCP, on any port in mode lan: look whether a firewall drops it; or {named}"
+            ),
+        ),
+    }
 }
 
 /// Opens a TCP connection and closes it.

@@ -33,6 +33,22 @@ impl Settings {
     }
 }
 
+/// What `rnet-link hear` says: which hosts ask by multicast who is there, and which answer to that.
+#[derive(Debug, Deserialize)]
+pub struct Heard {
+    pub groups: Vec<String>,
+    pub asked_by: Vec<String>,
+    pub answered_by: Vec<String>,
+}
+
+/// Listens for two seconds; `None` if the program cannot, as one of an earlier release.
+pub fn hear(program: PathBuf, domain: &str) -> Option<Heard> {
+    let mut command = Command::new(program);
+    command.args(["hear", "--domain", domain]).stdin(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    serde_json::from_slice(&output.stdout).ok()
+}
+
 /// A command of the program for the domain of the context.
 ///
 /// # Errors

@@ -1,10 +1,10 @@
 //! `rnet link status`.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rnet::MessageType;
 use rnet::msgs::link_status::{Cause, Direction, Peer, State, Topic};
-use rnet::msgs::{LinkStatus, duration_to_ns, timestamp_to_ns};
+use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::schema::Dynamic;
 use serde_json::json;
 
@@ -16,12 +16,10 @@ use crate::style::PROBLEM;
 use crate::topic::look;
 use crate::value::{Message, tame};
 use crate::{signal, table};
-use rnet_monitor::link::{TOPIC, last};
+use rnet_monitor::link::{TOPIC, last, silence, since};
 
 /// For how long the first word of a link that has just begun is waited for.
 const FIRST_WORD: Duration = Duration::from_secs(3);
-/// A link says something each second; one that has not for so long does not move.
-const SILENT: Duration = Duration::from_secs(5);
 
 pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
     let begun = Instant::now();
@@ -43,15 +41,21 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
         }
         return Err(Failure::Failed(why));
     };
-    let silent = since(&status.timestamp).filter(|silent| *silent > SILENT);
+    let silent = silence(&status);
     if context.json() {
         let mut document = as_json(&status)?;
         document["running"] = true.into();
         return context.document(&document);
     }
     print(context, &status)?;
-    let silent = silent
-        .map(|time| format!("process {} has said nothing for {}", status.pid, table::uptime(time)));
+    let silent = silent.map(|time| {
+        format!(
+            "the link, process {}, hangs or is stopped: it has said nothing for {}; another one takes over once it is \
+             killed",
+            status.pid,
+            table::uptime(time)
+        )
+    });
     for problem in status.problems.iter().cloned().chain(silent) {
         let word = context.styled(PROBLEM, "PROBLEM");
         context.line(format_args!("\n{word}  {}", tame(&problem)))?;
@@ -96,12 +100,6 @@ fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
     Message::Protobuf(dynamic, None).json()
 }
 
-/// How long ago a moment was.
-fn since(moment: &Option<rnet::msgs::Timestamp>) -> Option<Duration> {
-    let then = Duration::from_nanos(timestamp_to_ns(moment.as_ref()?)?.try_into().ok()?);
-    SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(then)
-}
-
 fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
     let LinkStatus { host, id, term, pid, version, mode, listen, .. } = status;
     context.heading(&format!("host {}", tame(host)))?;
@@ -129,7 +127,7 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         }
         for step in &peer.clock_steps {
             let by = step.step.as_ref().and_then(duration_to_ns).map_or("-".into(), signed);
-            let ago = since(&step.timestamp).map_or("-".into(), table::uptime);
+            let ago = since(step.timestamp.as_ref()).map_or("-".into(), table::uptime);
             context.line(format_args!("{}: its clock stepped by {by}, {ago} ago", name(peer)))?;
         }
         if peer.clock_drift_uncertainty > 0.0 {
@@ -176,7 +174,7 @@ fn peer_row(peer: &Peer) -> Vec<String> {
     vec![
         name(peer),
         state.to_owned(),
-        since(&peer.since).map_or("-".into(), table::uptime),
+        since(peer.since.as_ref()).map_or("-".into(), table::uptime),
         or_dash(&peer.address),
         or_dash(&peer.version),
         peer.nodes.to_string(),

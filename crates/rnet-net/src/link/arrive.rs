@@ -10,10 +10,16 @@ use crate::stream::Accept;
 use crate::transport::HostId;
 use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompress};
 
-use super::Shared;
 use super::event::Event;
 use super::lane::{LaneState, Order, Say, lock};
 use super::proxy::{MESSAGE_COST, Proxy};
+use super::Shared;
+
+/// What large messages of one host and lane that are being put together may take, in bytes: all of them, beside the one
+/// that begins.
+const MAX_PARTIAL_LEN_BYTES: usize = 1 << 30;
+/// Shorter ones are not looked at.
+const LARGE_LEN_BYTES: u64 = 1 << 20;
 
 /// The proxy of the channel that came last: messages of a channel come together.
 type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
@@ -23,6 +29,18 @@ type Behind<'a> = Peekable<Items<'a>>;
 /// A time of the other host by the clock of this one. Now, before the clocks were compared.
 fn here(sent_ns: u64, offset: Option<i64>) -> u64 {
     offset.map_or_else(now_ns, |offset| sent_ns.saturating_add_signed(offset.saturating_neg()))
+}
+
+/// Whether another large message may begin: each publisher may have one under way.
+fn check_partial(state: &LaneState) -> Result<(), WireError> {
+    let channels: Vec<_> = lock(&state.channels).values().cloned().collect();
+    let sum = |all| channels.iter().map(|proxy| lock(proxy).partial_len_bytes(all)).sum::<u64>();
+    let is_too_much = |len: &u64| *len > MAX_PARTIAL_LEN_BYTES as u64;
+    let len = Some(sum(false)).filter(is_too_much).map(|_| sum(true)).filter(is_too_much);
+    match len {
+        Some(len) => Err(WireError::Limit { len, limit: MAX_PARTIAL_LEN_BYTES }),
+        None => Ok(()),
+    }
 }
 
 impl Shared {
@@ -249,6 +267,9 @@ impl Shared {
         piece: &Piece<'_>,
         offset: Option<i64>,
     ) -> Result<(), WireError> {
+        if piece.offset == 0 && piece.total >= LARGE_LEN_BYTES {
+            check_partial(state)?;
+        }
         let Some(mut proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
         let sent_ns = here(piece.sent_ns, offset);
         proxy.came(piece.bytes.len() as u64);

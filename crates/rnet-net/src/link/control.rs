@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use rnet::{EndpointEvent, Error, NodeEvent, Result};
+use rnet::{EndpointEvent, EndpointQos, Error, NodeEvent, Result};
 
 use crate::addresses;
 use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
 use super::Shared;
+use super::anew;
 use super::directory::{Announce, Described, Hello, Joined, Nodes, Refused, from_json, to_json};
 use super::event::Event;
 use super::host::Host;
@@ -296,7 +297,8 @@ impl Control {
         let name = host.name();
         let opened =
             known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
-        let announce = Announce { all: true, opened: opened.collect(), ..Announce::default() };
+        let (opened, withheld) = (opened.collect(), Some(known.withheld(&name)));
+        let announce = Announce { all: true, opened, withheld, ..Announce::default() };
         host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
         let nodes = Nodes { all: true, joined, ..Nodes::default() };
@@ -363,23 +365,28 @@ impl Control {
             EndpointEvent::Lost(_) => announce.lost.push(endpoint.id),
             _ => return,
         }
+        let is_gone = announce.opened.is_empty();
+        if is_gone {
+            self.known.local.remove(&endpoint.id);
+        }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
-            if self.known.crosses(endpoint, &host.name()) {
-                host.say(Say::Document(Document::Endpoints, text.clone()));
-            }
-        }
-        match announce.opened.is_empty() {
-            true => {
-                self.known.local.remove(&endpoint.id);
-                self.hosts.values().for_each(|host| host.left(endpoint.id));
-            }
-            // Its quality of service decides how it is served.
-            false => {
-                for host in self.hosts.values_mut() {
-                    host.look_again(&mut self.known, &endpoint.topic);
+            let text = match self.known.crosses(endpoint, &host.name()) {
+                true => text.clone(),
+                false if matches!(endpoint.qos, EndpointQos::Subscriber(_)) => continue,
+                false => {
+                    let withheld = Some(self.known.withheld(&host.name()));
+                    to_json(&Announce { withheld, ..Announce::default() })
                 }
-            }
+            };
+            host.say(Say::Document(Document::Endpoints, text));
+        }
+        if is_gone {
+            return self.hosts.values().for_each(|host| host.left(endpoint.id));
+        }
+        // Its quality of service decides how it is served.
+        for host in self.hosts.values_mut() {
+            host.look_again(&mut self.known, &endpoint.topic);
         }
     }
 
@@ -415,9 +422,13 @@ impl Control {
             // One that was never heard may not be able to speak: then it would be no better with another network.
             let was_heard =
                 self.told.get(&id).is_some_and(|term| self.present.get(&id) == Some(term));
-            if tried.times == MAX_TIMES && was_heard {
+            let shared = &self.known.shared;
+            if tried.times == MAX_TIMES
+                && was_heard
+                && anew::may_begin(shared.node.domain_path(), rnet::boot_ns())
+            {
                 let name = self.hosts.get(&id).map_or_else(|| id.to_string(), Host::name);
-                self.known.shared.end_network(format!(
+                shared.end_network(format!(
                     "host {name} is there, and the network does not bring what it says"
                 ));
             }

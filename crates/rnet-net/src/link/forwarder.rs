@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, LossCounts, Meta, OwnedSample, Result, Standing, Subscriber};
+use rnet::{
+    Error, LossCause, LossCounts, Meta, OwnedSample, Result, Standing, Subscriber, Waitable,
+};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
@@ -247,7 +249,7 @@ impl Forwarder {
         self.tell_alive(stream, now_ns);
         let turn = self.take_turn(stream, now_ns);
         self.is_blocked = matches!(turn, Ok(Turn::Blocked))
-            && (self.large.is_some() || self.subscriber.behind().messages > 0);
+            && (self.large.is_some() || self.subscriber.is_ready());
         turn
     }
 

@@ -17,6 +17,7 @@ use crate::wire::{Item, Want};
 mod address;
 mod crossing;
 mod heard;
+mod later;
 mod nodes;
 mod owner;
 mod types;
@@ -24,6 +25,7 @@ mod types;
 use address::Addresses;
 pub use crossing::{Counts, Reason};
 use heard::Heard;
+use later::Later;
 
 use super::Shared;
 use super::directory::{Announce, Described, Hello, Qos, Remote};
@@ -78,6 +80,10 @@ pub struct Host {
     nodes: nodes::HostNodes,
     /// Topics of publishers that a rule of this host keeps out.
     denied: BTreeMap<u64, String>,
+    /// Endpoints for which there was no room here.
+    later: Later,
+    /// How many of its topics its rules keep from this host.
+    withheld: u64,
     /// Endpoints whose type was asked for.
     unknown: types::Unknown,
     /// Bytes of the types that it has told of.
@@ -137,6 +143,8 @@ impl Host {
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
             denied: BTreeMap::new(),
+            later: Later::new(),
+            withheld: 0,
             unknown: types::Unknown::default(),
             types_len_bytes: 0,
             refused,
@@ -173,6 +181,7 @@ impl Host {
 
     /// Asks again for what is wanted and was refused: there may be room by now.
     pub fn ask_again(&mut self, known: &mut Known) {
+        self.open_again(known);
         let refused = self.publishers.iter().filter(|(_, remote)| remote.channel.is_none());
         let refused: Vec<u64> = refused.map(|(id, _)| *id).collect();
         for id in refused {
@@ -197,6 +206,8 @@ impl Host {
         }
         self.end_given();
         self.denied.clear();
+        self.later.clear();
+        self.withheld = 0;
         self.unknown = types::Unknown::default();
         self.announced = false;
         true
@@ -235,12 +246,9 @@ impl Host {
                 self.gone(known, id, true);
             }
         }
+        self.withheld = announce.withheld.unwrap_or(self.withheld);
         for described in announce.opened {
-            let (id, topic) = (described.id, described.topic.clone());
-            if let Err(error) = self.opened(known, described) {
-                known.fault(&error.with_topic(&topic));
-            }
-            self.asked(known, id);
+            self.open(known, described);
         }
         for id in announce.closed {
             self.gone(known, id, false);
@@ -345,6 +353,7 @@ impl Host {
     /// An endpoint there is gone.
     fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
         self.denied.remove(&id);
+        self.later.remove(&id);
         self.unknown.remove(id);
         if let Some((_, passive)) = self.subscriptions.remove(&id) {
             for given in self.given.values_mut() {

@@ -60,6 +60,16 @@ impl Known {
         self.shared.config.allows(&endpoint.topic, direction, host).is_ok()
     }
 
+    /// How many topics of publishers here a rule of the configuration keeps from that host.
+    pub fn withheld(&self, host: &str) -> u64 {
+        let ours = self.local.values();
+        let ours = ours.filter(|endpoint| matches!(endpoint.qos, EndpointQos::Publisher(_)));
+        let allowed = |topic: &str| self.shared.config.allows(topic, Direction::Out, host);
+        // What never leaves its host is not kept back.
+        let kept = |topic: &&str| allowed(topic).is_err_and(|rule| rule.place.is_some());
+        ours.map(|endpoint| &*endpoint.topic).filter(kept).collect::<BTreeSet<_>>().len() as u64
+    }
+
     /// Keeps what went wrong, for the status.
     pub fn fault(&mut self, error: &Error) {
         if self.faults.len() == 32 {

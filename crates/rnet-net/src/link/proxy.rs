@@ -222,6 +222,16 @@ impl Proxy {
         self.reassembly.take().unwrap_or_else(|| Reassembly::new(self.limit))
     }
 
+    /// What large messages that are being put together take, in bytes; what is kept for the next is given back if
+    /// `all` of it is wanted.
+    pub fn partial_len_bytes(&mut self, all: bool) -> u64 {
+        let Some(reassembly) = &mut self.reassembly else { return 0 };
+        if all {
+            reassembly.give_back();
+        }
+        reassembly.held_len_bytes()
+    }
+
     pub fn put_reassembly(&mut self, reassembly: Reassembly<u64>) {
         self.reassembly = Some(reassembly);
     }

@@ -46,6 +46,8 @@ struct Told {
     name: String,
     release: String,
     address: String,
+    /// Why it was lost last, in words.
+    why_lost: &'static str,
     /// What was counted of each channel.
     seen: HashMap<(bool, (u64, u32)), Counts>,
     sums: BTreeMap<Way, Counts>,
@@ -64,6 +66,7 @@ impl Told {
             name: String::new(),
             release: String::new(),
             address: String::new(),
+            why_lost: "",
             seen: HashMap::new(),
             sums: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -137,6 +140,7 @@ impl Status {
         let told = self.told.entry(id).or_insert_with(Told::new);
         told.count(known, host);
         told.seen.clear();
+        told.why_lost = host.why_lost();
     }
 
     /// Sends the status if it is due.
@@ -213,6 +217,9 @@ impl Status {
                 show_clock(&mut peer, host);
                 peer.nodes = host.node_count();
             }
+            let remark = hosts.get(id).map(Host::remark).unwrap_or_default();
+            let is_lost = told.state == link_status::State::Lost;
+            peer.text = if is_lost && remark.is_empty() { told.why_lost.into() } else { remark };
             peer.host.clone_from(&told.name);
             peer.version.clone_from(&told.release);
             peer.address.clone_from(&told.address);

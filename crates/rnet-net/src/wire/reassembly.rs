@@ -64,6 +64,18 @@ impl<K: Copy + Eq> Reassembly<K> {
         Ok(Added { whole: Some(&self.bytes), given_up })
     }
 
+    /// Length of what is under way, as it was announced; of nothing, what is kept for the next.
+    pub fn held_len_bytes(&self) -> u64 {
+        self.under_way.map_or(self.bytes.capacity() as u64, |(_, total)| total)
+    }
+
+    /// Gives back what is kept for the next, unless something is under way.
+    pub fn give_back(&mut self) {
+        if self.under_way.is_none() {
+            self.bytes = Vec::new();
+        }
+    }
+
     /// Gives up what is under way, and says what that was.
     pub fn give_up(&mut self) -> Option<K> {
         self.under_way.take().map(|(key, _)| key)

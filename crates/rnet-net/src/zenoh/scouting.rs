@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_ip_multicast_if_with_ifindex;
 
-const PERIOD: Duration = Duration::from_millis(500);
+pub(super) const PERIOD: Duration = Duration::from_millis(500);
 /// Who is there, in version 9 of Zenoh's protocol: routers, peers and clients are meant.
-const SCOUT: [u8; 3] = [0x01, 0x09, 0b111];
+pub(super) const SCOUT: [u8; 3] = [0x01, 0x09, 0b111];
 /// What an answer begins with, in the low five bits of its first byte.
-const HELLO: u8 = 0x02;
+pub(super) const HELLO: u8 = 0x02;
 /// Longer answers are not handed on: one has the addresses of a host.
 const MAX_HELLO_LEN_BYTES: usize = 4096;
 
@@ -78,19 +78,24 @@ impl Drop for Scouting {
 }
 
 /// Asks on all interfaces that are there and can be asked on, which may change.
-fn ask(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]) {
-    let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    for name in known.filter_map(|entry| entry.file_name().into_string().ok()) {
-        let is_ours = if interfaces.is_empty() { name != "lo" } else { interfaces.contains(&name) };
-        let index = fs::read_to_string(format!("/sys/class/net/{name}/ifindex"));
-        let index = index.ok().and_then(|text| text.trim().parse().ok());
-        let Some(index) = index.filter(|_| is_ours) else { continue };
+pub(super) fn ask(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]) {
+    for index in interfaces_of(interfaces) {
         let any = Ipv4Addr::UNSPECIFIED;
         // One that is down is asked on the next time.
         if set_ip_multicast_if_with_ifindex(socket, &any, &any, index).is_ok() {
             let _ = socket.send_to(&SCOUT, group);
         }
     }
+}
+
+/// The numbers of the interfaces of these names that are there; of all but the loopback, if none is named.
+pub(super) fn interfaces_of(names: &[String]) -> impl Iterator<Item = u32> {
+    let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    known.filter_map(|entry| entry.file_name().into_string().ok()).filter_map(move |name| {
+        let is_ours = if names.is_empty() { name != "lo" } else { names.contains(&name) };
+        let index = fs::read_to_string(format!("/sys/class/net/{name}/ifindex"));
+        index.ok().and_then(|text| text.trim().parse().ok()).filter(|_| is_ours)
+    })
 }
 
 /// Hands answers to Zenoh until it is time to ask again.

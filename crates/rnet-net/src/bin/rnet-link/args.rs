@@ -29,6 +29,8 @@ pub enum Command {
     Start,
     /// Print the settings as JSON
     Config,
+    /// Ask by multicast who is there, listen for two seconds, and print as JSON who has asked and who has answered
+    Hear,
 }
 
 /// What goes for all commands.

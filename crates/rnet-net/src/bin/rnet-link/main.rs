@@ -8,6 +8,7 @@ mod addresses;
 mod args;
 mod detach;
 mod domain;
+mod hear;
 mod nodes;
 mod predecessor;
 mod run;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         }
         Command::Start => start::start(&cli.options),
         Command::Config => settings::show(&cli.options),
+        Command::Hear => hear::hear(&cli.options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

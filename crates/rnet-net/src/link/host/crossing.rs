@@ -1,6 +1,7 @@
 //! How the link with a host is, and what crosses: what the status tells.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use rnet::msgs::link_status::State;
 use rnet::{EndpointQos, Lane, LossCounts};
@@ -14,6 +15,8 @@ use super::super::lane::lock;
 use super::super::proxy::Arrived;
 use super::Host;
 
+/// What takes longer than this is told.
+const SLOW: Duration = Duration::from_secs(2);
 /// Topics of a host that do not cross and are told.
 const MAX_APART: usize = 256;
 
@@ -81,6 +84,42 @@ impl Host {
             (true, None) if self.heard.is_missed() => State::Lost,
             (true, None) => State::Connecting,
         }
+    }
+
+    /// What there is to say of the link with it, in words; nothing if all is as it should be.
+    pub fn remark(&self) -> String {
+        let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
+        let untold = self.untold();
+        let mut remarks = Vec::new();
+        match self.state() {
+            State::Lost if self.heard.is_up() => {
+                remarks.push(
+                    "the network says that its link is there, and brings nothing of it".into(),
+                );
+            }
+            State::Connecting if untold >= SLOW => {
+                let since = seconds(untold);
+                remarks.push(format!("its link is there for {since} and has not said who it is"));
+            }
+            State::Connected if untold >= SLOW => {
+                let since = seconds(untold);
+                remarks.push(format!(
+                    "its link is there for {since} and has not said what its host has"
+                ));
+            }
+            _ => {}
+        }
+        if let Some((lane, silent)) = self.heard.silent_lane(SLOW) {
+            let lane = if lane == Lane::Urgent { "urgent" } else { "bulk" };
+            remarks.push(format!("its {lane} lane brings nothing for {}", seconds(silent)));
+        }
+        if self.withheld > 0 {
+            remarks.push(format!(
+                "rules of its robot.toml keep {} of its topics from this host",
+                self.withheld
+            ));
+        }
+        remarks.join("; ")
     }
 
     /// How its clock goes, by the lane that knows less of it: each lane goes by what it has measured itself.

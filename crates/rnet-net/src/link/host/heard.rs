@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use rnet::now_ns;
+use rnet::{Lane, now_ns};
 
 use super::super::lane::lock;
-use super::Host;
+use super::{Host, LANES};
 
 /// For how long a link whose connection has ended may be replaced before its host counts as lost.
 const REPLACED: Duration = Duration::from_secs(2);
@@ -79,6 +79,21 @@ impl Heard {
     /// Whether one lane is silent for longer than it may be.
     fn is_half(&self) -> bool {
         self.lanes.iter().any(|lane| lane.silent >= ONE_LANE)
+    }
+
+    /// The lane that is silent for longest, if that is for so long.
+    pub fn silent_lane(&self, limit: Duration) -> Option<(Lane, Duration)> {
+        let lanes = LANES.into_iter().zip(self.lanes.map(|lane| lane.silent));
+        lanes.filter(|(_, silent)| *silent >= limit).max_by_key(|(_, silent)| *silent)
+    }
+
+    /// Why it counts as lost, in words.
+    fn why(&self) -> &'static str {
+        match (self.is_up(), self.answers.contains(&true)) {
+            (false, _) => "its link has ended, and no other one has taken over",
+            (true, true) => "its link says nothing, and its system answers: it stands still",
+            (true, false) => "nothing comes of it any more",
+        }
     }
 
     fn listen(&mut self, echoed_ns: [u64; 2], passed: Duration) {
@@ -165,6 +180,11 @@ impl Host {
     pub fn is_heard(&self) -> bool {
         let is_heard = |lane: &LaneHeard| lane.echoed_ns > 0 && lane.silent < self.lost_after;
         self.announced && (!self.pulses() || self.heard.lanes.iter().all(is_heard))
+    }
+
+    /// Why it counts as lost, in words.
+    pub fn why_lost(&self) -> &'static str {
+        self.heard.why()
     }
 
     /// Whether it counts as lost.

@@ -1,0 +1,46 @@
+//! Endpoints of another host for which there was no room here: they are tried again until there is, or they are gone.
+
+use std::collections::BTreeMap;
+
+use rnet::Error;
+
+use super::super::directory::Described;
+use super::super::known::Known;
+use super::{Host, MAX_ENDPOINTS};
+
+/// What waits for room, by id.
+pub type Later = BTreeMap<u64, Described>;
+
+/// Whether it may be otherwise in a while: a name or a type that is wrong stays so.
+fn may_pass(error: &Error) -> bool {
+    matches!(error, Error::LimitReached { .. } | Error::OutOfMemory { .. } | Error::Io { .. })
+}
+
+impl Host {
+    /// An endpoint there was opened. What goes wrong is told once.
+    pub(super) fn open(&mut self, known: &mut Known, described: Described) {
+        let (id, topic) = (described.id, described.topic.clone());
+        if let Err(error) = self.opened(known, described.clone()) {
+            if may_pass(&error) && self.later.len() < MAX_ENDPOINTS {
+                self.later.insert(id, described);
+            }
+            known.fault(&error.with_topic(&topic));
+        }
+        self.asked(known, id);
+    }
+
+    /// Tries those again for which there was no room.
+    pub(super) fn open_again(&mut self, known: &mut Known) {
+        let waiting: Vec<Described> = self.later.values().cloned().collect();
+        for described in waiting {
+            let id = described.id;
+            // It was told.
+            let waits = self.opened(known, described).is_err_and(|error| may_pass(&error));
+            if waits {
+                return;
+            }
+            self.later.remove(&id);
+            self.asked(known, id);
+        }
+    }
+}
