@@ -20,7 +20,7 @@ mod places;
 mod proxy;
 mod status;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, mpsc};
@@ -86,9 +86,14 @@ struct Shared {
     transport: Mutex<Option<Arc<dyn Transport>>>,
     places: Places,
     sessions: AtomicU64,
-    lanes: RwLock<HashMap<(HostId, Lane), Arc<LaneState>>>,
+    lanes: RwLock<BTreeMap<(HostId, bool), Arc<LaneState>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     ended: (Mutex<Option<Ended>>, Condvar),
+}
+
+/// By what a lane is found for each frame.
+fn key_of(host: HostId, lane: Lane) -> (HostId, bool) {
+    (host, lane == Lane::Urgent)
 }
 
 impl Shared {
@@ -104,14 +109,15 @@ impl Shared {
 
     fn add_lane(&self, lane: Arc<LaneState>) {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        lanes.insert((lane.host, lane.lane), lane);
+        lanes.insert(key_of(lane.host, lane.lane), lane);
     }
 
     fn remove_lane(&self, lane: &Arc<LaneState>) {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         // A host that has come back has another by now.
-        if lanes.get(&(lane.host, lane.lane)).is_some_and(|there| Arc::ptr_eq(there, lane)) {
-            lanes.remove(&(lane.host, lane.lane));
+        let key = key_of(lane.host, lane.lane);
+        if lanes.get(&key).is_some_and(|there| Arc::ptr_eq(there, lane)) {
+            lanes.remove(&key);
         }
     }
 

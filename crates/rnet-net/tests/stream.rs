@@ -496,6 +496,26 @@ fn a_frame_is_acknowledged_soon_and_an_acknowledgement_never() {
     assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1]);
 }
 
+/// Each acknowledgement wakes five threads of two hosts: more than one for a few messages would cost more than these.
+#[test]
+fn a_steady_stream_is_acknowledged_seldom() {
+    for late_ns in [None, Some(MS / 10), Some(MS / 2), Some(2 * MS)] {
+        let cable = Cable { rate: Some(125_000_000), delay_ns: 50_000, late_ns, ..GOOD };
+        let mut network = Network::meet(Lane::Bulk, cable, 1);
+        let mut before = 0;
+        for sent in 0..10_000 {
+            if sent == 2_000 {
+                before = network.sides[1].frames;
+            }
+            network.push(0, &[1; 1024]).unwrap();
+            network.sides[0].stream.flush();
+            network.run(MS);
+        }
+        let acknowledgements = network.sides[1].frames - before;
+        assert!(acknowledgements < 8_000 / 5, "{acknowledgements} of 8000, late {late_ns:?}");
+    }
+}
+
 #[test]
 fn what_no_frame_holds_is_refused() {
     let mut network = Network::new(Lane::Urgent, GOOD, 1);

@@ -146,6 +146,12 @@ pub mod trace {
     }
 }
 
+/// What a program of robot-net's own asks of the scheduler.
+#[doc(hidden)]
+pub mod cpu {
+    pub use rnet_shm::cpu::keep_short_slices;
+}
+
 /// A task that one process of a domain has at a time, for the link between hosts; `inspect::Location::role` opens
 /// one. And what its holder has come to, for the next one.
 #[doc(hidden)]

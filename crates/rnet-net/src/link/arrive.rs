@@ -13,7 +13,7 @@ use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompr
 use super::event::Event;
 use super::lane::{LaneState, Order, Say, lock};
 use super::proxy::{MESSAGE_COST, Proxy};
-use super::Shared;
+use super::{Shared, key_of};
 
 /// What large messages of one host and lane that are being put together may take, in bytes: all of them, beside the one
 /// that begins.
@@ -52,7 +52,7 @@ impl Shared {
         }
         let found = {
             let lanes = self.lanes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            lanes.get(&(from, lane)).cloned()
+            lanes.get(&key_of(from, lane)).cloned()
         };
         // Of a host that is not there: its link is told of first.
         let Some(state) = found else { return };
@@ -101,7 +101,7 @@ impl Shared {
         let (accept, offset) = {
             let mut stream = lock(&state.stream);
             let accept = stream.accept(now, header);
-            (accept, stream.clock(now).map(|clock| clock.offset_ns))
+            (accept, stream.offset_ns(now))
         };
         match accept {
             Accept::New => {}

@@ -81,6 +81,8 @@ pub struct Forwarder {
     pub channel: u32,
     pub subscriber: Subscriber<[u8]>,
     shaping: Shaping,
+    /// Whether its messages cross as they are.
+    is_unshaped: bool,
     /// Session of the other link in which it was asked for.
     pub session: u64,
     course: Course,
@@ -99,6 +101,7 @@ pub struct Forwarder {
     signs: Option<LifeSigns>,
     /// Whether the stream had no room for what there was to read.
     is_blocked: bool,
+    told: Option<Forwarded>,
 }
 
 /// What is told of a publisher that may assert that it is alive.
@@ -124,6 +127,7 @@ impl Forwarder {
             channel,
             subscriber,
             shaping,
+            is_unshaped: shaping == Shaping::default(),
             session,
             course: Course {
                 channel,
@@ -142,6 +146,7 @@ impl Forwarder {
             seen: 0,
             known_lost: from.map(|_| [0; 4]),
             is_blocked: false,
+            told: None,
             signs: lease.map(|lease| LifeSigns {
                 lease_ns: lease.as_nanos().try_into().unwrap_or(u64::MAX),
                 told_ns: 0,
@@ -151,7 +156,7 @@ impl Forwarder {
     }
 
     /// What has gone through it.
-    pub fn forwarded(&self) -> Forwarded {
+    fn forwarded(&self) -> Forwarded {
         let shaped = (self.course.forwarded.skipped > 0).then_some(Held::Configured(self.shaping));
         let held = match self.has_credit() {
             false => Some(Held::Credit),
@@ -159,6 +164,13 @@ impl Forwarder {
             true => shaped,
         };
         Forwarded { held, ..self.course.forwarded }
+    }
+
+    /// What has gone through it, if that is not what this said before.
+    pub fn news(&mut self) -> Option<Forwarded> {
+        let now = self.forwarded();
+        let before = self.told.replace(now);
+        (before != Some(now)).then_some(now)
     }
 
     /// When the rate limit lets the next message pass; `None` without one.
@@ -321,26 +333,23 @@ impl Forwarder {
                 Err(Error::Timeout { .. }) => return Ok(false),
                 Err(error) => return Err(error),
             },
-            false => match self.subscriber.try_recv()? {
-                Some(sample)
-                    if shaping == Shaping::default()
-                        && sample.len() <= WHOLE_LEN_BYTES
-                        && sample.meta().gap.is_none() =>
-                {
+            false => {
+                let Some(sample) = self.subscriber.try_recv()? else { return Ok(false) };
+                let meta = sample.meta();
+                if self.is_unshaped && sample.len() <= WHOLE_LEN_BYTES && meta.gap.is_none() {
                     let data = Data {
                         channel: self.channel,
                         seq: sample.seq(),
                         sent_ns: sample.sent_ns(),
-                        meta: sample.meta(),
+                        meta,
                         payload: &sample,
                         compressed: false,
                     };
                     self.course.pass(stream, &data);
                     return Ok(true);
                 }
-                Some(sample) => sample.to_owned_sample(),
-                None => return Ok(false),
-            },
+                sample.to_owned_sample()
+            }
         };
         self.seen += 1;
         let seq = sample.seq();

@@ -1,6 +1,6 @@
 //! One lane to one other host: its stream, the thread that sends, and what arrives.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -83,7 +83,7 @@ pub struct LaneState {
     pub host: HostId,
     pub stream: Mutex<Stream>,
     /// The proxies of this host, by the channel that feeds them.
-    pub channels: Mutex<HashMap<u32, Arc<Mutex<Proxy>>>>,
+    pub channels: Mutex<BTreeMap<u32, Arc<Mutex<Proxy>>>>,
     orders: Mutex<Vec<Order>>,
     say: Mutex<Speech>,
     /// What the other link has said and the control thread has not looked at.
@@ -106,7 +106,7 @@ pub struct LaneState {
     stuck: AtomicBool,
     ended: AtomicBool,
     /// What has gone through each channel.
-    pub forwarded: Mutex<HashMap<u32, Forwarded>>,
+    pub forwarded: Mutex<BTreeMap<u32, Forwarded>>,
     /// How many frames that have come are being read.
     pub taking: AtomicUsize,
 }
@@ -357,7 +357,9 @@ impl Sending {
                     }
                 }
                 drop(stream);
-                lock(&self.state.forwarded).insert(*channel, forwarder.forwarded());
+                if let Some(forwarded) = forwarder.news() {
+                    lock(&self.state.forwarded).insert(*channel, forwarded);
+                }
             }
         }
         self.first = passed_over.unwrap_or(self.first);

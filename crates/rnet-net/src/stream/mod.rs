@@ -34,6 +34,9 @@ const INTRODUCE_FIRST_NS: u64 = 50_000_000;
 /// And later: each wait is twice the one before, up to this.
 const INTRODUCE_MAX_NS: u64 = 500_000_000;
 
+/// Clocks drift apart by a microsecond in this time at most.
+const OFFSET_HOLDS_NS: u64 = 10_000_000;
+
 /// Bounds of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -153,6 +156,8 @@ pub struct Stream {
     window: Option<Window>,
     round_trip: RoundTrip,
     clock: Clock,
+    /// How far the other clock is ahead for stamps of messages, and until when that holds.
+    offset: Option<(i64, u64)>,
     /// The last stamp given out: each frame has its own.
     last_sent_ns: u64,
     /// The highest stamp of ours that came back.
@@ -173,6 +178,7 @@ impl Stream {
             window: limits.noise_ns.map(Window::new),
             round_trip: RoundTrip::default(),
             clock: Clock::default(),
+            offset: None,
             last_sent_ns: 0,
             last_echo_ns: 0,
             introduce_at_ns: 0,
@@ -321,6 +327,16 @@ impl Stream {
         self.clock.offset(now_ns)
     }
 
+    /// By how much the other host's clock is ahead of this one's, for stamps of messages: what [`clock`](Self::clock)
+    /// says, which is looked at again after each measurement, and not for each frame.
+    pub fn offset_ns(&mut self, now_ns: u64) -> Option<i64> {
+        if self.offset.is_none_or(|(_, until_ns)| until_ns <= now_ns) {
+            let offset = self.clock.offset(now_ns);
+            self.offset = offset.map(|clock| (clock.offset_ns, now_ns + OFFSET_HOLDS_NS));
+        }
+        self.offset.map(|(offset_ns, _)| offset_ns)
+    }
+
     /// How often one of the two clocks has jumped, or run away faster than the uncertainty allows, and by how much
     /// the offset changed the last time, in ns.
     pub fn steps(&self) -> (u64, i64) {
@@ -365,6 +381,7 @@ impl Stream {
             self.last_echo_ns = echo_ns;
             self.round_trip.sample(round_trip_ns);
             self.clock.sample(now_ns, header);
+            self.offset = None;
             if let Some(window) = &mut self.window {
                 window.sample(now_ns, round_trip_ns, echo_ns, self.last_sent_ns);
             }

@@ -29,15 +29,33 @@ const CRITICAL: u8 = 0x80;
 const RELIABLE: u64 = 1;
 const FROM: u64 = 1 << 1;
 
-/// The fields of an item while they are written.
+/// The beginning of an item while it is written: room for its kind and length, and its fields.
 pub struct Head {
     bytes: [u8; Head::ROOM],
+    /// Where the next field begins.
     len: usize,
 }
 
 impl Head {
+    /// Of kind and length, which are known when the fields are.
+    const START: usize = 1 + varint::MAX_LEN;
     /// A `Piece` with all that it can have is the longest: four words, two more and a cause, two lengths.
-    const ROOM: usize = 10 * varint::MAX_LEN;
+    const ROOM: usize = Head::START + 10 * varint::MAX_LEN;
+
+    #[inline]
+    fn new() -> Head {
+        Head { bytes: [0; Head::ROOM], len: Head::START }
+    }
+
+    /// All that stands before the `tail_len` bytes of the item.
+    #[inline]
+    fn finish(&mut self, kind: u8, tail_len: usize) -> &[u8] {
+        let len = (self.len - Head::START + tail_len) as u64;
+        let begin = Head::START - 1 - varint::len(len);
+        self.bytes[begin] = kind;
+        varint::put(&mut self.bytes[begin + 1..], len);
+        &self.bytes[begin..self.len]
+    }
 
     #[inline]
     pub fn put(&mut self, value: u64) {
@@ -91,7 +109,7 @@ impl Encoder {
     /// through a new one.
     #[inline]
     pub fn encode(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
-        let mut head = Head { bytes: [0; Head::ROOM], len: 0 };
+        let mut head = Head::new();
         let (kind, tail): (u8, &[u8]) = match *item {
             Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed }) => {
                 let message = Message { channel, seq, sent_ns, meta, compressed };
@@ -151,11 +169,7 @@ impl Encoder {
                 (ALIVE, &[])
             }
         };
-        let mut start = [0; 1 + varint::MAX_LEN];
-        start[0] = kind;
-        let len = 1 + varint::put(&mut start[1..], (head.len + tail.len()) as u64);
-        out.extend_from_slice(&start[..len]);
-        out.extend_from_slice(&head.bytes[..head.len]);
+        out.extend_from_slice(head.finish(kind, tail.len()));
         out.extend_from_slice(tail);
     }
 }

@@ -16,6 +16,13 @@ pub fn put(out: &mut [u8], mut value: u64) -> usize {
     len + 1
 }
 
+/// How many bytes [`put`] writes.
+#[inline]
+pub fn len(value: u64) -> usize {
+    // Seven bits in each, and one for 0.
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
 /// Takes a number from the front; `None` if it does not end, or does not fit.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {

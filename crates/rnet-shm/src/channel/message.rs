@@ -51,7 +51,11 @@ impl Taken<'_> {
     }
 
     /// What it carries beside its content.
+    #[inline]
     pub fn meta(&self) -> Meta {
+        if !self.has_meta() {
+            return Meta::default();
+        }
         self.reader.extension_of(&self.reader.current).meta
     }
 
