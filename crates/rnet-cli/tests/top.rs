@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
@@ -82,7 +83,11 @@ impl Terminal {
         if !reads {
             let out = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
             let out = rustix::fs::open(name.as_c_str(), out, Mode::empty()).unwrap();
-            while rustix::io::write(&out, &[b'.'; 512]).is_ok() {}
+            // What was written moves on for a while, which makes room again.
+            let a_while = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+            while poll(&mut [PollFd::new(&out, PollFlags::OUT)], Some(&a_while)).unwrap() > 0 {
+                let _ = rustix::io::write(&out, &[b'.'; 512]);
+            }
         }
         let mut command = place.command();
         command.args(args).stdin(slave()).stdout(slave()).stderr(slave());
