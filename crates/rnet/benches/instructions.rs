@@ -55,7 +55,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Not in the list, as it is not the same each time: of a flood so many messages are traced in a second, and how many
-/// of a round that is, is for the clock to say. docs/design/trace.md has what it cost.
+/// of a round that is, is for the clock to say. docs/design/trace.md says how to count it.
 const TRACED: Case = case("recv_traced", Counted::RecvTraced, 22, 1000);
 
 fn main() -> ExitCode {
