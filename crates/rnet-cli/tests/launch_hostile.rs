@@ -4,9 +4,10 @@ mod util;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use util::Running;
 use util::robot::{Robot, is_alive, sleeper, until, until_gone};
 
 /// A node that starts a child and waits for it; both write their process ids.
@@ -325,4 +326,59 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     assert_eq!(ran.code, Some(130), "seed {seed}: {ran:#?}");
     let left = processes(&robot.place.dir);
     assert!(left.is_empty(), "seed {seed}: {left:?}");
+}
+
+/// What the launcher keeps stands on a disk of 1 MiB, in a mount namespace of the launch's own.
+#[test]
+fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
+    let robot = Robot::new(
+        "[node.talker]\ncommand = [\"sh\", \"-c\", \"head -c 1500000 /dev/zero | tr '\\\\0' x | fold -w 1000; rm durable/filler; \
+         until grep 'bytes of output were lost' durable/launch/*/talker.log > lost; do echo room; \
+         sleep 0.05; done; touch told; exec sleep 600\"]\n",
+    );
+    let script = "mkdir -p durable && mount -t tmpfs -o size=1m none durable \
+                  && head -c 524288 /dev/zero > durable/filler && exec \"$0\" launch robot.toml";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_rnet")]);
+    for (name, value) in robot.place.command().get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(&robot.place.dir).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
+    if !ran.is_ok_and(|ran| ran.status.success()) {
+        println!("NOT RUN: a_full_disk_costs_lines_of_output: no mount namespaces here");
+        return;
+    }
+    let mut launch = Running::start(command);
+    launch.until_stdout("/talker  started");
+    let said = || std::fs::read_to_string(robot.path("lost")).unwrap_or_default();
+    until(&|| robot.path("told").exists().then_some(()), &said);
+    assert!(said().contains("No space left on device"), "{}", said());
+    launch.signal("INT");
+    let ended = launch.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
+}
+
+/// A node that asks for more memory than its limit is refused it, and ends as its program does then.
+#[test]
+fn a_memory_limit_ends_the_node_that_exceeds_it_and_no_other() {
+    let robot = Robot::new(&format!(
+        "{}[node.hungry]\ncommand = [\"python3\", \"-c\", \"bytearray(1 << 30)\"]\nmemory_limit_mib = 200\n\
+         restart = \"never\"\n",
+        sleeper("arm", "")
+    ));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/hungry  given-up");
+    let log = robot.run(&["node", "logs", "hungry"]).ok();
+    assert!(log.contains("MemoryError"), "{log}");
+    let arm = robot.pids("arm.pid", 1);
+    assert!(is_alive(&arm[0]));
+    launch.signal("INT");
+    // As of any node that was given up.
+    assert_eq!(launch.wait().code, Some(1));
 }
