@@ -38,9 +38,8 @@ fn a_name_that_was_rebound_is_refused() {
         let headers = format!("Host: {host}\r\nOrigin: http://{host}\r\n");
         assert_eq!(upgrade(address, &headers), 421, "{host}");
     }
-    let two = format!(
-        "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
-    );
+    let two =
+        "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert!([400, 421].contains(&parse(&raw(address, two.as_bytes())).status));
     assert!(
         [400, 421]

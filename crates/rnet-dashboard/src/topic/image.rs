@@ -155,8 +155,11 @@ impl TopicSink for ImageSink {
     fn tick(&mut self, _: Instant, _: f64) {}
 }
 
+/// The colour of a pixel: red, green, blue, and 255.
+type Colour = fn(&[u8]) -> [u8; 4];
+
 /// Bytes of a pixel, and how it is coloured.
-fn pixel_of(encoding: &str) -> Option<(usize, fn(&[u8]) -> [u8; 4])> {
+fn pixel_of(encoding: &str) -> Option<(usize, Colour)> {
     Some(match encoding {
         "rgb8" | "8UC3" => (3, |p| [p[0], p[1], p[2], 255]),
         "bgr8" => (3, |p| [p[2], p[1], p[0], 255]),

@@ -71,7 +71,11 @@ impl LogsSink {
         }
         let at_ns = log.timestamp.as_ref().and_then(timestamp_to_ns).unwrap_or(0);
         let known = LogLevel::from_number(level);
-        let end = log.message.floor_char_boundary(MAX_TEXT_LEN_BYTES);
+        let chars = log.message.char_indices().map(|(at, _)| at);
+        let end = match log.message.len() > MAX_TEXT_LEN_BYTES {
+            true => chars.take_while(|at| *at <= MAX_TEXT_LEN_BYTES).last().unwrap_or(0),
+            false => log.message.len(),
+        };
         let line = json!({
             "time_s": at_ns as f64 / 1e9,
             "level": known.map_or_else(|| level.to_string(), |level| level.name().to_owned()),
