@@ -4,9 +4,9 @@ mod util;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use util::Place;
 
@@ -215,6 +215,75 @@ fn opentelemetry_s_own_messages_hold_what_is_pushed() {
             "rnet_node_up 1 gauge None clitest 1.0",
         ] {
             assert!(out.lines().any(|said| said == line), "{line}\n{out}");
+        }
+    });
+}
+
+/// A program that is killed with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a server on this host answers, as JSON; nothing while it does not.
+fn get(addr: &str, path: &str) -> Option<serde_json::Value> {
+    let mut stream = TcpStream::connect(addr).ok()?;
+    stream.set_read_timeout(LONG).ok()?;
+    // Of this version the answer comes in one piece.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+}
+
+#[test]
+#[ignore = "needs prometheus, which `make test-metrics` installs and runs this with"]
+fn a_real_prometheus_scrapes_the_dashboard() {
+    with_robot(|place| {
+        let mut command = place.command();
+        let mut dashboard =
+            Program(command.args(["--json", "dashboard", "--port", "0"]).spawn().unwrap());
+        let mut said = String::new();
+        BufReader::new(dashboard.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let target = url.strip_prefix("http://").unwrap().trim_end_matches('/');
+        let config = place.dir.join("prometheus.yml");
+        let text = format!(
+            "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n- job_name: rnet\n  \
+             static_configs:\n  - targets: ['{target}']\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = free.local_addr().unwrap().to_string();
+        drop(free);
+        let mut command = Command::new("prometheus");
+        command.arg(format!("--web.listen-address={addr}"));
+        command.arg(format!("--config.file={}", config.display()));
+        command.arg(format!("--storage.tsdb.path={}", place.dir.join("tsdb").display()));
+        let log = std::fs::File::create(place.dir.join("prometheus.log")).unwrap();
+        let _prometheus = Program(command.stderr(log).spawn().unwrap());
+        let begun = Instant::now();
+        for (query, wanted) in [
+            ("up", "1"),
+            ("rnet_topic_sent_messages_total%7Btopic%3D%22%2Fangles%22%7D", "3"),
+            ("rnet_topic_latency_seconds_count%7Btopic%3D%22%2Fangles%22%7D", "3"),
+            ("rnet_node_up%7Bnode%3D%22%2Fimu%22%7D", "1"),
+        ] {
+            let path = format!("/api/v1/query?query={query}");
+            loop {
+                let answer = get(&addr, &path).unwrap_or_default();
+                if answer["data"]["result"][0]["value"][1] == wanted {
+                    break;
+                }
+                let log = std::fs::read_to_string(place.dir.join("prometheus.log")).unwrap();
+                assert!(begun.elapsed() < LONG.unwrap() * 3, "{query}: {answer}\n{log}");
+                std::thread::sleep(Duration::from_millis(100)); // sleep: between two questions
+            }
         }
     });
 }
