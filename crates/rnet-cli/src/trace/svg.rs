@@ -21,6 +21,9 @@ const MIN_TEXT_PX: f64 = 64.0;
 /// Colours that people who see few colours tell apart, by Okabe and Ito; light enough for black letters.
 const COLOURS: [&str; 6] = ["#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#e69f00", "#009e73"];
 
+/// One of the quantiles of a stage, in ns.
+type Quantile = fn(&Times) -> u64;
+
 /// A piece of a bar.
 struct Piece<'a> {
     name: String,
@@ -61,7 +64,7 @@ pub fn draw(edges: &[Edge], chain: Option<&Chain>) -> String {
             escaped(title)
         );
         y += TITLE_PX;
-        let quantiles: [(&str, fn(&Times) -> u64); 2] =
+        let quantiles: [(&str, Quantile); 2] =
             [("p50", |times| times.p50_ns), ("p99", |times| times.p99_ns)];
         let longest = pieces.iter().map(|piece| piece.times.p99_ns).sum::<u64>().max(1);
         for (name, of) in quantiles {
@@ -78,7 +81,7 @@ fn bar(
     y: f64,
     quantile: &str,
     pieces: &[Piece<'_>],
-    of: fn(&Times) -> u64,
+    of: Quantile,
     longest_ns: u64,
 ) {
     let scale = (WIDTH_PX - 2.0 * MARGIN_PX - LABEL_PX) / longest_ns as f64;
