@@ -169,7 +169,7 @@ test-random:
 test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --package rnet-net --features zenoh
-	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py
+	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
 # Only these two need node. What the page does in a real browser, beside a robot that runs.
 check-dashboard:

@@ -31,6 +31,7 @@ NOT_RUN = {
     ("deploying.md", "sudo systemd-sysusers rnet.conf && sudo systemd-tmpfiles --create rnet.conf && sudo systemctl daemon-reload"): "scripts/dist-test.sh does it below a root of its own",
     ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/rnet_link.rs and crates/rnet-cli/tests/link.rs stand in",
     ("two-computers.md", "rnet state get @robot/arm/mode"): "two hosts; crates/rnet-cli/tests/state.rs and param.rs stand in",
+    ("two-computers.md", "import rnet"): "two hosts; python/tests/test_state_of.py stands in",
     ("two-computers.md", "rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
     ("playing.md", "rnet bag info run.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",
     ("playing.md", "rnet bag check run.mcap"): "a recording; crates/rnet-cli/tests/bag.rs runs each",

@@ -24,8 +24,7 @@ use crate::publisher::Publisher;
 use crate::qos::{self, Given};
 use crate::receive::SubscriberCore;
 use crate::shared::NodeShared;
-use crate::state::PyState;
-use crate::state::core::StateCore;
+use crate::state::{PyState, core::StateCore, remote::PyRemoteState};
 use crate::subscriber::Subscriber;
 use crate::timer::{Rate, Timer};
 use crate::wait::seconds;
@@ -245,9 +244,7 @@ impl Node {
         self.keep_handle(py, start)
     }
 
-    /// The state of the domain: keys with values that every node reads and writes, as a mapping.
-    ///
-    /// `node.state["/arm/mode"] = "idle"`; see State.
+    /// The state of the domain: keys with values that every node reads and writes, as a mapping; see State.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<PyState> {
         if self.state.get().is_none() {
@@ -256,6 +253,12 @@ impl Node {
         let core = self.state.get().expect("it was opened above").clone();
         core.with(|_| Ok(())).or_raise(py)?;
         Ok(PyState::new(core, self.shared.clone()))
+    }
+
+    /// The state of another host, see RemoteState; an answer is waited for `timeout` seconds.
+    #[pyo3(signature = (host, *, timeout = 10.0))]
+    fn state_of(&self, py: Python<'_>, host: &str, timeout: f64) -> PyResult<PyRemoteState> {
+        PyRemoteState::open(py, &self.shared, host, timeout)
     }
 
     /// Declares a parameter of this node: a setting that people and other nodes may change while it runs.

@@ -13,7 +13,7 @@ from typing_extensions import Buffer, Self
 from ._calls import ActionClient, ActionContext, Call, CallContext, Client, Command, Driver, Goal, Job, JobContext
 from ._calls import Puller, Pusher, Service
 from ._recorded import RecordedMessages, RecordingReader
-from ._state import Change, Entry, Snapshot, State, StateHash, Transaction, Watch
+from ._state import Aged, Change, Entry, RemoteState, Replica, Snapshot, State, StateHash, Transaction, Watch
 from .compare import PublishedType
 from .errors import RnetError
 from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, KnownGap, Liveliness, LivelinessChange
@@ -44,10 +44,11 @@ _Feedback = TypeVar("_Feedback")
 
 __all__ = [
     "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION",
-    "ActionClient", "ActionContext", "Call", "CallContext", "CallbackHandle", "Change", "Client", "Command",
+    "ActionClient", "ActionContext", "Aged", "Call", "CallContext", "CallbackHandle", "Change", "Client", "Command",
     "Driver", "Entry", "Goal", "Job", "JobContext",
     "Loan", "Logger", "Merge", "Next", "Node",
-    "Param", "Publisher", "Puller", "Pusher", "Rate", "RecordedMessages", "RecordingReader", "Sample", "Samples", "Service", "Snapshot", "State", "StateHash", "Subscriber",
+    "Param", "Publisher", "Puller", "Pusher", "Rate", "RecordedMessages", "RecordingReader", "RemoteState",
+    "Replica", "Sample", "Samples", "Service", "Snapshot", "State", "StateHash", "Subscriber",
     "Timer", "Transaction", "WaitSet", "Watch",
     "compare_types", "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "wall_offset",
 ]
@@ -126,6 +127,7 @@ class Node:
     ) -> Subscriber[_Object]: ...
     @property
     def state(self) -> State: ...
+    def state_of(self, host: str, *, timeout: float = 10.0) -> RemoteState: ...
     @overload
     def param(
         self, name: str, *, default: _P, type: type[_P] | str | None = None,

@@ -8,6 +8,7 @@
 //! | `value`, `json`, `types` | objects to values and back |
 //! | `entry` | `Entry`, `Change`, `Snapshot` |
 //! | `change` | writing in terms of the present value: `update`, counters, lists, sets |
+//! | `remote` | the state of another host |
 //! | `hash`, `transaction` | several keys as one thing; several keys at once |
 //! | `watch`, `tasks` | being told of changes: iterating, by callback, in asyncio |
 
@@ -17,6 +18,7 @@ pub(crate) mod disk;
 mod entry;
 mod hash;
 mod json;
+pub(crate) mod remote;
 mod transaction;
 pub(crate) mod types;
 pub(crate) mod value;
@@ -46,6 +48,9 @@ pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Snapshot>()?;
     module.add_class::<StateHash>()?;
     module.add_class::<Transaction>()?;
+    module.add_class::<remote::PyAged>()?;
+    module.add_class::<remote::PyRemoteState>()?;
+    module.add_class::<remote::PyReplica>()?;
     module.add_class::<Watch>()
 }
 

@@ -85,6 +85,7 @@ impl<T> Aged<T> {
 pub struct RemoteState {
     pub(super) shared: Arc<Shared>,
     timeout: Duration,
+    stop: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 pub(super) struct Shared {
@@ -150,7 +151,7 @@ impl Node {
             types: Mutex::default(),
             replicas: Mutex::default(),
         });
-        Ok(RemoteState { shared, timeout: TIMEOUT })
+        Ok(RemoteState { shared, timeout: TIMEOUT, stop: None })
     }
 }
 
@@ -180,6 +181,19 @@ impl RemoteState {
         self
     }
 
+    /// Ends a wait for an answer with `Interrupted` where `stop` says so, which is asked 20 times a second. A write
+    /// that ends so may hold. For bindings, whose users press Ctrl-C.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_stop(mut self, stop: Arc<dyn Fn() -> bool + Send + Sync>) -> RemoteState {
+        self.stop = Some(stop);
+        self
+    }
+
+    fn must_stop(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop())
+    }
+
     /// The host.
     pub fn host(&self) -> &str {
         &self.shared.host
@@ -188,7 +202,7 @@ impl RemoteState {
     fn ask(&self, action: Action, key: &str) -> Result<StateReply> {
         let mut ask = StateAsk { key: key.to_owned(), ..StateAsk::default() };
         ask.set_action(action);
-        self.shared.read.ask(&ask, self.timeout, || false)
+        self.shared.read.ask(&ask, self.timeout, || self.must_stop())
     }
 
     /// The value of a key there; `None` if it is absent.
@@ -381,7 +395,11 @@ impl RemotePut<'_> {
     fn send(mut self, action: Action) -> Result<u64> {
         self.ask.key = key_name(&self.ask.key)?.into_owned();
         self.ask.set_action(action);
-        let reply = self.state.shared.write.ask(&self.ask, self.state.timeout, || false)?;
+        let reply = self
+            .state
+            .shared
+            .write
+            .ask(&self.ask, self.state.timeout, || self.state.must_stop())?;
         Ok(reply.revision)
     }
 }

@@ -1,0 +1,428 @@
+//! `rnet.RemoteState`, `rnet.Replica`: the state of another host.
+//!
+//! Every call may wait for that host, so it runs without the GIL; Ctrl-C ends the wait.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use rnet::Error;
+use rnet::state::{self as rust, Aged, RemotePut, RemoteState};
+
+use super::core::deleted;
+use super::disk;
+use super::entry::{Change, Entry};
+use super::types::Types;
+use super::value::of_object;
+use crate::errors::OrRaise;
+use crate::fork::{ForkGuard, Own};
+use crate::members::{Kind, Member};
+use crate::qos::Given;
+use crate::release::release;
+use crate::shared::NodeShared;
+use crate::wait::{self, Stop, WaitLimit};
+
+/// How long a wait for a change goes on without a look whether the replica is closed.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Something of crate `rnet` that the node closes, and that is left alone in a forked child.
+struct Held<T: Send + Sync + 'static> {
+    what: String,
+    inner: RwLock<Option<Own<Arc<T>>>>,
+    fork_guard: ForkGuard,
+}
+
+impl<T: Send + Sync> Held<T> {
+    fn new(what: String, inner: T) -> Arc<Held<T>> {
+        let inner = RwLock::new(Some(Own::new(Arc::new(inner))));
+        Arc::new(Held { what, inner, fork_guard: ForkGuard::here() })
+    }
+
+    fn get(&self) -> rnet::Result<Arc<T>> {
+        let closed = || Error::Closed { what: self.fork_guard.name(self.what.clone()) };
+        if self.fork_guard.is_parents() {
+            return Err(closed());
+        }
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        inner.as_deref().cloned().ok_or_else(closed)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.get().is_err()
+    }
+}
+
+impl<T: Send + Sync> Member for Held<T> {
+    fn close(&self) {
+        if !self.fork_guard.is_parents() {
+            let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
+            drop(inner);
+        }
+    }
+}
+
+impl<T: Send + Sync> Drop for Held<T> {
+    fn drop(&mut self) {
+        release(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// A value of another host, and how old what is known of it is.
+#[pyclass(frozen, name = "Aged", module = "rnet", weakref)]
+pub(crate) struct PyAged {
+    /// The value with all that is known of it, as an Entry; None if the key is absent.
+    #[pyo3(get)]
+    entry: Option<Py<Entry>>,
+    /// How long ago it was known to be so at its home, in seconds; the time for which this machine was suspended counts.
+    #[pyo3(get)]
+    age: f64,
+    /// Whether its home is away, so that it may be otherwise there by now.
+    #[pyo3(get)]
+    away: bool,
+}
+
+impl PyAged {
+    fn new(
+        py: Python<'_>,
+        aged: Aged<Option<rust::Entry>>,
+        types: &Arc<Types>,
+    ) -> PyResult<PyAged> {
+        let entry = aged.value.map(|entry| Py::new(py, Entry::new(entry, types))).transpose()?;
+        Ok(PyAged { entry, age: aged.age.as_secs_f64(), away: aged.away })
+    }
+}
+
+#[pymethods]
+impl PyAged {
+    /// The value; None if the key is absent.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.entry.as_ref().map(|entry| entry.get().value_of(py)).transpose()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let value = match self.value(py)? {
+            Some(value) => value.repr()?.to_string(),
+            None => "absent".to_owned(),
+        };
+        let away = if self.away { ", its home is away" } else { "" };
+        Ok(format!("<rnet.Aged {value}, {:.3} s old{away}>", self.age))
+    }
+}
+
+/// The state of another host, where its keys are at home. `Node.state_of` gives it.
+///
+/// Reading asks that host. While it is away, the last value that was read is given; `look` says how old
+/// it is. Writing asks it once, and returns when the write holds there; while it is away a write raises
+/// HomeAway, whose `may_hold` says whether it may have arrived. It is never sent twice: read the key, and
+/// write with `compare_and_set`. A write that Ctrl-C has ended may hold, too.
+///
+/// >>> robot = node.state_of("robot")
+/// >>> robot["/arm/mode"] = "idle"
+/// >>> robot["/arm/mode"], robot.look("/arm/mode").away
+/// ('idle', False)
+#[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
+pub(crate) struct PyRemoteState {
+    held: Arc<Held<RemoteState>>,
+    node: Arc<NodeShared>,
+    types: Arc<Types>,
+    host: String,
+}
+
+impl PyRemoteState {
+    pub(crate) fn open(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        host: &str,
+        timeout: f64,
+    ) -> PyResult<PyRemoteState> {
+        let timeout = wait::seconds(py, "timeout", timeout)?;
+        let open = || node.node()?.state_of(host);
+        let remote = py.detach(open).or_raise(py)?;
+        let remote = remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::is_quiet()));
+        let held = Held::new(format!("the state of host {host}"), remote);
+        py.detach(|| node.members.add(Kind::State, &held));
+        let types = Arc::new(Types::new(py));
+        Ok(PyRemoteState { held, node: node.clone(), types, host: host.to_owned() })
+    }
+
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&RemoteState) -> rnet::Result<R> + Send,
+    ) -> PyResult<R> {
+        disk::write_detached(py, || act(&*self.held.get()?))
+    }
+
+    fn read(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
+        let found = self.with(py, |remote| remote.entry(key))?.value;
+        Ok(found.map(|entry| Entry::new(entry, &self.types)))
+    }
+}
+
+#[pymethods]
+impl PyRemoteState {
+    /// The host.
+    #[getter]
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.read(py, key)? {
+            Some(entry) => entry.value_of(py),
+            None => Err(PyKeyError::new_err(key.to_owned())),
+        }
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = of_object(&self.types, key, value)?;
+        self.with(py, |remote| remote.set(key, value)).map(drop)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
+        deleted(key, self.delete(py, key, None)?)
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(key) = key.extract::<&str>() else { return Ok(false) };
+        Ok(self.read(py, key)?.is_some())
+    }
+
+    /// The value of a key there, or `default` if it is absent. Raises HomeAway if the host is away and
+    /// the key was never read.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.read(py, key)?.map_or(Ok(default), |entry| entry.value_of(py).map(Some))
+    }
+
+    /// The value of a key there with all that is known of it, as an Entry; None if it is absent. Its
+    /// revision is one of that host's state.
+    fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
+        self.read(py, key)
+    }
+
+    /// What is known of a key there, and how old that is, as an Aged.
+    fn look(&self, py: Python<'_>, key: &str) -> PyResult<PyAged> {
+        let found = self.with(py, |remote| remote.entry(key))?;
+        PyAged::new(py, found, &self.types)
+    }
+
+    /// Sets a key there, and returns the revision of that change. The keyword arguments are those of
+    /// `State.set`; there is no last will, because this node is not known there.
+    #[pyo3(signature = (key, value, *, if_revision = None, ttl = None, durable = None,
+        change_type = false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn set(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        value: &Bound<'_, PyAny>,
+        if_revision: Option<u64>,
+        ttl: Option<f64>,
+        durable: Option<bool>,
+        change_type: bool,
+    ) -> PyResult<u64> {
+        let value = of_object(&self.types, key, value)?;
+        let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
+        self.with(py, |remote| {
+            remote
+                .put(key)
+                .given(if_revision, RemotePut::if_revision)
+                .given(ttl, RemotePut::ttl)
+                .given(durable, RemotePut::durable)
+                .given(change_type.then_some(()), |put, ()| put.change_type())
+                .set(value)
+        })
+    }
+
+    /// Sets a key that is at this revision of that host (0: that is absent), and returns the new one;
+    /// raises Conflict if it is at another one.
+    fn compare_and_set(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        revision: u64,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let value = of_object(&self.types, key, value)?;
+        self.with(py, |remote| remote.compare_and_set(key, revision, value))
+    }
+
+    /// Deletes a key there; False if it was absent. With `if_revision` only at that revision, else
+    /// Conflict.
+    #[pyo3(signature = (key, *, if_revision = None))]
+    fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
+        self.with(py, |remote| remote.put(key).given(if_revision, RemotePut::if_revision).delete())
+    }
+
+    /// The entries under a prefix there, in the order of their keys, all of one moment.
+    #[pyo3(signature = (prefix = ""))]
+    fn list<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Bound<'py, PyList>> {
+        let found = self.with(py, |remote| remote.list(prefix))?;
+        let made = found.into_iter().map(|entry| Py::new(py, Entry::new(entry, &self.types)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Follows the keys under a prefix there: a Replica, which has them here and is told of each change. While
+    /// it is held, reading these keys asks nobody. Returns when it has the present values.
+    #[pyo3(signature = (prefix = ""))]
+    fn follow(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
+        let replica = self.with(py, |remote| remote.follow(prefix))?;
+        let what = format!("the replica of {prefix:?} of host {}", self.host);
+        let held = Held::new(what, replica);
+        py.detach(|| self.node.members.add(Kind::Watch, &held));
+        let (types, prefix) = (self.types.clone(), prefix.to_owned());
+        Ok(PyReplica { held, types, prefix, host: self.host.clone() })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.RemoteState of host {}, by node {}>", self.host, self.node.name)
+    }
+}
+
+/// The keys under a prefix of another host, held here and followed. Made by `RemoteState.follow`.
+///
+/// `for change in replica` gives what stands there now, then each change, as a Watch does, until the
+/// replica or its node is closed. While the host is away the keys stay as they were, and `age` grows.
+#[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
+pub(crate) struct PyReplica {
+    held: Arc<Held<rust::Replica>>,
+    types: Arc<Types>,
+    prefix: String,
+    host: String,
+}
+
+impl PyReplica {
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&rust::Replica) -> rnet::Result<R> + Send,
+    ) -> PyResult<R> {
+        py.detach(|| act(&*self.held.get()?)).or_raise(py)
+    }
+
+    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> Result<Change, Stop> {
+        let told = limit.in_slices(SLICE).run(py, |slice| self.held.get()?.recv(Some(slice)))?;
+        Change::new(py, told, &self.types).map_err(Stop::Raised)
+    }
+}
+
+#[pymethods]
+impl PyReplica {
+    /// The prefix.
+    #[getter]
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The host whose keys these are.
+    #[getter]
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// How long ago the keys were known to be so there, in seconds: a fraction of one while the host is there.
+    #[getter]
+    fn age(&self, py: Python<'_>) -> PyResult<f64> {
+        self.with(py, |replica| Ok(replica.age().as_secs_f64()))
+    }
+
+    /// Whether the host is away.
+    #[getter]
+    fn away(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |replica| Ok(replica.is_away()))
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.held.is_closed()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.entry(py, key)? {
+            Some(entry) => entry.value_of(py),
+            None => Err(PyKeyError::new_err(key.to_owned())),
+        }
+    }
+
+    /// The value of a key, or `default` if it is absent.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.entry(py, key)?.map_or(Ok(default), |entry| entry.value_of(py).map(Some))
+    }
+
+    /// The value of a key with all that is known of it, as an Entry; None if it is absent.
+    fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
+        let found = self.with(py, |replica| replica.entry(key))?.value;
+        Ok(found.map(|entry| Entry::new(entry, &self.types)))
+    }
+
+    /// What is known of a key, and how old that is, as an Aged.
+    fn look(&self, py: Python<'_>, key: &str) -> PyResult<PyAged> {
+        PyAged::new(py, self.with(py, |replica| replica.entry(key))?, &self.types)
+    }
+
+    /// All entries, in the order of their keys.
+    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let found = self.with(py, |replica| Ok(replica.list()))?.value;
+        let made = found.into_iter().map(|entry| Py::new(py, Entry::new(entry, &self.types)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
+    #[pyo3(signature = (timeout = None))]
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Change> {
+        let limit = WaitLimit::new(py, timeout)?;
+        self.take(py, &limit).map_err(|stop| stop.into_err(py))
+    }
+
+    /// The next change if it is there, else None.
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+        let told = self.with(py, rust::Replica::try_recv)?;
+        told.map(|told| Change::new(py, told, &self.types)).transpose()
+    }
+
+    /// Ends it: it follows no more, and loops over it end.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.held.close());
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+        match self.take(py, &WaitLimit::endless()) {
+            Ok(change) => Ok(Some(change)),
+            Err(Stop::Error(Error::Closed { .. })) if self.held.is_closed() => Ok(None),
+            Err(stop) => Err(stop.into_err(py)),
+        }
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Replica of {:?} of host {}>", self.prefix, self.host)
+    }
+}

@@ -1,0 +1,149 @@
+"""The state of another host. What needs a link between two hosts is run by `make test-net`, which builds it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import rnet
+
+LIMIT_S = 30.0
+
+
+def link_program() -> pathlib.Path | None:
+    named = os.environ.get("RNET_LINK")
+    root = pathlib.Path(__file__).parents[2]
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    places = [pathlib.Path(named)] if named else [target / mode / "rnet-link" for mode in ("release", "debug")]
+    return next((place for place in places if place.is_file()), None)
+
+
+def eventually(what: str, done: Callable[[], bool]) -> None:
+    until = time.monotonic() + LIMIT_S
+    while not done():
+        assert time.monotonic() < until, what
+        time.sleep(0.01)  # sleep: between two looks at a condition
+
+
+@contextlib.contextmanager
+def hosts(base: pathlib.Path) -> Iterator[tuple[rnet.Node, rnet.Node, list[subprocess.Popen[bytes]]]]:
+    """Two hosts on this one, called robot and desk: a node on each, and the processes of their links."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        # The one above is the other lane's.
+        port = probe.getsockname()[1]
+    program, links = link_program(), []
+    assert program is not None
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for host, flag in (("robot", "--listen"), ("desk", "--connect")):
+            place = base / host
+            place.mkdir()
+            endpoint = f"tcp/127.0.0.1:{port}"
+            words = [program, "run", "--domain", "t", "--dir", place, "--host", host, flag, endpoint]
+            link = subprocess.Popen(words, env=os.environ | {"RNET_STATE_DIR": str(place)})
+            links.append(link)
+            stack.callback(link.wait)
+            stack.callback(link.kill)
+            node = rnet.Node("arm" if host == "robot" else "desk", domain="t", dir=place, state_dir=place)
+            nodes.append(stack.enter_context(node))
+        yield nodes[0], nodes[1], links
+
+
+def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path) -> None:
+    with hosts(tmp_path) as (arm, desk, links):
+        arm.state["/arm/mode"] = "idle"
+        robot = desk.state_of("robot", timeout=LIMIT_S)
+
+        def is_there() -> bool:
+            with contextlib.suppress(rnet.HomeAway):
+                return bool(robot.get("/arm/mode") == "idle")
+            return False
+
+        eventually("the home answers", is_there)
+        assert (robot.host, robot["/arm/mode"], "/arm/none" in robot) == ("robot", "idle", False)
+        with pytest.raises(KeyError):
+            robot["/arm/none"]
+        robot["/arm/gains"] = {"kp": 12.5}
+        assert arm.state["/arm/gains"] == {"kp": 12.5}
+        with pytest.raises(rnet.StateType):
+            robot["/arm/mode"] = 3
+        entry = robot.entry("/arm/mode")
+        assert entry is not None
+        robot.compare_and_set("/arm/mode", entry.revision, "moving")
+        with pytest.raises(rnet.Conflict):
+            robot.compare_and_set("/arm/mode", entry.revision, "late")
+        assert [one.key for one in robot.list("/arm")] == ["/arm/gains", "/arm/mode"]
+        assert robot.delete("/arm/gains") and "/arm/gains" not in arm.state
+        look = robot.look("/arm/mode")
+        assert (look.value, look.away) == ("moving", False) and look.age < LIMIT_S
+
+        with robot.follow("/arm") as replica:
+            first = replica.recv(timeout=LIMIT_S)
+            assert (first.key, first.value, first.initial) == ("/arm/mode", "moving", True)
+            arm.state["/arm/mode"] = "done"
+            assert replica.recv(timeout=LIMIT_S).value == "done"
+            assert (replica["/arm/mode"], replica.get("/arm/none", 7)) == ("done", 7)
+            assert replica.try_recv() is None and not replica.away
+            with pytest.raises(rnet.Timeout):
+                replica.recv(timeout=0.01)
+
+            links[0].kill()
+            eventually("the replica knows that its home is away", lambda: replica.away)
+            assert replica["/arm/mode"] == "done" and replica.look("/arm/mode").away
+        assert replica.closed and list(replica) == []
+        # What was read last is told, and nothing is written.
+        look = robot.look("/arm/mode")
+        assert (look.value, look.away) == ("moving", True)
+        with pytest.raises(rnet.HomeAway, match="robot") as raised:
+            robot["/arm/mode"] = "lost"
+        assert raised.value.host == "robot" and arm.state["/arm/mode"] == "done"
+
+
+def test_a_host_that_is_not_there_is_named(node: Callable[..., rnet.Node]) -> None:
+    desk = node("desk")
+    nobody = desk.state_of("nobody")
+    with pytest.raises(rnet.HomeAway, match="nobody") as raised:
+        nobody["/a"] = 1
+    assert (raised.value.key, raised.value.may_hold) == ("/a", False)
+    with pytest.raises(rnet.HomeAway):
+        nobody.get("/a")
+    for name in ("", "a/b"):
+        with pytest.raises(rnet.BadName):
+            desk.state_of(name)
+    with pytest.raises(rnet.BadValue):
+        desk.state_of("nobody", timeout=-1)
+
+
+def test_it_is_closed_with_its_node_while_others_ask(node: Callable[..., rnet.Node]) -> None:
+    desk = node("desk")
+    nobody = desk.state_of("nobody")
+    ended = []
+
+    def ask() -> None:
+        try:
+            nobody.get("/a")
+        except rnet.RnetError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    desk.close()
+    thread.join(LIMIT_S)
+    assert len(ended) == 1
+    with pytest.raises(rnet.Closed):
+        nobody.get("/a")
+    with pytest.raises(rnet.Closed):
+        desk.state_of("nobody")
+
+
+if link_program() is None:
+    # `make test-net` builds it, and runs this file.
+    del test_keys_are_read_written_and_followed_at_their_home
