@@ -113,7 +113,9 @@ fn recorded_as(place: &Place, role: &str) -> PathBuf {
     command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
     let node = place.node("body");
     let state = (role == "keyed").then(|| node.state().unwrap());
-    state.iter().for_each(|state| drop(state.set("/gain", 2.0).unwrap()));
+    if let Some(state) = &state {
+        state.set("/gain", 2.0).unwrap();
+    }
     let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
     let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
     let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
@@ -137,7 +139,9 @@ fn recorded_as(place: &Place, role: &str) -> PathBuf {
             factor.send(&Factor { by: 0.5 }).unwrap();
             // Its callback runs beside the loop that answers.
             assert_eq!(taken.recv(SOON).unwrap().by, 0.5);
-            state.iter().for_each(|state| drop(state.set("/gain", 3.0).unwrap()));
+            if let Some(state) = &state {
+                state.set("/gain", 3.0).unwrap();
+            }
         }
         angles.send(&Angle { number: number.into(), rad: f64::from(number).sin() }).unwrap();
         assert_eq!(torques.recv(SOON).unwrap().number, u64::from(number));
