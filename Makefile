@@ -148,6 +148,8 @@ check-circles:
 check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
 
+# The limit is for a cold build on two cores, which is most of the time.
+test-rust: export STEP_LIMIT_S := 1500
 test-rust:
 	@$(STEP) --tests test-rust cargo test --workspace --no-fail-fast --lib --bins --tests --examples
 
