@@ -10,7 +10,7 @@ use super::trigger::Trigger;
 use super::{DEFAULT_MAX_DISK_BYTES, MIN_MEMORY_BYTES};
 use crate::recorder::Selection;
 
-/// What [`BlackBox::start`] is told.
+/// What [`BlackBox::start`](super::BlackBox::start) is told.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BlackBoxOptions {
