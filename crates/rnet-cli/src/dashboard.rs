@@ -3,21 +3,19 @@
 pub mod args;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rnet::inspect::Location;
 use rnet_dashboard::{Access, Dashboard, DashboardError, Options, Tls};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Limit};
+use crate::foxglove::{self, Viewers};
 use crate::{launch, signal};
 use args::DashboardArgs;
 
-/// A file of a token, a certificate or a key.
-const SECRET: Limit = Limit::new(1 << 20, "a token, certificate or key", "1 MiB");
 /// A signal ends it sooner.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -37,7 +35,7 @@ impl From<DashboardError> for Failure {
 pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     let location = context.location_that_exists()?;
     let domain = location.id().to_string();
-    let mut options = Options::new(location, args.port);
+    let mut options = Options::new(location.clone(), args.port);
     options.access = access(&args)?;
     options.read_only = args.read_only;
     options.recordings = Some(args.recordings);
@@ -45,41 +43,52 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     options.keeper = Some(Arc::new(keeper));
     let has_token = options.access.token.is_some();
     let dashboard = Dashboard::start(options)?;
+    let viewers = args.foxglove.map(|port| viewers(location, &args, port)).transpose()?;
     let url = dashboard.url();
     if context.json() {
-        context.json_line(&json!({"domain": domain, "url": url, "read_only": args.read_only}))?;
+        let foxglove = viewers.as_ref().map(Viewers::url);
+        let document = json!({
+            "domain": domain, "url": url, "read_only": args.read_only, "foxglove": foxglove,
+        });
+        context.json_line(&document)?;
         context.flush()?;
     }
     let asks = if has_token { " (it asks for the token)" } else { "" };
     context.say(format_args!("the dashboard of domain {domain}: {url}{asks}"));
-    let stopped = loop {
-        if let Err(stopped) = signal::sleep(LONG) {
-            break stopped;
+    let ended = match viewers {
+        Some(viewers) => {
+            context.say(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
+            viewers.tell(context)
         }
+        None => loop {
+            if let Err(stopped) = signal::sleep(LONG) {
+                break Err(stopped);
+            }
+        },
     };
     dashboard.stop();
-    Err(stopped)
+    ended
+}
+
+/// The server of the Foxglove protocol, for whom the dashboard would let in, too.
+fn viewers(location: Location, args: &DashboardArgs, port: u16) -> Outcome<Viewers> {
+    let mut options = foxglove::options(location, &args.serve, port)?;
+    options.token = token(args)?;
+    options.read_only = args.read_only;
+    options.origins.clone_from(&args.origins);
+    Viewers::let_in(options)
 }
 
 fn access(args: &DashboardArgs) -> Outcome<Access> {
-    let read = |path: &PathBuf| input::read(path, &SECRET);
-    let set = || std::env::var("RNET_DASHBOARD_TOKEN").ok().filter(|token| !token.is_empty());
-    let token = match (&args.token, &args.token_file) {
-        (Some(token), _) => Some(token.clone()),
-        (None, Some(path)) => Some(token_of(path, read(path)?)?),
-        (None, None) => set(),
-    };
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(cert), Some(key)) => Some(Tls { cert_pem: read(cert)?, key_pem: read(key)? }),
-        _ => None,
-    };
-    let address = SocketAddr::new(args.bind, args.port);
-    Ok(Access { address, names: args.names.clone(), token, tls })
+    let tls = args.serve.pem()?.map(|pem| Tls { cert_pem: pem.cert, key_pem: pem.key });
+    let address = SocketAddr::new(args.serve.bind, args.port);
+    Ok(Access { address, names: args.names.clone(), token: token(args)?, tls })
 }
 
-fn token_of(path: &Path, bytes: Vec<u8>) -> Outcome<String> {
-    let text = String::from_utf8(bytes).map_err(|_| {
-        Failure::Failed(format!("{} does not hold a token: it is no text", path.display()))
-    })?;
-    Ok(text.trim().to_owned())
+fn token(args: &DashboardArgs) -> Outcome<Option<String>> {
+    let set = || std::env::var("RNET_DASHBOARD_TOKEN").ok().filter(|token| !token.is_empty());
+    match &args.token {
+        Some(token) => Ok(Some(token.clone())),
+        None => Ok(args.serve.token()?.or_else(set)),
+    }
 }

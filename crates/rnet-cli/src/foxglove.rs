@@ -3,16 +3,17 @@
 pub mod args;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use rnet_foxglove::{FoxgloveError, Options, Tls, serve};
+use rnet::inspect::Location;
+use rnet_foxglove::{FoxgloveError, Handle, Options, Tls, serve};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::shared_args::ServeArgs;
 use crate::signal;
 use crate::value::tame;
 use args::FoxgloveArgs;
@@ -22,57 +23,79 @@ const STEP: Duration = Duration::from_millis(50);
 /// What the server says while nobody takes it: more is left out.
 const MAX_TOLD: usize = 256;
 
+/// A server that runs, and what it says.
+pub struct Viewers {
+    server: Handle,
+    said: Receiver<String>,
+    scheme: &'static str,
+}
+
 pub fn run(context: &mut Context, args: &FoxgloveArgs) -> Outcome {
-    let mut options = Options::new(context.location_that_exists()?);
-    options.listen = SocketAddr::new(args.address, args.port);
+    let mut options = options(context.location_that_exists()?, &args.serve, args.port)?;
     options.recording.clone_from(&args.file);
     options.paused = args.paused;
     options.origins.clone_from(&args.origins);
-    if let Some(path) = &args.token_file {
-        let token = String::from_utf8(read(path)?);
-        let token = token.map_err(|_| Failure::Usage(format!("{} is no text", path.display())))?;
-        options.token = Some(token.trim().to_owned());
-    }
-    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        options.tls = Some(Tls { cert_pem: read(cert)?, key_pem: read(key)? });
-    }
     options.read_only = args.read_only;
     options.all = args.all;
-    let (sender, said) = sync_channel::<String>(MAX_TOLD);
-    // What does not fit is left out: a flood of clients must not hold the server up.
-    options.tell = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
-    let scheme = if options.tls.is_some() { "wss" } else { "ws" };
-    let server = serve(options).map_err(|error| match error {
-        FoxgloveError::Access(_) | FoxgloveError::Origin(_) => Failure::Usage(error.to_string()),
-        error => Failure::Failed(error.to_string()),
-    })?;
-    let url = format!("{scheme}://{}", server.addr());
+    let viewers = Viewers::let_in(options)?;
+    let url = viewers.url();
     match context.json() {
         true => context.json_line(&json!({"url": url}))?,
         false => context.line(format_args!("{url}"))?,
     }
     context.flush()?;
-    while !signal::stopped() {
-        match said.recv_timeout(STEP) {
-            Ok(text) => context.say(format_args!("{}", tame(&text))),
-            Err(RecvTimeoutError::Timeout) if server.is_over() => {
-                return Err(Failure::Failed("the domain cannot be followed any more".to_owned()));
-            }
-            Err(_) => {}
-        }
-    }
-    let (stats, addr) = (server.stats(), server.addr());
-    drop(server);
-    if stats.refused + stats.dropped > 0 {
-        context.say(format_args!(
-            "{addr}: {} refused, {} messages left out because viewers were too slow",
-            stats.refused, stats.dropped
-        ));
-    }
-    Err(Failure::Interrupted)
+    viewers.tell(context)
 }
 
-fn read(path: &Path) -> Outcome<Vec<u8>> {
-    std::fs::read(path)
-        .map_err(|error| Failure::Failed(format!("cannot read {}: {error}", path.display())))
+/// What both commands that serve viewers have in common.
+pub fn options(location: Location, args: &ServeArgs, port: u16) -> Outcome<Options> {
+    let mut options = Options::new(location);
+    options.listen = SocketAddr::new(args.bind, port);
+    options.token = args.token()?;
+    options.tls = args.pem()?.map(|pem| Tls { cert_pem: pem.cert, key_pem: pem.key });
+    Ok(options)
+}
+
+impl Viewers {
+    pub fn let_in(mut options: Options) -> Outcome<Viewers> {
+        let (sender, said) = sync_channel::<String>(MAX_TOLD);
+        // What does not fit is left out: a flood of clients must not hold the server up.
+        options.tell = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
+        let scheme = if options.tls.is_some() { "wss" } else { "ws" };
+        let server = serve(options).map_err(|error| match error {
+            FoxgloveError::Access(_) | FoxgloveError::Origin(_) => {
+                Failure::Usage(error.to_string())
+            }
+            error => Failure::Failed(error.to_string()),
+        })?;
+        Ok(Viewers { server, said, scheme })
+    }
+
+    /// What viewers connect to.
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.server.addr())
+    }
+
+    /// Tells what the server says, until somebody says stop.
+    pub fn tell(self, context: &mut Context) -> Outcome {
+        while !signal::stopped() {
+            match self.said.recv_timeout(STEP) {
+                Ok(text) => context.say(format_args!("{}", tame(&text))),
+                Err(RecvTimeoutError::Timeout) if self.server.is_over() => {
+                    let why = "the domain cannot be followed any more";
+                    return Err(Failure::Failed(why.to_owned()));
+                }
+                Err(_) => {}
+            }
+        }
+        let (stats, addr) = (self.server.stats(), self.server.addr());
+        drop(self.server);
+        if stats.refused + stats.dropped > 0 {
+            context.say(format_args!(
+                "{addr}: {} refused, {} messages left out because viewers were too slow",
+                stats.refused, stats.dropped
+            ));
+        }
+        Err(Failure::Interrupted)
+    }
 }

@@ -52,6 +52,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "rnet dashboard                   # then open http://127.0.0.1:8420/",
             "rnet dashboard --read-only --port 9000",
+            "rnet dashboard --foxglove        # and viewers of the Foxglove protocol at ws://127.0.0.1:8765",
             "rnet dashboard --bind 0.0.0.0 --name robot.local --token-file token --tls-cert cert.pem --tls-key key.pem",
         ],
     ),
@@ -69,7 +70,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "rnet foxglove --allow-origin https://app.foxglove.dev",
             "rnet foxglove run.mcap                             # a recording, which the viewer plays",
-            "rnet foxglove --address 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem",
+            "rnet foxglove --bind 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem",
         ],
     ),
     ("command list", &["rnet command list", "rnet command list --json"]),

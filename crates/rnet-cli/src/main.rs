@@ -39,6 +39,7 @@ mod play;
 mod plot;
 mod record;
 mod rerun;
+mod serve;
 mod service;
 mod session;
 mod shared_args;

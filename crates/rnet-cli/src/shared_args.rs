@@ -1,8 +1,10 @@
 //! Words of several commands. `args.rs` imports the words of each command, and these import only this.
 
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use rnet::NodeName;
 
 /// The name of the node that a command runs as.
@@ -11,6 +13,23 @@ pub struct NodeArg {
     /// Name of this command's node, which owns what it sets [default: /rnet_COMMAND_PID]
     #[arg(short = 'n', long, value_name = "NAME")]
     pub node_name: Option<NodeName>,
+}
+
+/// Where a server listens, and what those who come have to show.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The address to listen on; one that other computers reach needs a token and TLS
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    pub bind: IpAddr,
+    /// A file that holds the token, which who comes has to show
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+    /// The certificate in PEM, with those that lead to it
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
 }
 
 /// A time on the command line.

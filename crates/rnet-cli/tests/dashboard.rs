@@ -36,6 +36,36 @@ fn it_tells_where_it_is_serves_the_page_and_ends_when_told() {
 }
 
 #[test]
+fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
+    let place = Place::new();
+    let mut command = place.command();
+    let args = ["dashboard", "--port", "0", "--foxglove", "0", "--json"];
+    let mut child = command.args(args).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = told["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(SOON).unwrap();
+    write!(
+        stream,
+        "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 101");
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let ran =
+        rnet!(place, "dashboard", "--port", "0", "--allow-origin", "https://app.foxglove.dev");
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+}
+
+#[test]
 fn beyond_this_computer_it_is_refused_without_a_token_and_tls() {
     let place = Place::new();
     let ran = rnet!(place, "dashboard", "--bind", "0.0.0.0");

@@ -43,7 +43,7 @@ fn it_says_where_it_serves_and_lets_allowed_pages_in() {
 #[test]
 fn beyond_this_machine_it_needs_a_token_and_tls() {
     let place = Place::new();
-    let said = rnet!(place, "foxglove", "--address", "0.0.0.0", "--port", "0").fails(2);
+    let said = rnet!(place, "foxglove", "--bind", "0.0.0.0", "--port", "0").fails(2);
     assert!(said.contains("--token-file") && said.contains("--tls-cert"), "{said}");
     let said = rnet!(place, "foxglove", "none.mcap", "--port", "0").fails(1);
     assert!(said.contains("none.mcap"), "{said}");

@@ -10,13 +10,14 @@ use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{DefaultBodyLimit, Form, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
     REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use rnet_monitor::MetricsFormat;
 use serde::Deserialize;
 
 pub use guard::Guard;
@@ -34,7 +35,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
                       manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text";
 
 /// What handlers share.
 pub struct Shared {
@@ -134,9 +135,17 @@ async fn ask(hub: &Hub, what: Ask) -> Option<(bool, String)> {
     answer.ok()?.ok()
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    match ask(&shared.hub, Ask::Metrics).await {
-        Some((_, text)) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+/// OpenMetrics for who asks for it, as Prometheus does, and else the older text, which all programs read.
+async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let (format, told) = match accepts.into_iter().any(|value| value.contains(OPENMETRICS)) {
+        true => {
+            (MetricsFormat::OpenMetrics, format!("{OPENMETRICS}; version=1.0.0; charset=utf-8"))
+        }
+        false => (MetricsFormat::Prometheus, "text/plain; version=0.0.4; charset=utf-8".to_owned()),
+    };
+    match ask(&shared.hub, Ask::Metrics(format)).await {
+        Some((_, text)) => ([(CONTENT_TYPE, told)], text).into_response(),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the domain cannot be read\n").into_response(),
     }
 }

@@ -10,7 +10,7 @@ use rnet::msgs::{FrameTransform, LaserScan, Twist, Vector3};
 use rnet::{LogLevel, Node, PublisherOptions};
 use rnet_dashboard::Dashboard;
 use serde_json::{Value as Json, json};
-use util::{Page, Place, get, what};
+use util::{Page, Place, get, get_with, what};
 
 /// Publishes until it is dropped.
 struct Pump {
@@ -103,10 +103,15 @@ fn types_and_quality_of_service_that_do_not_fit_are_told() {
     let health = get(dashboard.address(), "/healthz");
     let document: Json = serde_json::from_slice(&health.body).unwrap();
     assert_eq!((health.status, &document["ok"]), (503, &json!(false)), "{document}");
-    let metrics = get(dashboard.address(), "/metrics");
+    let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
+    let metrics = get_with(dashboard.address(), "/metrics", accept);
     assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     assert!(metrics.text().contains("rnet_topic_publishers{domain=\"dash\",topic=\"/twist\"} 1"));
     assert!(metrics.text().ends_with("# EOF\n"));
+    let plain = get(dashboard.address(), "/metrics");
+    assert!(plain.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    assert!(plain.text().contains("rnet_topic_publishers{domain=\"dash\",topic=\"/twist\"} 1"));
+    assert!(!plain.text().contains("# EOF"));
 }
 
 #[test]

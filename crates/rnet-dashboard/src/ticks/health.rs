@@ -14,7 +14,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(900);
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    Metrics,
+    Metrics(MetricsFormat),
     Health,
 }
 
@@ -49,8 +49,7 @@ impl Sink for Asked {
         let Some(reply) = self.reply.take() else { return };
         let figures = &view.figures;
         let answer = match self.ask {
-            Ask::Metrics => {
-                let format = MetricsFormat::OpenMetrics;
+            Ask::Metrics(format) => {
                 (true, metrics(format, view.domain, view.now, figures, &view.problems))
             }
             Ask::Health => {

@@ -1,0 +1,31 @@
+//! What `rnet dashboard` and `rnet foxglove` ask of those who come: a token, and TLS.
+
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, Limit};
+use crate::shared_args::ServeArgs;
+
+/// A file of a token, a certificate or a key.
+const SECRET: Limit = Limit::new(1 << 20, "a token, certificate or key", "1 MiB");
+
+/// A certificate and its key, in PEM.
+pub struct Pem {
+    pub cert: Vec<u8>,
+    pub key: Vec<u8>,
+}
+
+impl ServeArgs {
+    /// The token of `--token-file`.
+    pub fn token(&self) -> Outcome<Option<String>> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let text = String::from_utf8(input::read(path, &SECRET)?).map_err(|_| {
+            Failure::Failed(format!("{} does not hold a token: it is no text", path.display()))
+        })?;
+        Ok(Some(text.trim().to_owned()))
+    }
+
+    /// The certificate and the key, where both are named.
+    pub fn pem(&self) -> Outcome<Option<Pem>> {
+        let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        Ok(Some(Pem { cert: input::read(cert, &SECRET)?, key: input::read(key, &SECRET)? }))
+    }
+}
