@@ -149,7 +149,7 @@ check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
 
 # The limit is for a cold build on two cores, which is most of the time.
-test-rust: export STEP_LIMIT_S := 1500
+test-rust: export STEP_LIMIT_S := 2000
 test-rust:
 	@$(STEP) --tests test-rust cargo test --workspace --no-fail-fast --lib --bins --tests --examples
 
@@ -168,6 +168,7 @@ test-random:
 	@$(STEP) --tests test-random cargo test $(FAILPOINTS) --test random --test histories -- --include-ignored
 
 # The only step that builds Zenoh, but for dist. Hosts are network namespaces, which need root.
+test-net: export STEP_NEEDS_S := 900
 test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --package rnet-net --features zenoh
@@ -226,9 +227,12 @@ test-dist: dist
 	@$(STEP) test-dist scripts/dist-test.sh
 
 test-bench: export STEP_LIMIT_S := 2400
+test-bench: export STEP_NEEDS_S := 1200
 test-bench: export CARGO_INCREMENTAL := 0
 test-bench: bench-setup build-link
 	@$(STEP) --tests test-bench cargo test --manifest-path bench/Cargo.toml --workspace
 
+# As long as test-bench, which sets up the same.
+test-bench-python: export STEP_NEEDS_S := 1200
 test-bench-python: bench-setup
 	@$(STEP) --tests test-bench-python $(BENCH_PY) -m pytest bench/python bench/report

@@ -8,6 +8,9 @@
 # The whole output stands in target/steps/NAME.log. A step that hangs is ended after
 # STEP_LIMIT_S seconds (default 900). A line "step-note: ..." of its output is shown in the summary.
 #
+# With STEPS_UNTIL_S, seconds since 1970, a step begins only if STEP_NEEDS_S (default 300) are left before it:
+# CI is ended without a word when its time is over, and with it all that it has found. What does not begin is told.
+#
 # A check that could not check anything must not look like one that did. A test that cannot run prints
 # "NOT RUN: TEST: why", and pytest names what it skips. The summary shows them, and with NOT_RUN_FAILS=1,
 # as CI sets it, the step fails unless .ci/not-run.txt waives the test. A waiver whose test runs is shown too.
@@ -59,6 +62,13 @@ case ${1-} in
 esac
 name=$1 log=$logs/$1.log
 shift
+
+if [ -n "${STEPS_UNTIL_S-}" ] && [ $(($(date +%s) + ${STEP_NEEDS_S:-300})) -gt "$STEPS_UNTIL_S" ]; then
+    line="not run $name       0 s,     0 s CPU  NOT RUN: the time for all steps is over"
+    echo "$line" >>"$results"
+    printf '\n== %s\n' "$line"
+    exit 0
+fi
 
 printf '\n== %s: %s\n' "$name" "$*"
 start=$SECONDS code=0

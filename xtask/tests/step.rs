@@ -68,6 +68,22 @@ fn a_step_says_how_many_tests_passed_and_what_it_cost() {
 }
 
 #[test]
+fn a_step_for_which_no_time_is_left_does_not_begin_and_is_told() {
+    let tree = Tree::new("time");
+    let run = |until: &str| {
+        let mut command = Command::new("bash");
+        command.arg(tree.0.join("scripts/step.sh")).args(["step", "echo", "began"]);
+        let output = command.env("STEPS_UNTIL_S", until).output().expect("bash is there");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let late = run("1");
+    assert!(late.contains("NOT RUN: the time") && !late.contains("began"), "{late}");
+    assert!(run("99999999999").contains("began"));
+    let summary = tree.run(false, &["--summary"]);
+    assert!(summary.text.contains("not run step"), "{}", summary.text);
+}
+
+#[test]
 fn a_step_that_ran_no_test_fails() {
     let ended = Tree::new("none").step(false, "0 passed\n");
     assert_eq!(ended.code, Some(1));

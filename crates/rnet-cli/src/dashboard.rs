@@ -38,7 +38,7 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     let mut options = Options::new(location.clone(), args.port);
     options.access = access(&args)?;
     options.read_only = args.read_only;
-    options.recordings = Some(args.recordings);
+    options.recordings = Some(args.recordings.clone());
     let keeper = launch::keeper_of(context.global());
     options.keeper = Some(Arc::new(keeper));
     let has_token = options.access.token.is_some();

@@ -11,9 +11,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rnet::trace::{TraceRecord, trace_topic};
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Result};
-use rnet::{Subscriber, SubscriberOptions, TopicName};
+use rnet::{Subscriber, SubscriberOptions};
 
 /// Far longer than any step takes under valgrind; a message that is missing ends the program.
 const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
@@ -25,7 +24,6 @@ enum Counted {
     SendUnread,
     Loan,
     Recv,
-    RecvTraced,
 }
 
 struct Case {
@@ -54,10 +52,6 @@ const CASES: &[Case] = &[
     case("recv_64k", Counted::Recv, 64 << 10, 4),
 ];
 
-/// Not in the list, as it is not the same each time: of a flood so many messages are traced in a second, and how many
-/// of a round that is, is for the clock to say. docs/design/trace.md says how to count it.
-const TRACED: Case = case("recv_traced", Counted::RecvTraced, 22, 1000);
-
 fn main() -> ExitCode {
     // `cargo bench` adds this to what it was given.
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
@@ -68,7 +62,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         [name, rounds] => {
-            let case = CASES.iter().chain([&TRACED]).find(|case| case.name == name);
+            let case = CASES.iter().find(|case| case.name == name);
             case.zip(rounds.parse().ok()).map(|(case, rounds)| run(case, rounds))
         }
         _ => None,
@@ -120,21 +114,13 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
     let mut subscriber: Subscriber<[u8]> = node.subscriber_with("/counted", options)?;
     publisher.wait_for_subscribers(1, WAIT_LIMIT)?;
     subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
-    let mut trace = None;
-    if case.counted == Counted::RecvTraced {
-        let topic = trace_topic(&TopicName::new("/counted")?)?;
-        let options = SubscriberOptions::new().message_type(TraceRecord::plain_type());
-        let mut opened: Subscriber<[u8]> = node.subscriber_with(topic.as_str(), options)?;
-        opened.wait_for_publishers(1, WAIT_LIMIT)?;
-        trace = Some(opened);
-    }
     for _ in 0..rounds {
         match case.counted {
             Counted::Loan => {
                 counted_by_callgrind(&mut || loan(&mut publisher, case.len_bytes, n))?;
                 recv(&mut subscriber, n)?;
             }
-            Counted::Recv | Counted::RecvTraced => {
+            Counted::Recv => {
                 send(&mut publisher, &message, n)?;
                 counted_by_callgrind(&mut || recv(&mut subscriber, n))?;
             }
@@ -143,11 +129,6 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
                 recv(&mut subscriber, n)?;
             }
         }
-    }
-    if let Some(trace) = &mut trace {
-        while trace.try_recv()?.is_some() {}
-        let records: u64 = trace.stats().iter().map(|stats| stats.received + stats.skipped).sum();
-        eprintln!("{records} records of {} messages", rounds * n);
     }
     // A count of something that went wrong would be a good figure and a false one.
     let received: u64 = subscriber.stats().iter().map(|stats| stats.received).sum();
