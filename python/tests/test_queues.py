@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -198,6 +199,13 @@ class Worker:
         self.process.communicate()
 
 
+def until(holds):
+    limit = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.01)  # sleep: what is waited for is another thread
+
+
 def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
     planner, sweeper = pair
     back = Back()
@@ -211,6 +219,8 @@ def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
         job.ack()
         jobs.wait_until_done(LIMIT_S)
     assert jobs.stats() == rnet.PushStats(pushed=1, done=1, redelivered=1, undelivered=0, open=0)
+    # A job that were sent to the one that has closed would be redelivered.
+    until(lambda: jobs.worker_count == 0)
     # Two workers have it and are killed: it is handed back, and a third one does not get it.
     jobs.push(b"lab")
     for number, again in ((2, False), (3, True)):

@@ -411,9 +411,8 @@ class _Channel:
                 return json.loads
             case "cdr", (_, "ros2msg", _) if self._reader is not None:
                 reader = self._reader
-                described = reader.described(self.id)
-                if described is not None:
-                    cdr = protos.load_set(described[1])[described[0]]
+                if (like := reader.described(self.id)) is not None:
+                    cdr = protos.load_set(like[1])[like[0]]
                     return lambda data: cdr.FromString(reader.content(self.id, data))
                 return bytes
             case _:
