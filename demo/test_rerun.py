@@ -29,6 +29,7 @@ def environment(path):
     return {
         **os.environ,
         **{"RNET_DIR": str(path), "RNET_DOMAIN": "rerun", "RNET_NETWORK": "off", "OPENBLAS_NUM_THREADS": "1"},
+        "DEMO_WITHOUT_AUTHORITY": "1",
     }
 
 

@@ -1,6 +1,7 @@
 """The controller: answers each state of the robot with torques, and so closes the loop at 1 kHz.
 
 It is the one that is killed in the middle of the demo. DEMO_BREAK=controller makes it join and never say a word.
+DEMO_WITHOUT_AUTHORITY=1 makes the torques a topic: a re-run has nobody who gives authority.
 Torques are a command, for which it has authority while nobody of a higher priority wants the motors to stand still.
 """
 
@@ -25,6 +26,9 @@ class Motors:
 
     def __init__(self, node):
         self._node, self._driver, self._sent, self._ask_at = node, None, 0, 0.0
+        # In a re-run nobody gives authority: calls are not replayed. What is compared is what is sent.
+        if os.environ.get("DEMO_WITHOUT_AUTHORITY"):
+            self._driver = node.publisher("/robot/torque", JointTorques, reliable=True)
 
     def take(self):
         """Whether there is authority."""
