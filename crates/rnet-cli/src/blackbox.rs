@@ -63,7 +63,8 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
         let is_told = move |session: &i32| {
             Record::all(&launches).iter().any(|record| record.told.contains(session))
         };
-        options.expected = Some(Expected::new(move |session| is_told(&session)));
+        options.expected =
+            Some(Expected::new(rnet_launch::session, move |session| is_told(&session)));
     }
     let blackbox = BlackBox::start(options)?;
     let begun = blackbox.status();

@@ -22,7 +22,7 @@ mod slot;
 pub use control::{Control, Stopped};
 pub use error::LaunchError;
 pub use file::{Choices, Plan, load};
-pub use identity::{has_ended, signal};
+pub use identity::{has_ended, session, signal};
 pub use keeper::{Answer, Keeper, KeeperOrder, Signals};
 pub use launcher::{Launcher, Outcome, Surroundings};
 pub use node::{Limits, LogLimits, Node, OWN_PROGRAM, ParamValue, Process, Ready, Scheduler};

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use rnet::NodeEvent;
 use rnet::inspect::{Domain, Location, Snapshot, SubscriptionInfo};
-use rustix::process::{Pid, getsid};
 
 use super::bell::{Bell, Fired};
 use super::trigger::{Trigger, What, is_meant};
@@ -21,14 +20,21 @@ pub const REST: Duration = Duration::from_secs(1);
 /// What was counted at an endpoint by the last look: lost messages and missed deadlines.
 type Counts = BTreeMap<u64, (u64, u64)>;
 
-/// Says whether processes of a session, by its number, are meant to end: whoever has begun them stops them.
+/// Says which nodes are meant to end: whoever has begun their session stops its processes.
 #[derive(Clone)]
-pub struct Expected(Arc<dyn Fn(i32) -> bool + Send + Sync>);
+pub struct Expected {
+    session: fn(i32) -> Option<i32>,
+    is_meant: Arc<dyn Fn(i32) -> bool + Send + Sync>,
+}
 
 impl Expected {
-    /// Asks `meant`.
-    pub fn new(meant: impl Fn(i32) -> bool + Send + Sync + 'static) -> Expected {
-        Expected(Arc::new(meant))
+    /// Asks `session` for the number of the session of a process that runs, and `is_meant`, when a process has died,
+    /// whether those of its session are meant to end.
+    pub fn new(
+        session: fn(i32) -> Option<i32>,
+        is_meant: impl Fn(i32) -> bool + Send + Sync + 'static,
+    ) -> Expected {
+        Expected { session, is_meant: Arc::new(is_meant) }
     }
 }
 
@@ -113,19 +119,16 @@ impl Counters {
 
     fn is_expected(&self, node: &str) -> bool {
         let session = self.sessions.get(node);
-        session.zip(self.expected.as_ref()).is_some_and(|(session, expected)| expected.0(*session))
+        session.zip(self.expected.as_ref()).is_some_and(|(session, of)| (of.is_meant)(*session))
     }
 
     fn learn_sessions(&mut self) {
-        if self.expected.is_none() {
-            return;
-        }
+        let Some(expected) = &self.expected else { return };
         let Ok(snapshot) = self.figures.snapshot() else { return };
         let own = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
-        let session = |pid| getsid(Pid::from_raw(pid)).ok().map(Pid::as_raw_nonzero);
         let known = own.filter_map(|node| {
-            let session = session(i32::try_from(node.meta.pid).ok()?)?;
-            Some((node.meta.name.clone(), session.get()))
+            let session = (expected.session)(i32::try_from(node.meta.pid).ok()?)?;
+            Some((node.meta.name.clone(), session))
         });
         self.sessions = known.collect();
     }
