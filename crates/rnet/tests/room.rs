@@ -141,6 +141,7 @@ fn hear_of_guest(net: &Net, told: &[Receiver<NodeEvent>]) {
 }
 
 #[test]
+#[ignore = "more than a minute for 1,024 nodes: make test-full"]
 fn a_full_domain() {
     allow_files(None);
     let net = Net::for_long("a full domain", FULL_LIMIT);
