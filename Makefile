@@ -177,6 +177,7 @@ test-random:
 # build-link: ten hosts whose links are built without optimisation take more than two cores. What needs no Zenoh is
 # tested by test-rust.
 test-net: export STEP_NEEDS_S := 900
+test-net: export STEP_LIMIT_S := 2400
 test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --release --package rnet-net --features zenoh --lib --bins \

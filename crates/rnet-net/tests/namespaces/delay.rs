@@ -8,10 +8,10 @@ use rnet::{Node, Subscriber, SubscriberOptions, now_ns};
 
 use crate::killed::start;
 use crate::net::Net;
-use crate::peer::{Peer, say};
+use crate::peer::{ACTOR_LIMIT, Peer, say};
 use crate::traffic::common_ns;
 
-const LONG: Option<Duration> = Some(Duration::from_secs(60));
+const LONG: Option<Duration> = Some(ACTOR_LIMIT);
 const MESSAGES: usize = 100;
 
 /// Sends when it sent the message before: from when to when that took.

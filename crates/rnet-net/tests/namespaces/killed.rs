@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::net::{Host, Net};
-use crate::peer::{PORT, Peer};
+use crate::peer::{LIMIT, PORT, Peer};
 
 /// A link that nobody waits for, as nodes start it.
 pub fn start(host: &Host, name: &str, connect: Option<&Host>) {
@@ -35,7 +35,7 @@ pub fn both(host: &Host) -> [i32; 2] {
         if let [link, standby] = host.processes("rnet-link")[..] {
             return [link, standby];
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "a link and one that stands by");
+        assert!(begun.elapsed() < LIMIT, "a link and one that stands by");
         std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
     }
 }
@@ -59,7 +59,7 @@ fn kill_links(test: &str, times: usize) {
         times_ms.push((heard - killed).as_millis());
         let begun = Instant::now();
         while host.processes("rnet-link").first() != Some(&standby) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the one that stood by links");
+            assert!(begun.elapsed() < LIMIT, "the one that stood by links");
             std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
         }
         // A kill in each second.

@@ -9,6 +9,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -19,8 +20,20 @@ const CLOCK_STEP_S: u32 = 5000;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
+/// What [`Net::alone`] keeps from the others.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// What a net has of the machine.
+#[expect(dead_code, reason = "held, and not looked at")]
+enum Share {
+    Some(RwLockReadGuard<'static, ()>),
+    All(RwLockWriteGuard<'static, ()>),
+}
+
 /// A bridge to which hosts are joined. Dropped, it kills what runs in them and removes them.
 pub struct Net {
+    /// Held until all is removed.
+    _share: Share,
     name: String,
     hosts: u8,
 }
@@ -54,6 +67,17 @@ pub enum Cut {
 impl Net {
     /// A net without hosts, or `None` where this cannot be had, which is said.
     pub fn new(test: &str) -> Option<Self> {
+        let share = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Self::with(test, Share::Some(share))
+    }
+
+    /// The same for a test that keeps a machine of few cores busy by itself: no other net is there meanwhile.
+    pub fn alone(test: &str) -> Option<Self> {
+        let share = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Self::with(test, Share::All(share))
+    }
+
+    fn with(test: &str, share: Share) -> Option<Self> {
         if let Some(why) = missing() {
             // Past the test harness, which keeps what a test prints that passes.
             let _ = writeln!(io::stderr(), "NOT RUN: {test}: {why}");
@@ -61,6 +85,7 @@ impl Net {
         }
         sweep();
         let net = Self {
+            _share: share,
             name: format!("{PREFIX}{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)),
             hosts: 0,
         };

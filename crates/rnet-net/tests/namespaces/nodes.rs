@@ -15,9 +15,9 @@ use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
 use crate::net::{Net, Way};
-use crate::peer::{PORT, Peer, say};
+use crate::peer::{ACTOR_LIMIT, PORT, Peer, say};
 
-const LONG: Option<Duration> = Some(Duration::from_secs(60));
+const LONG: Option<Duration> = Some(ACTOR_LIMIT);
 /// So many messages make a line of what was heard, and what is said ends with a whole number of them.
 const LINE: u64 = 100;
 

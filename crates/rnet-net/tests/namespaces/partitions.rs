@@ -12,13 +12,13 @@ use rustix::process::Signal;
 
 use crate::killed::{both, start_with};
 use crate::net::{Cut, Host, Net, Way};
-use crate::peer::{PORT, Peer, say};
+use crate::peer::{ACTOR_LIMIT, PORT, Peer, say};
 use crate::random::Random;
 use crate::runs::{Happened, Outcome, Rejoined, run_all};
 use crate::traffic::{Heard, Listener, Talker, common_ns};
 
-/// For anything that is going to happen. The test waits for longer for what an actor says then.
-const WAIT: Duration = Duration::from_secs(45);
+/// For anything that is going to happen.
+const WAIT: Duration = ACTOR_LIMIT;
 /// Between two messages of a publisher. A machine of four cores bears four schedules at once, unoptimised.
 const PAUSE_MS: Range<u64> = 5..20;
 /// A link says how it is each second.

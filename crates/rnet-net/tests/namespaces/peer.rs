@@ -17,17 +17,36 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::net::Host;
 use crate::relay::relay;
 
-/// Generous: a loaded machine may take seconds for anything.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Only what never happens takes so long: a busy machine may take a minute for anything.
+pub const LIMIT: Duration = Duration::from_secs(300);
+/// The same for an actor, which says what is wrong before the test that waits for it gives up.
+pub const ACTOR_LIMIT: Duration = Duration::from_secs(240);
 pub const PORT: u16 = 7450;
+/// Lines of a process that are shown where one is missing.
+const MAX_SHOWN: usize = 40;
 
 /// What was written, and when it was read.
 type Line = (String, Instant);
 
+/// What a process has written.
+#[derive(Default)]
+struct Written {
+    lines: Vec<Line>,
+    /// It has closed its output: nothing more is to be waited for.
+    is_over: bool,
+}
+
+impl Written {
+    /// The last lines, which say what has happened.
+    fn last(&self) -> &[Line] {
+        &self.lines[self.lines.len().saturating_sub(MAX_SHOWN)..]
+    }
+}
+
 /// A process of a host, and what it has written.
 pub struct Peer {
     child: Child,
-    lines: Arc<(Mutex<Vec<Line>>, Condvar)>,
+    written: Arc<(Mutex<Written>, Condvar)>,
 }
 
 impl Peer {
@@ -57,16 +76,20 @@ impl Peer {
         let mut command: Command = host.command(env::current_exe().unwrap());
         command.args(["--exact", "peer::actor", "--ignored", "--nocapture"]).env("ACTOR", words);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-        let heard = Arc::clone(&lines);
+        let written = Arc::new((Mutex::<Written>::default(), Condvar::new()));
+        let heard = Arc::clone(&written);
         let output = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                heard.0.lock().unwrap_or_else(PoisonError::into_inner).push((line, Instant::now()));
+            let add = |line: Option<String>| {
+                let mut written = heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+                written.is_over = line.is_none();
+                written.lines.extend(line.map(|line| (line, Instant::now())));
                 heard.1.notify_all();
-            }
+            };
+            output.lines().map_while(Result::ok).for_each(|line| add(Some(line)));
+            add(None);
         });
-        let peer = Self { child, lines };
+        let peer = Self { child, written };
         peer.wait("ready", 1);
         peer
     }
@@ -88,25 +111,41 @@ impl Peer {
 
     /// Waits for the `nth` line that begins so, and returns its rest and when it came.
     pub fn wait(&self, begin: &str, nth: usize) -> (String, Instant) {
-        let end = Instant::now() + LIMIT;
-        let mut lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.find(begin, nth, LIMIT).unwrap_or_else(|| {
+            let written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
+            panic!("no {nth}. line {begin:?} within {LIMIT:?}: {:?}", written.last())
+        })
+    }
+
+    /// Whether the `nth` line that begins so comes within this time.
+    pub fn says_within(&self, begin: &str, nth: usize, limit: Duration) -> bool {
+        self.find(begin, nth, limit).is_some()
+    }
+
+    fn find(&self, begin: &str, nth: usize, limit: Duration) -> Option<(String, Instant)> {
+        let end = Instant::now() + limit;
+        let mut written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let mut found =
-                lines.iter().filter_map(|(line, at)| Some((line.strip_prefix(begin)?, at)));
+            let lines = written.lines.iter();
+            let mut found = lines.filter_map(|(line, at)| Some((line.strip_prefix(begin)?, at)));
             if let Some((rest, at)) = found.nth(nth - 1) {
-                return (rest.trim().to_owned(), *at);
+                return Some((rest.trim().to_owned(), *at));
             }
+            let last = written.last();
+            assert!(!written.is_over, "it has ended without a {nth}. line {begin:?}: {last:?}");
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "no {nth}. line {begin:?} within {LIMIT:?}: {lines:?}");
-            lines =
-                self.lines.1.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+            if left.is_zero() {
+                return None;
+            }
+            let waited = self.written.1.wait_timeout(written, left);
+            written = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// How many lines begin so, by now.
     pub fn count(&self, begin: &str) -> usize {
-        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().filter(|(line, _)| line.starts_with(begin)).count()
+        let written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
+        written.lines.iter().filter(|(line, _)| line.starts_with(begin)).count()
     }
 }
 
@@ -175,20 +214,35 @@ fn network(id: &str, options: ZenohOptions) {
 /// Writes what it hears: of frames, whether a whole series came in order.
 #[derive(Default)]
 struct Speaker {
-    expected: Mutex<[u64; 2]>,
+    series: Mutex<[Series; 2]>,
+}
+
+/// What came of a series.
+#[derive(Default)]
+struct Series {
+    next: u64,
+    is_whole: bool,
+}
+
+impl Series {
+    /// Whether this number may follow: some before it may be lost, and a series may begin anew.
+    fn take(&mut self, number: u64) -> bool {
+        let in_order = number == 0 || number >= self.next;
+        self.is_whole = number == 0 || (self.is_whole && number == self.next);
+        self.next = number + 1;
+        in_order
+    }
 }
 
 impl Sink for Speaker {
     fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
         let word = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
         let (number, count) = (word(0), word(8));
-        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
-        let expected = &mut expected[usize::from(lane == Lane::Bulk)];
-        let in_order = number == 0 || number == *expected;
-        *expected = number + 1;
-        if !in_order {
+        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        let series = &mut series[usize::from(lane == Lane::Bulk)];
+        if !series.take(number) {
             say(&format!("disorder {lane:?} {number} from {}", from.0));
-        } else if number + 1 == count {
+        } else if series.is_whole && number + 1 == count {
             say(&format!("series {lane:?} {count} from {}", from.0));
         }
     }

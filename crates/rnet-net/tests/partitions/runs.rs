@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Schedules at once: they sleep most of the time.
-const AT_ONCE: u64 = 4;
+/// Schedules at once, on as many cores: they sleep most of the time, and each is several hosts.
+const AT_ONCE: usize = 4;
 /// All is to be heard again within this after a healing.
 const ASKED: Duration = Duration::from_secs(2);
 
@@ -110,7 +110,9 @@ pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) 
     let count = number("PARTITIONS").unwrap_or(count);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let first = number("PARTITIONS_SEED").unwrap_or(now.as_millis() as u64);
-    let at_once = number("PARTITIONS_AT_ONCE").unwrap_or(AT_ONCE);
+    let at_once = number("PARTITIONS_AT_ONCE").unwrap_or_else(|| {
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(AT_ONCE)) as u64
+    });
     println!("PARTITIONS_SEED={first} PARTITIONS={count}");
     let next = AtomicU64::new(0);
     let (outcomes, failed) = (Mutex::new(Outcome::default()), Mutex::new(Vec::new()));
