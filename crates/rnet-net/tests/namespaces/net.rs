@@ -1,19 +1,21 @@
 //! Hosts on this machine: network namespaces on one bridge, each with a directory and a monotonic clock of its own.
 //!
 //! The bridge stands in a namespace too, so that nothing of this machine's own network is touched. What a test
-//! has killed leaves its namespaces; the next one removes them.
+//! has killed leaves its namespaces; the next one removes them. By a lock it knows which are in use: ids of processes say
+//! nothing to a test in another namespace of these.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// All of this machine's namespaces of tests begin so; the id of the test's process follows.
+/// All of this machine's namespaces of tests begin so; a name without a dash follows, which no other net has.
 const PREFIX: &str = "rnet-hosts-";
 /// By so much the clock of each host is ahead of the one before, in seconds.
 const CLOCK_STEP_S: u32 = 5000;
@@ -33,6 +35,7 @@ enum Share {
 /// A bridge to which hosts are joined. Dropped, it kills what runs in them and removes them.
 pub struct Net {
     /// Held until all is removed.
+    _in_use: File,
     _share: Share,
     name: String,
     hosts: u8,
@@ -84,11 +87,12 @@ impl Net {
             return None;
         }
         sweep();
-        let net = Self {
-            _share: share,
-            name: format!("{PREFIX}{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)),
-            hosts: 0,
-        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}n{number}t{now:x}", process::id());
+        let in_use = File::create_new(lock_of(&name)).unwrap();
+        in_use.lock().unwrap();
+        let net = Self { _in_use: in_use, _share: share, name, hosts: 0 };
         let switch = net.switch();
         ip(&["netns", "add", &switch]);
         ip(&["-n", &switch, "link", "add", "bridge", "type", "bridge"]);
@@ -132,6 +136,7 @@ impl Net {
 impl Drop for Net {
     fn drop(&mut self) {
         remove(&self.name);
+        let _ = fs::remove_file(lock_of(&self.name));
     }
 }
 
@@ -392,14 +397,22 @@ fn remove(prefix: &str) {
     }
 }
 
+/// The file that a net has locked while it is there.
+fn lock_of(name: &str) -> PathBuf {
+    PathBuf::from(format!("/dev/shm/{name}.lock"))
+}
+
 /// Removes what tests have left that were killed.
 fn sweep() {
     let listed = Command::new("ip").args(["netns", "list"]).output().unwrap();
     for line in String::from_utf8_lossy(&listed.stdout).lines() {
-        let owner = line.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        if let Some(owner) = owner.filter(|owner| !PathBuf::from(format!("/proc/{owner}")).exists())
-        {
-            remove(&format!("{PREFIX}{owner}"));
+        let name = line.strip_prefix(PREFIX).and_then(|rest| rest.split(['-', ' ']).next());
+        let Some(name) = name.map(|name| format!("{PREFIX}{name}")) else { continue };
+        let lock = File::open(lock_of(&name));
+        // Of one that has just been removed, or was before there were locks.
+        if lock.is_err() || lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            remove(&name);
+            let _ = fs::remove_file(lock_of(&name));
         }
     }
 }
