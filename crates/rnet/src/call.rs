@@ -1,6 +1,7 @@
 //! Services and actions: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
 
 mod action;
+mod arrivals;
 mod book;
 mod bytes;
 mod client;
@@ -42,6 +43,8 @@ pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder}
 
 /// Longest name of a service, in bytes: room is left for what its topics have beside it.
 const MAX_SERVICE_LEN_BYTES: usize = 200;
+/// Calls that a client has at one server at a time.
+const MAX_IN_FLIGHT: usize = 1024;
 const ROOT: &str = "/_rnet/call";
 
 /// In the number of a call: its caller wants every reply, and to be told of the last. Else it wants one.

@@ -257,6 +257,9 @@ class ServiceStats(NamedTuple):
     malformed: int
     #: Answers that could not be sent: their caller was gone, or read nothing.
     unsent: int
+    #: Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
+    #: of one whose ends were not found within 5 s.
+    unanswerable: int
 
 
 class ClientStats(NamedTuple):

@@ -10,14 +10,13 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use rnet::{Error, HandlerError};
 
 use super::push::SLICE;
-use super::service::{Service, failure};
+use super::service::{Service, failure, stats};
 use super::{decoded, lock};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, closed, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::{Kind, Member};
-use crate::meta::make;
 use crate::release::release;
 use crate::shared::NodeShared;
 use crate::tasks::{Next, Source};
@@ -228,12 +227,7 @@ impl Puller {
     /// What came so far, as ServiceStats: `calls` are jobs, `refused` those that came while it had one.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
-        let (now, ends) = ((s.calls, s.running, s.waiting), (s.refused, s.failed, s.cancelled));
-        make(
-            py,
-            "ServiceStats",
-            (now.0, now.1, now.2, ends.0, ends.1, ends.2, s.malformed, s.unsent),
-        )
+        stats(py, &s)
     }
 
     /// Whether it was closed.

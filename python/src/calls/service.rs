@@ -15,6 +15,18 @@ use crate::members::{Kind, Member};
 use crate::meta::make;
 use crate::shared::NodeShared;
 
+/// What was asked of a server, as Python has it.
+pub fn stats(py: Python<'_>, s: &rnet::ServiceStats) -> PyResult<Py<PyAny>> {
+    let (running, waiting) = (s.running as u64, s.waiting as u64);
+    let asked = [s.calls, running, waiting, s.refused, s.failed, s.cancelled];
+    let unheard = [s.malformed, s.unsent, s.unanswerable];
+    make(
+        py,
+        "ServiceStats",
+        PyTuple::new(py, asked.into_iter().chain(unheard).collect::<Vec<_>>())?,
+    )
+}
+
 type Replies<'a> = Responder<'a, [u8]>;
 
 /// The handler and the types of what it is given and gives.
@@ -143,10 +155,7 @@ impl Service {
     /// What was asked so far, as ServiceStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = self.held.with(py, &format!("service {}", self.name), |service| service.stats())?;
-        let parts = (s.calls, s.running, s.waiting, s.refused, s.failed, s.cancelled);
-        let (calls, running, waiting, refused, failed, cancelled) = parts;
-        let parts = (calls, running, waiting, refused, failed, cancelled, s.malformed, s.unsent);
-        make(py, "ServiceStats", parts)
+        stats(py, &s)
     }
 
     /// Whether it was closed.

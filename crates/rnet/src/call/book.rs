@@ -10,12 +10,10 @@ use rnet_core::{CancelReason, Error, Failure, Result};
 
 use super::numbers::ByNumber;
 use super::servers::Server;
-use super::{Bytes, CallId, FLAGS, WANTS_DONE, reason_of_wire};
+use super::{Bytes, CallId, FLAGS, MAX_IN_FLIGHT, WANTS_DONE, reason_of_wire};
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
-/// Calls that a client has at one server at a time.
-const MAX_IN_FLIGHT: usize = 1024;
 /// Replies of a stream that wait for its reader while others of the client read.
 const MAX_REPLIES_WAITING: usize = 4096;
 /// Messages of feedback of a goal that wait for its reader; of more, the oldest are passed over.

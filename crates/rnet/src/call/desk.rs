@@ -1,6 +1,7 @@
 //! A server at work: the calls that it has, and its threads, which take turns in reading requests.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,10 +9,11 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Result};
 use rnet_shm::ring::fail_point;
 
+use super::arrivals::{Arrivals, Early, Key};
 use super::intake::{Intake, Told};
 use super::numbers::ByNumber;
 use super::peer::{End, Peer};
-use super::{Bytes, CallId, Topics, fresh_id, service_name};
+use super::{Bytes, Topics, fresh_id, service_name};
 use crate::call::service::{CallContext, HandlerError};
 use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
 
@@ -22,6 +24,8 @@ const MAX_AT_ONCE: usize = 256;
 /// How long a handler runs before another thread reads requests in place of its own, which was the one that read:
 /// short handlers cost no change of threads.
 const GRACE: Duration = Duration::from_millis(2);
+/// How often the ends of new callers are looked for, beside when they are said to be there.
+const LOOK: Duration = Duration::from_millis(20);
 /// How long a thread looks every [`GRACE`] whether it has to read, after the last request.
 const WATCHFUL: Duration = Duration::from_millis(100);
 
@@ -45,6 +49,9 @@ pub struct ServiceStats {
     pub malformed: u64,
     /// Answers that could not be sent: their caller was gone, or read nothing.
     pub unsent: u64,
+    /// Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
+    /// of one whose ends were not found within 5 s.
+    pub unanswerable: u64,
 }
 
 impl ServiceStats {
@@ -107,7 +114,7 @@ struct Book {
 }
 
 impl Book {
-    fn peer(&self, (node, client): &(String, u32)) -> Option<&Arc<Peer>> {
+    fn peer(&self, (node, client): &Key) -> Option<&Arc<Peer>> {
         self.peers.get(client)?.iter().find(|peer| peer.node() == node)
     }
 
@@ -121,12 +128,22 @@ impl Book {
     }
 }
 
+/// What the thread that reads has to itself.
+struct Door {
+    intake: Intake,
+    arrivals: Arrivals,
+    /// When the ends of these were looked for last.
+    looked: Instant,
+}
+
 pub struct Desk {
     node: Node,
     settings: DeskSettings,
     types: (MessageType, MessageType),
-    intake: Mutex<Intake>,
+    door: Mutex<Door>,
     reading: WaitSetHandle,
+    /// Whether the ends of a new caller may have come.
+    matched: Arc<AtomicBool>,
     book: Mutex<Book>,
     bell: Condvar,
     run: Run,
@@ -165,8 +182,13 @@ impl Desk {
         let desk = Arc::new(Desk {
             node: node.clone(),
             types,
-            intake: Mutex::new(intake),
+            door: Mutex::new(Door {
+                intake,
+                arrivals: Arrivals::default(),
+                looked: Instant::now(),
+            }),
             reading,
+            matched: Arc::default(),
             book: Mutex::default(),
             bell: Condvar::new(),
             run,
@@ -276,34 +298,48 @@ impl Desk {
 
     /// Waits for requests, and takes in what has come.
     fn read(&self) {
-        let mut intake = lock(&self.intake);
-        let told = intake.wait();
+        let mut door = lock(&self.door);
+        let Door { intake, arrivals, looked } = &mut *door;
+        let told = intake.wait((!arrivals.is_empty()).then_some(LOOK));
         if lock(&self.book).closed {
             return;
         }
         for one in told {
             match one {
                 Told::Request { caller, id, publisher, bytes } => {
-                    self.take(&intake, caller, id, publisher, bytes);
+                    self.take(arrivals, (caller, id.client), id.number, publisher, bytes);
                 }
                 Told::Cancel { caller, id, reason, awaited } => {
-                    self.cancel((caller, id.client), id.number, reason, awaited);
+                    let caller = (caller, id.client);
+                    let dropped = arrivals.cancel(&caller, id.number, reason, awaited);
+                    lock(&self.book).stats.cancelled += u64::from(dropped);
+                    self.cancel(&caller, id.number, reason, awaited);
                 }
                 // Services have no goals.
                 Told::StopAll if self.settings.feedback.is_some() => {
+                    arrivals.cancel_all(CancelReason::Operator);
                     let waited = lock(&self.book).stop_all(CancelReason::Operator);
                     waited.iter().for_each(|call| self.end_cancelled(call));
                 }
                 Told::Malformed | Told::StopAll => lock(&self.book).stats.malformed += 1,
-                Told::Left => self.forget_gone(&intake),
+                Told::Left => self.forget_gone(intake, arrivals),
             }
+        }
+        if arrivals.any_unsought() {
+            self.seek(intake, arrivals);
+        }
+        // Not for each of a flood of requests.
+        let soon = || self.matched.swap(false, Ordering::AcqRel) || looked.elapsed() >= LOOK;
+        if !arrivals.is_empty() && soon() {
+            *looked = Instant::now();
+            self.meet(arrivals);
         }
     }
 
     /// A call that waits ends at once.
-    fn cancel(&self, caller: (String, u32), number: u32, reason: CancelReason, awaited: bool) {
+    fn cancel(&self, caller: &Key, number: u32, reason: CancelReason, awaited: bool) {
         let mut book = lock(&self.book);
-        let Some(peer) = book.peer(&caller).cloned() else { return };
+        let Some(peer) = book.peer(caller).cloned() else { return };
         peer.cancel(number, reason, awaited);
         let context = CallContext { peer, number };
         let at = book.waiting.iter().position(|call| call.is(&context));
@@ -317,52 +353,89 @@ impl Desk {
         lock(&self.book).stats.count(&end);
     }
 
-    fn take(&self, intake: &Intake, caller: String, id: CallId, publisher: u64, bytes: Bytes) {
-        let key = (caller, id.client);
-        let known = lock(&self.book).peer(&key).cloned();
-        let peer = match known {
-            Some(peer) => peer,
+    fn take(
+        &self,
+        arrivals: &mut Arrivals,
+        caller: Key,
+        number: u32,
+        publisher: u64,
+        bytes: Bytes,
+    ) {
+        let known = lock(&self.book).peer(&caller).cloned();
+        match known {
+            Some(peer) => self.admit(peer, number, Some(bytes)),
             None => {
-                let full = || lock(&self.book).peers.values().flatten().count() >= MAX_CALLERS;
-                if full() {
-                    self.forget_gone(intake);
-                }
-                let full = full();
-                let opened = (!full).then(|| {
-                    let topics = Topics::of_client(&self.settings.name, id.client);
-                    Peer::open(
-                        &self.node,
-                        &self.settings.name,
-                        &key,
-                        publisher,
-                        &topics,
-                        &self.types.1,
-                        self.settings.feedback.as_ref(),
-                    )
-                });
-                let Some(Ok(peer)) = opened else {
-                    // Nobody can be told: no publisher leads to that caller.
-                    lock(&self.book).stats.unsent += 1;
-                    return;
-                };
-                let peer = Arc::new(peer);
-                lock(&self.book).peers.entry(key.1).or_default().push(peer.clone());
-                peer
+                let most = self.settings.backlog + self.settings.at_once;
+                let kept = arrivals.keep(caller, publisher, number, bytes, most);
+                lock(&self.book).stats.unanswerable += u64::from(!kept);
             }
-        };
+        }
+    }
+
+    /// Admits new callers whose ends are there, and gives those up whose ends did not come.
+    fn meet(&self, arrivals: &mut Arrivals) {
+        for (peer, requests) in arrivals.found() {
+            let peer = Arc::new(peer);
+            lock(&self.book).peers.entry(peer.client()).or_default().push(peer.clone());
+            for Early { number, request, cancelled } in requests {
+                match cancelled {
+                    None => self.admit(peer.clone(), number, request),
+                    Some(reason) if peer.begin(number) => {
+                        peer.cancel(number, reason, true);
+                        let call = Call { number, peer: peer.clone(), request: Bytes::default() };
+                        self.end_cancelled(&call);
+                    }
+                    Some(_) => lock(&self.book).stats.malformed += 1,
+                }
+            }
+        }
+        let unanswerable = arrivals.give_up();
+        lock(&self.book).stats.unanswerable += unanswerable;
+    }
+
+    /// Looks for the ends of callers that are new.
+    fn seek(&self, intake: &Intake, arrivals: &mut Arrivals) {
+        let known = || lock(&self.book).peers.values().flatten().count();
+        if known() + arrivals.sought() >= MAX_CALLERS {
+            self.forget_gone(intake, arrivals);
+        }
+        // One that is looked for in vain keeps nobody out.
+        if known() + arrivals.sought() >= MAX_CALLERS {
+            let unanswerable = arrivals.give_up_first();
+            lock(&self.book).stats.unanswerable += unanswerable;
+        }
+        let mut room = MAX_CALLERS.saturating_sub(known() + arrivals.sought());
+        // Where there is none nobody can be told: no publisher leads to that caller.
+        let unsent = arrivals.seek(|key, publisher| {
+            room = room.checked_sub(1)?;
+            let types = (&self.types.1, self.settings.feedback.as_ref());
+            let peer = Peer::open(&self.node, self.name(), key, publisher, types).ok()?;
+            let (reading, matched) = (self.reading.clone(), self.matched.clone());
+            peer.on_match(move || {
+                matched.store(true, Ordering::Release);
+                reading.interrupt();
+            });
+            Some(peer)
+        });
+        lock(&self.book).stats.unsent += unsent;
+    }
+
+    /// `None` is a request that is to be refused.
+    fn admit(&self, peer: Arc<Peer>, number: u32, request: Option<Bytes>) {
         let mut book = lock(&self.book);
-        if !peer.begin(id.number) {
+        if !peer.begin(number) {
             book.stats.malformed += 1;
             return;
         }
         book.asked = Some(Instant::now());
         let mut preempted = VecDeque::new();
-        if self.settings.replaces {
+        if self.settings.replaces && request.is_some() {
             preempted = book.stop_all(CancelReason::Preempted);
         }
         // A handler that is free takes it at once.
         let free = self.settings.at_once.saturating_sub(book.running.len());
-        if book.waiting.len() >= self.settings.backlog + free {
+        let has_room = book.waiting.len() < self.settings.backlog + free;
+        let Some(request) = request.filter(|_| has_room) else {
             book.stats.refused += 1;
             let running = self.settings.feedback.is_some().then(|| {
                 let running = book.running.first().map(CallContext::caller);
@@ -370,19 +443,20 @@ impl Desk {
             });
             drop(book);
             let backlog = self.settings.backlog as u32;
-            peer.refuse(id.number, backlog, &running.unwrap_or_default());
+            peer.refuse(number, backlog, &running.unwrap_or_default());
             return;
-        }
+        };
         book.stats.calls += 1;
-        book.waiting.push_back(Call { number: id.number, peer, request: bytes });
+        book.waiting.push_back(Call { number, peer, request });
         drop(book);
         fail_point!("call.taken");
         preempted.iter().for_each(|call| self.end_cancelled(call));
     }
 
     /// Cancels the calls of callers that are gone.
-    fn forget_gone(&self, intake: &Intake) {
+    fn forget_gone(&self, intake: &Intake, arrivals: &mut Arrivals) {
         let there = intake.publishers();
+        arrivals.forget_gone(&there);
         let mut book = lock(&self.book);
         let mut gone = Vec::new();
         for peers in book.peers.values_mut() {

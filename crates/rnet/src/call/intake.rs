@@ -1,5 +1,7 @@
 //! What a server hears: requests, and what callers say of them.
 
+use std::time::Duration;
+
 use rnet_core::{CancelReason, Result, Wait};
 
 use super::{Bytes, CallId, Topics};
@@ -55,10 +57,11 @@ impl Intake {
         self.requests.publishers().into_iter().map(|peer| peer.id).collect()
     }
 
-    /// Waits until something was said; nothing where the wait was interrupted.
-    pub fn wait(&mut self) -> Vec<Told> {
+    /// Waits until something was said; nothing where the wait was interrupted or its time is over.
+    pub fn wait(&mut self, limit: Option<Duration>) -> Vec<Told> {
         let mut told = Vec::new();
-        if !self.set.wait(&mut [&mut self.requests, &mut self.control], None).unwrap_or(false) {
+        let said = self.set.wait(&mut [&mut self.requests, &mut self.control], limit);
+        if !said.unwrap_or(false) {
             return told;
         }
         // What cancels is read first and obeyed last: the request was sent before it, so it is there.

@@ -2,23 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
 use rnet_shm::ring::fail_point;
 
+use super::arrivals::Key;
 use super::desk::Outcome;
 use super::numbers::ByNumber;
 use super::service::HandlerError;
 use super::{CallId, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
-use crate::{Message, MessageType, Node, Publisher, PublisherOptions};
+use crate::{MessageType, Node, Publisher, PublisherOptions};
 
-/// How long an answer waits for the first look of its caller at this server.
-const MATCHING: Duration = Duration::from_secs(5);
-/// How often it looks meanwhile whether that one is gone.
-const LOOK: Duration = Duration::from_millis(20);
 /// How long an answer waits for a caller that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -61,10 +58,6 @@ struct Out {
     feedback: Option<Publisher<[u8]>>,
     /// It has not read for [`PATIENCE`]: nobody waits for it again before it does.
     behind: bool,
-    /// Whether it was there once: then it is waited for no more.
-    matched: bool,
-    /// The same of its end of feedback.
-    hears: bool,
 }
 
 pub struct Peer {
@@ -86,12 +79,11 @@ impl Peer {
     pub fn open(
         node: &Node,
         service: &str,
-        (caller, client): &(String, u32),
+        (caller, client): Key,
         publisher: u64,
-        topics: &Topics,
-        reply: &MessageType,
-        feedback: Option<&MessageType>,
+        (reply, feedback): (&MessageType, Option<&MessageType>),
     ) -> Result<Peer> {
+        let topics = Topics::of_client(service, client);
         let options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
         let typed = options.message_type(reply.clone());
         // It holds thousands: one that is full is of a caller that reads nothing.
@@ -105,15 +97,39 @@ impl Peer {
         };
         let open = |ty| node.publisher_with::<[u8]>(&topics.feedback(), options(ty));
         let feedback = feedback.map(open).transpose()?;
-        let (behind, matched, hears) = (false, false, false);
-        let out = Mutex::new(Out { reply, status, feedback, behind, matched, hears });
-        let (service, node, client) = (service.to_owned(), caller.clone(), *client);
+        let out = Mutex::new(Out { reply, status, feedback, behind: false });
+        let (service, node) = (service.to_owned(), caller);
         let (open, gone) = Default::default();
         Ok(Peer { service, node, client, publisher, open, gone, out })
     }
 
+    /// Calls `callback` when its caller may have come to hear it.
+    pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
+        let out = lock(&self.out);
+        let [others, feedback] = [callback.clone(), callback.clone()];
+        out.reply.on_match(move |_| callback());
+        out.status.on_match(move |_| others());
+        if let Some(publisher) = &out.feedback {
+            publisher.on_match(move |_| feedback());
+        }
+    }
+
+    /// Whether its caller hears what is said of calls with these numbers.
+    pub fn hears(&self, mut numbers: impl Iterator<Item = u32>) -> bool {
+        let out = lock(&self.out);
+        let wanted = numbers.any(|number| number & WANTS_FEEDBACK != 0);
+        let feedback = out.feedback.as_ref().filter(|_| wanted);
+        out.reply.subscriber_count() > 0
+            && out.status.subscriber_count() > 0
+            && feedback.is_none_or(|feedback| feedback.subscriber_count() > 0)
+    }
+
     pub fn service(&self) -> &str {
         &self.service
+    }
+
+    pub fn client(&self) -> u32 {
+        self.client
     }
 
     pub fn node(&self) -> &str {
@@ -181,7 +197,7 @@ impl Peer {
 
     fn send_reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
         let meta = self.meta(number);
-        let sent = self.send(number, true, |out| out.reply.send_with(encoded, meta));
+        let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
         fail_point!("call.replied");
         if let Some(open) = lock(&self.open).get_mut(&number) {
             open.replies += u64::from(sent.is_ok());
@@ -198,28 +214,13 @@ impl Peer {
         }
         let meta = self.meta(number);
         let mut out = lock(&self.out);
-        let Out { feedback: Some(publisher), behind, hears, .. } = &mut *out else {
-            return Ok(());
-        };
-        if !*hears && !*behind {
-            match self.await_end(number, publisher) {
-                Ok(()) => *hears = true,
-                Err(Error::Timeout { .. }) => *behind = true,
-                Err(error) => return Err(error),
-            }
-        }
-        let sent = match *hears {
-            true => {
-                let sent = publisher.send_with(encoded, meta);
-                fail_point!("call.fed_back");
-                sent.map(|()| true)
-            }
-            false => Ok(false),
-        };
+        let Some(publisher) = &mut out.feedback else { return Ok(()) };
+        let sent = publisher.send_with(encoded, meta);
+        fail_point!("call.fed_back");
         drop(out);
         let sent = match sent {
             Err(Error::Full { .. } | Error::OutOfMemory { .. }) => Ok(false),
-            sent => sent,
+            sent => sent.map(|()| true),
         };
         if let (Ok(sent), Some(open)) = (&sent, lock(&self.open).get_mut(&number)) {
             open.feedback += u64::from(*sent);
@@ -315,48 +316,17 @@ impl Peer {
     fn say(&self, number: u32, status: &CallStatus, awaited: bool) -> Result<()> {
         let meta = self.meta(number);
         let waits = status.state() != State::Cancelled || awaited;
-        self.send(number, waits, |out| out.status.send_with(status, meta))
-    }
-
-    /// Waits until an end of the caller's is matched, for as long as the caller is there and wants an answer.
-    fn await_end<T: Message + ?Sized>(
-        &self,
-        number: u32,
-        publisher: &mut Publisher<T>,
-    ) -> Result<()> {
-        let begun = Instant::now();
-        let unwanted = |open: &Open| open.cancelled.is_some() && !open.awaited;
-        loop {
-            match publisher.wait_for_subscribers(1, Some(LOOK)) {
-                Err(Error::Timeout { .. })
-                    if begun.elapsed() < MATCHING
-                        && !self.gone.load(Ordering::Relaxed)
-                        && !lock(&self.open).get(&number).is_some_and(unwanted) => {}
-                ended => return ended,
-            }
-        }
+        self.send(waits, |out| out.status.send_with(status, meta))
     }
 
     fn meta(&self, number: u32) -> Meta {
         Meta::default().with_correlation(CallId { client: self.client, number }.word())
     }
 
-    /// Sends; waits for room, and the first time until the caller's ends are matched, if the caller is to be
-    /// waited for.
-    fn send(
-        &self,
-        number: u32,
-        waits: bool,
-        send: impl FnOnce(&mut Out) -> Result<()>,
-    ) -> Result<()> {
+    /// Sends; waits for room if the caller is to be waited for.
+    fn send(&self, waits: bool, send: impl FnOnce(&mut Out) -> Result<()>) -> Result<()> {
         let mut out = lock(&self.out);
         let waits = waits && !out.behind;
-        if waits && !out.matched {
-            let matched = self.await_end(number, &mut out.reply);
-            let matched = matched.and_then(|()| self.await_end(number, &mut out.status));
-            matched.inspect_err(|_| out.behind = true)?;
-            out.matched = true;
-        }
         out.reply.set_waiting(waits);
         let sent = send(&mut out);
         match &sent {
