@@ -14,6 +14,7 @@ use rnet_record::names;
 use rnet_record::read::Recording;
 use serde_json::{Value, json};
 
+use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
@@ -166,27 +167,49 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
     rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{said}")))
 }
 
+/// The files, the oldest first. What is wrong with one is told, and costs no other its row.
 fn list(context: &mut Context, folder: &Path) -> Outcome {
     let files = files_of(folder, &context.location()?);
-    let mut rows = Vec::new();
+    let (mut rows, mut documents) = (Vec::new(), Vec::new());
+    let mut damaged = 0;
     for (path, len_bytes) in files {
-        let recording = Recording::open(&path);
-        let recording =
-            recording.map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))?;
-        let metadata = recording.found().metadata.iter();
-        let fired: Vec<Value> = metadata
-            .filter(|one| one.name == names::TRIGGER)
-            .map(|one| json!(one.metadata))
-            .collect();
-        rows.push(json!({
-            "file": path, "len_bytes": len_bytes, "messages": recording.found().messages(), "fired": fired,
-        }));
+        match Recording::open(&path) {
+            Ok(recording) => {
+                file::tell_found(context, &recording);
+                damaged += usize::from(!recording.found().problems.is_empty());
+                let document = listed(&recording, len_bytes);
+                rows.push(row(&document));
+                documents.push(document);
+            }
+            Err(error) => {
+                damaged += 1;
+                file::tell(context, &path, &error);
+                let error = error.to_string();
+                documents.push(json!({ "file": path, "len_bytes": len_bytes, "error": error }));
+            }
+        }
     }
     if context.json() {
-        return context.document(&json!(rows));
+        context.document(&json!(documents))?;
+    } else {
+        table::print(context, &["FILE", "SIZE", "MESSAGES", "TRIGGERS", "FIRST"], &rows)?;
     }
-    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
-    table::print(context, &["FILE", "SIZE", "MESSAGES", "TRIGGERS", "FIRST"], &rows)
+    if damaged == 0 {
+        return Ok(());
+    }
+    let files = if damaged == 1 { "a file".to_owned() } else { format!("{damaged} files") };
+    let why = format!("{files} in {} damaged; see rnet bag check and recover", folder.display());
+    Err(Failure::Failed(why))
+}
+
+fn listed(recording: &Recording, len_bytes: u64) -> Value {
+    let found = recording.found();
+    let fired = found.metadata.iter().filter(|one| one.name == names::TRIGGER);
+    let fired: Vec<Value> = fired.map(|one| json!(one.metadata)).collect();
+    json!({
+        "file": recording.path(), "len_bytes": len_bytes, "messages": found.messages(), "fired": fired,
+        "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
 }
 
 fn row(of: &Value) -> Vec<String> {

@@ -60,3 +60,46 @@ fn what_a_killed_box_has_left_is_recovered() {
     let list = place.run(&["blackbox", "list", &folder, "--json"]).json();
     assert_eq!(list[0]["fired"][0]["why"], "smoke");
 }
+
+#[test]
+fn a_file_that_cannot_be_read_costs_only_its_own_row() {
+    let place = Place::new();
+    let folder = place.dir.join("files").to_string_lossy().into_owned();
+    let run = ["blackbox", "run", "-o", &folder, "--after", "0.1"];
+    let mut running = place.spawn(&run);
+    running.until_stderr("keeps up to");
+    place.run(&["blackbox", "trigger", "smoke"]).ok();
+    running.until_stderr("is written");
+    running.signal("INT");
+    running.wait();
+    let files = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path());
+    let whole =
+        files.into_iter().find(|path| path.extension().is_some_and(|e| e == "mcap")).unwrap();
+    let name = whole.file_name().unwrap().to_str().unwrap();
+    let bytes = std::fs::read(&whole).unwrap();
+    let beside = |name: &str, bytes: &[u8]| {
+        let path = std::path::Path::new(&folder).join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    // One that is nothing of the kind, before the others and behind them, and one that was cut off.
+    let start = name.rsplit_once('-').unwrap().0.rsplit_once('-').unwrap().0;
+    let first = beside(&format!("{start}-1000000000001-loss.mcap"), b"");
+    let cut = beside(&format!("{start}-1000000000002-loss.mcap"), &bytes[..bytes.len() - 20]);
+    let last = beside(&format!("{start}-9999999999999-loss.mcap"), b"not a recording");
+    let listed = place.run(&["blackbox", "list", &folder]);
+    assert_eq!(listed.code, Some(1), "{listed:?}");
+    assert!(listed.stdout.contains("call: smoke"), "{listed:?}");
+    for (path, why) in [(&first, "no MCAP file"), (&last, "no MCAP file"), (&cut, "the file ends")]
+    {
+        let (said, path) = (&listed.stderr, path.to_str().unwrap());
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains(path)).collect();
+        assert!(lines.iter().any(|line| line.contains(why)), "{path} {why}: {said}");
+    }
+    assert!(listed.stderr.contains("3 files"), "{listed:?}");
+    let listed = place.run(&["blackbox", "list", &folder, "--json"]);
+    assert_eq!(listed.code, Some(1), "{listed:?}");
+    let documents: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let errors = documents.as_array().unwrap().iter().map(|of| of["error"].is_string());
+    assert_eq!(errors.collect::<Vec<_>>(), [true, false, false, true], "{documents}");
+}

@@ -17,7 +17,13 @@ const MAX_TOLD: usize = 10;
 /// Opens a file. That it has no index, and what is wrong with it, is told.
 pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
     let recording = Recording::open(path).map_err(|error| unreadable(path, &error))?;
-    let found = recording.found();
+    tell_found(context, &recording);
+    Ok(recording)
+}
+
+/// Tells that a file has no index, and what is wrong with it.
+pub fn tell_found(context: &Context, recording: &Recording) {
+    let (found, path) = (recording.found(), recording.path());
     if let Some(why) = found.scanned {
         let file = path.display();
         context.say(format_args!("{NOTE}rnet:{NOTE:#} {file} was read to its end: {why}"));
@@ -29,7 +35,6 @@ pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
     if more > 0 {
         context.say(format_args!("{more} more problems; see rnet bag check {}", path.display()));
     }
-    Ok(recording)
 }
 
 pub fn unreadable(path: &Path, error: &ReadError) -> Failure {
