@@ -59,7 +59,10 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-tracing", &["rnet"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
-    ("fuzz", &["rnet-core", "rnet-net", "rnet-record", "rnet-ring", "rnet-schema", "rnet-shm"]),
+    (
+        "fuzz",
+        &["rnet", "rnet-core", "rnet-net", "rnet-record", "rnet-ring", "rnet-schema", "rnet-shm"],
+    ),
     // Its crates may use each other: what kills nodes serves more than one of them.
     ("tests", &["rnet", "tests"]),
     // A user's build script names it beside `rnet` (decision 0014).

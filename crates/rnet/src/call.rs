@@ -102,6 +102,9 @@ pub(crate) fn fresh_id() -> u32 {
     NEXT.get_or_init(random).fetch_add(1, Ordering::Relaxed)
 }
 
+/// A caller: its node, and the id of its client.
+type Key = (String, u32);
+
 /// Which call a message is of: its word `correlation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallId {

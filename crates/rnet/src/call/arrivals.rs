@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::CancelReason;
 
-use super::Bytes;
-use super::peer::Peer;
+use super::{Bytes, Key};
 
 /// How long a request waits for the ends of its client.
 const MATCHING: Duration = Duration::from_secs(5);
@@ -21,9 +20,6 @@ const MAX_SOUGHT: usize = 16;
 const MAX_KEPT: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
 /// Requests of one client that are kept, or that it is told of later that there was no room.
 const MAX_NUMBERS: usize = super::MAX_IN_FLIGHT;
-
-/// A caller: its node, and the id of its client.
-pub type Key = (String, u32);
 
 /// A request of a client that is not known yet.
 pub struct Early {
@@ -48,17 +44,20 @@ impl Arrival {
 }
 
 /// Those of one node, in the order in which they came.
-#[derive(Default)]
-struct OfNode {
+struct OfNode<P> {
     node: String,
     /// Those that are looked for, with the way back to each.
-    sought: Vec<(Arrival, Peer)>,
+    sought: Vec<(Arrival, P)>,
     waiting: VecDeque<Arrival>,
     /// Requests of all of them that are kept.
     kept: usize,
 }
 
-impl OfNode {
+impl<P> OfNode<P> {
+    fn new(node: String) -> OfNode<P> {
+        OfNode { node, sought: Vec::new(), waiting: VecDeque::new(), kept: 0 }
+    }
+
     fn all(&mut self) -> impl Iterator<Item = &mut Arrival> {
         self.sought.iter_mut().map(|(arrival, _)| arrival).chain(&mut self.waiting)
     }
@@ -85,11 +84,14 @@ impl OfNode {
     }
 }
 
-/// Those that have arrived, by their nodes.
-#[derive(Default)]
-pub struct Arrivals(Vec<OfNode>);
+/// Those that have arrived, by their nodes. `P` is a way back to one of them.
+pub struct Arrivals<P>(Vec<OfNode<P>>);
 
-impl Arrivals {
+impl<P> Arrivals<P> {
+    pub fn new() -> Arrivals<P> {
+        Arrivals(Vec::new())
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -110,7 +112,7 @@ impl Arrivals {
         most: usize,
     ) -> bool {
         let at = self.0.iter().position(|of| of.node == node).unwrap_or_else(|| {
-            self.0.push(OfNode { node, ..OfNode::default() });
+            self.0.push(OfNode::new(node));
             self.0.len() - 1
         });
         let of = &mut self.0[at];
@@ -170,7 +172,7 @@ impl Arrivals {
 
     /// Looks for as many as may be looked for at a time. What `open` has no way back for is dropped; how many requests
     /// that were.
-    pub fn seek(&mut self, mut open: impl FnMut(Key, u64) -> Option<Peer>) -> u64 {
+    pub fn seek(&mut self, mut open: impl FnMut(Key, u64) -> Option<P>) -> u64 {
         let mut dropped = 0;
         for of in &mut self.0 {
             while of.sought.len() < MAX_SOUGHT
@@ -189,14 +191,13 @@ impl Arrivals {
         dropped
     }
 
-    /// Takes those out whose ends are found.
-    pub fn found(&mut self) -> Vec<(Peer, Vec<Early>)> {
+    /// Takes those out whose ends are found: who `hears` what is said of these requests.
+    pub fn found(&mut self, hears: impl Fn(&P, &[Early]) -> bool) -> Vec<(P, Vec<Early>)> {
         let mut found = Vec::new();
-        let hears = |(arrival, peer): &mut (Arrival, Peer)| {
-            peer.hears(arrival.requests.iter().map(|early| early.number))
-        };
         for of in &mut self.0 {
-            for (arrival, peer) in of.sought.extract_if(.., hears) {
+            for (arrival, peer) in
+                of.sought.extract_if(.., |(one, peer)| hears(peer, &one.requests))
+            {
                 of.kept -= arrival.kept();
                 found.push((peer, arrival.requests));
             }

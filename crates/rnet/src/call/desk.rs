@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Result};
 use rnet_shm::ring::fail_point;
 
-use super::arrivals::{Arrivals, Early, Key};
+use super::arrivals::{Arrivals, Early};
 use super::intake::{Intake, Told};
 use super::numbers::ByNumber;
 use super::peer::{End, Peer};
-use super::{Bytes, Topics, fresh_id, service_name};
+use super::{Bytes, Key, Topics, fresh_id, service_name};
 use crate::call::service::{CallContext, HandlerError};
 use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
 
@@ -131,7 +131,7 @@ impl Book {
 /// What the thread that reads has to itself.
 struct Door {
     intake: Intake,
-    arrivals: Arrivals,
+    arrivals: Arrivals<Peer>,
     /// When the ends of these were looked for last.
     looked: Instant,
 }
@@ -182,11 +182,7 @@ impl Desk {
         let desk = Arc::new(Desk {
             node: node.clone(),
             types,
-            door: Mutex::new(Door {
-                intake,
-                arrivals: Arrivals::default(),
-                looked: Instant::now(),
-            }),
+            door: Mutex::new(Door { intake, arrivals: Arrivals::new(), looked: Instant::now() }),
             reading,
             matched: Arc::default(),
             book: Mutex::default(),
@@ -355,7 +351,7 @@ impl Desk {
 
     fn take(
         &self,
-        arrivals: &mut Arrivals,
+        arrivals: &mut Arrivals<Peer>,
         caller: Key,
         number: u32,
         publisher: u64,
@@ -373,8 +369,10 @@ impl Desk {
     }
 
     /// Admits new callers whose ends are there, and gives those up whose ends did not come.
-    fn meet(&self, arrivals: &mut Arrivals) {
-        for (peer, requests) in arrivals.found() {
+    fn meet(&self, arrivals: &mut Arrivals<Peer>) {
+        let hears =
+            |peer: &Peer, requests: &[Early]| peer.hears(requests.iter().map(|early| early.number));
+        for (peer, requests) in arrivals.found(hears) {
             let peer = Arc::new(peer);
             lock(&self.book).peers.entry(peer.client()).or_default().push(peer.clone());
             for Early { number, request, cancelled } in requests {
@@ -394,7 +392,7 @@ impl Desk {
     }
 
     /// Looks for the ends of callers that are new.
-    fn seek(&self, intake: &Intake, arrivals: &mut Arrivals) {
+    fn seek(&self, intake: &Intake, arrivals: &mut Arrivals<Peer>) {
         let known = || lock(&self.book).peers.values().flatten().count();
         if known() + arrivals.sought() >= MAX_CALLERS {
             self.forget_gone(intake, arrivals);
@@ -454,7 +452,7 @@ impl Desk {
     }
 
     /// Cancels the calls of callers that are gone.
-    fn forget_gone(&self, intake: &Intake, arrivals: &mut Arrivals) {
+    fn forget_gone(&self, intake: &Intake, arrivals: &mut Arrivals<Peer>) {
         let there = intake.publishers();
         arrivals.forget_gone(&there);
         let mut book = lock(&self.book);

@@ -7,11 +7,10 @@ use std::time::Duration;
 use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
 use rnet_shm::ring::fail_point;
 
-use super::arrivals::Key;
 use super::desk::Outcome;
 use super::numbers::ByNumber;
 use super::service::HandlerError;
-use super::{CallId, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
+use super::{CallId, Key, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
 use crate::{MessageType, Node, Publisher, PublisherOptions};

@@ -1,0 +1,117 @@
+//! A server of a service, of an action and of a command, and a client, which somebody sends what he likes: requests,
+//! words of control, replies and status, with numbers that are theirs or nobody's.
+
+#![no_main]
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use rnet::inspect::Domain;
+use rnet::{Client, Command, Meta, Node, OnFull, Publisher, PublisherOptions, Service};
+use rnet_fuzz::Input;
+
+const STEPS: usize = 32;
+/// Far longer than a call takes.
+const LIMIT: Option<Duration> = Some(Duration::from_secs(15));
+const ROOT: &str = "/_rnet/call";
+
+struct Stage {
+    client: Client<[u8], [u8]>,
+    /// The hostile ends, and the ids of the clients whose numbers they use.
+    hostile: Vec<Publisher<[u8]>>,
+    clients: Vec<u64>,
+    command: Command,
+    _served: [Service; 2],
+    _nodes: [Node; 2],
+}
+
+/// The id of the client whose topic this is.
+fn client_of(topic: &str) -> Option<u64> {
+    let (own, _) = topic.rsplit_once('/')?;
+    u64::from_str_radix(own.rsplit_once("/c")?.1, 16).ok().filter(|id| *id <= u32::MAX.into())
+}
+
+fn stage() -> Stage {
+    let base = std::env::var_os("RNET_FUZZ_DIR").expect("scripts/fuzz.sh names a directory");
+    let dir = std::path::PathBuf::from(base).join(format!("calls-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let node =
+        |name: &str| Node::builder(name).dir(&dir).state_dir(&dir).domain("fuzz").open().unwrap();
+    let (server, evil) = (node("server"), node("evil"));
+    let service = server.service::<[u8], [u8]>("/s").at_once(2);
+    let service = service.serve_stream(|request, replies| {
+        // How many replies a request asks for.
+        for _ in 0..request.first().copied().unwrap_or(1) % 4 + 1 {
+            replies.send(request)?;
+        }
+        Ok(())
+    });
+    let action = server.action::<[u8], [u8], [u8]>("/a").policy(rnet::Policy::Replace);
+    let action = action.serve(|goal, context| {
+        context.feedback(goal)?;
+        Ok(goal.to_vec())
+    });
+    let served = [service.unwrap(), action.unwrap()];
+    let command = server.command::<[u8]>("/c").fallback(b"stop").apply(|_| {}).unwrap();
+    let client = server.client::<[u8], [u8]>("/s").unwrap();
+    // Clients of the hostile node, to which answers go that were never asked for.
+    let (own, goals) = (evil.client("/s").unwrap(), evil.action_client("/a").unwrap());
+    let own: Client<[u8], [u8]> = own;
+    own.call(b"\0", LIMIT).unwrap();
+    client.call(b"\0", LIMIT).unwrap();
+    let goals: rnet::ActionClient<[u8], [u8], [u8]> = goals;
+    goals.send(b"\0", rnet::CallOptions::new()).unwrap().result(LIMIT).unwrap();
+    let driver = evil.drive::<[u8]>("/c").take(LIMIT).unwrap();
+    let mut domain = Domain::open(Some("fuzz"), Some(dir.clone()), None).unwrap();
+    let snapshot = domain.snapshot().unwrap();
+    let (mut hostile, mut clients) = (Vec::new(), Vec::new());
+    for heard in
+        snapshot.subscriptions.iter().filter(|s| s.topic.starts_with(ROOT) || s.topic == "/c")
+    {
+        clients.extend(client_of(&heard.topic));
+        let ty = match &heard.schema {
+            Some(schema) => schema.clone().into(),
+            None => rnet::MessageType::try_from(heard.type_desc.clone()).unwrap(),
+        };
+        let mut options = PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty);
+        if heard.qos.lane == Some(rnet::Lane::Urgent) || heard.topic == "/c" {
+            options = options.urgent();
+        }
+        let publisher = evil.publisher_with::<[u8]>(&heard.topic, options).unwrap();
+        publisher.wait_for_subscribers(1, LIMIT).unwrap();
+        hostile.push(publisher);
+    }
+    assert!(hostile.len() > 8 && clients.len() > 1, "{} ends, {clients:?}", hostile.len());
+    // They stay for good, as the answers that go to them.
+    std::mem::forget((own, goals, driver));
+    Stage { client, hostile, clients, command, _served: served, _nodes: [server, evil] }
+}
+
+fn play(stage: &mut Stage, input: &mut Input<'_>) {
+    for _ in 0..STEPS {
+        let Some(step) = input.step() else { break };
+        let end = usize::from(step) % stage.hostile.len();
+        // One that is there, or one that may be nobody.
+        let client = match input.byte() {
+            0..64 => input.word(1) & u64::from(u32::MAX),
+            at => stage.clients[usize::from(at) % stage.clients.len()],
+        };
+        let number = input.word(1) & u64::from(u32::MAX);
+        let meta = match input.byte() % 8 {
+            0 => Meta::default(),
+            _ => Meta::default().with_correlation(client << 32 | number),
+        };
+        let bytes: Vec<u8> = (0..input.byte() % 64).map(|_| input.byte()).collect();
+        // Where there is no room it is lost: who sends too much harms himself.
+        let _ = stage.hostile[end].send_with(&bytes, meta);
+    }
+    // Everybody else is served as before.
+    assert_eq!(&*stage.client.call(b"\0honest", LIMIT).unwrap(), b"\0honest");
+    let _ = (stage.client.stats(), stage.command.status(), stage.command.stats());
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    static STAGE: OnceLock<Mutex<Stage>> = OnceLock::new();
+    let stage = STAGE.get_or_init(|| Mutex::new(stage()));
+    play(&mut stage.lock().unwrap_or_else(PoisonError::into_inner), &mut Input::new(bytes));
+});
