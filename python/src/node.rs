@@ -308,11 +308,11 @@ impl Node {
 
     /// Answers the calls of a service with `handler`, until the Service that this returns, or the node, is closed.
     ///
-    /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the reply; a
-    /// generator yields as many as it likes, and is closed at a `yield` when its caller wants no more. A handler
-    /// with two parameters gets a CallContext too, and can ask whether it was cancelled. What it raises is a
-    /// CallFailed at the caller. It runs on threads of the service, `at_once` calls at a time (1 to 256), and holds
-    /// up no callback of the node; `backlog` calls may wait for it (0 to 65,536), and more are Refused.
+    /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the reply, or None
+    /// where `reply` is None; a generator yields as many as it likes, and is closed at a `yield` when its caller wants
+    /// no more. A handler with two parameters gets a CallContext too, and can ask whether it was cancelled. What it
+    /// raises is a CallFailed at the caller. It runs on threads of the service, `at_once` calls at a time (1 to 256),
+    /// and holds up no callback of the node; `backlog` calls may wait for it (0 to 65,536), and more are Refused.
     #[pyo3(signature = (name, request, reply, handler, *, backlog = 64, at_once = 1))]
     #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn service(

@@ -78,6 +78,32 @@ def test_a_call_of_every_kind_of_type(node):
     assert (stats.calls, stats.open, stats.late, client.server_count) == (1, 0, 0, 1)
 
 
+def test_a_reply_without_a_type_may_be_none(node):
+    server, client = node("server"), node("client")
+    asked = []
+
+    def each(request: N):
+        yield from [None] * request.x
+
+    services = [
+        server.service("/stop", Twist, None, asked.append),
+        server.service("/each", N, None, each),
+        server.service("/typed", N, N, lambda request: None),
+        server.action("/go", N, None, None, lambda goal: asked.append(goal.x)),
+    ]
+    stop = client.client("/stop", Twist)
+    assert stop.call(Twist(linear=Vector3(x=0.5)), timeout=LIMIT_S) == b""
+    assert client.call("/stop", Twist(), timeout=LIMIT_S) == b""
+    assert [twist.linear.x for twist in asked] == [0.5, 0.0]
+    assert list(client.client("/each", N).stream(N(3), timeout=LIMIT_S)) == [b""] * 3
+    assert client.action_client("/go", N).send(N(7)).result(LIMIT_S) == b"" and asked[-1] == 7
+    # What has a type is not made up.
+    with pytest.raises(rnet.CallFailed, match="TypeError"):
+        client.call("/typed", N(1), N, timeout=LIMIT_S)
+    for service in services:
+        service.close()
+
+
 def test_many_calls_of_many_threads_are_in_flight(node):
     service = node("server").service("/double", N, N, double, at_once=4, backlog=1000)
     client = node("home").client("/double", N, N)

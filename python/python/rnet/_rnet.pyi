@@ -154,8 +154,8 @@ class Node:
     ) -> Param[Any]: ...
     def service(
         self, name: str, request: type[_Request] | _DType | None, reply: type[_Reply] | _DType | None,
-        handler: Callable[[_Request], _Reply | Generator[_Reply, Any, Any]]
-        | Callable[[_Request, CallContext], _Reply | Generator[_Reply, Any, Any]], *,
+        handler: Callable[[_Request], _Reply | Generator[_Reply, Any, Any] | None]
+        | Callable[[_Request, CallContext], _Reply | Generator[_Reply, Any, Any] | None], *,
         backlog: int = 64, at_once: int = 1,
     ) -> Service: ...
     @overload
@@ -164,6 +164,8 @@ class Node:
     def client(
         self, name: str, request: type[_Request], reply: type[_Reply],
     ) -> Client[_Request, _Reply]: ...
+    @overload
+    def client(self, name: str, request: type[_Request], reply: None = None) -> Client[_Request, bytes]: ...
     @overload
     def client(self, name: str, request: Any = None, reply: Any = None) -> Client[Any, Any]: ...
     def command(

@@ -9,7 +9,7 @@ use rnet::{CallContext, CallOptions, Error, HandlerError, Policy};
 
 use super::goal::{Goal, GoalCore};
 use super::service::{Service, failure};
-use super::{decoded, encoded, limit, lock};
+use super::{answered, decoded, encoded, limit, lock};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::fork::{ForkGuard, Own};
@@ -56,7 +56,7 @@ impl Handler {
             // Closed at a `yield` when it is cancelled: its `finally` blocks run.
             result = py.import("rnet.calls")?.call_method1("worked", (result, hear, &context))?;
         }
-        encoded(&self.result, &result, &format!("the results of {}", self.name), <[u8]>::to_vec)
+        answered(&self.result, &result, &format!("the results of {}", self.name), <[u8]>::to_vec)
     }
 }
 

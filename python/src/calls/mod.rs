@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use rnet::MessageType;
 
 use crate::buffer::Bytes;
 use crate::codec::Codec;
@@ -64,6 +65,19 @@ pub(crate) fn encoded<R>(
         object = object.call_method0("__bytes__")?;
     }
     Ok(with(Bytes::of(&object)?.as_slice()))
+}
+
+/// Runs `with` on the bytes of what a handler has returned: nothing, where a reply without a type is `None`.
+fn answered<R>(
+    codec: &Codec,
+    object: &Bound<'_, PyAny>,
+    place: &str,
+    with: impl FnOnce(&[u8]) -> R,
+) -> PyResult<R> {
+    if object.is_none() && matches!(codec.message_type, MessageType::Raw) {
+        return Ok(with(&[]));
+    }
+    encoded(codec, object, place, with)
 }
 
 /// The object of received bytes; `what` they are, as errors name it.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use rnet::{Error, HandlerError, Responder};
 
-use super::{decoded, encoded};
+use super::{answered, decoded};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::gate;
@@ -70,7 +70,7 @@ impl Handler {
     fn send(&self, reply: &Bound<'_, PyAny>, replies: &mut Replies<'_>) -> PyResult<bool> {
         let py = reply.py();
         let place = format!("the replies of {}", self.name);
-        let sent = encoded(&self.reply, reply, &place, |bytes| py.detach(|| replies.send(bytes)))?;
+        let sent = answered(&self.reply, reply, &place, |bytes| py.detach(|| replies.send(bytes)))?;
         match sent {
             Err(Error::Cancelled { .. }) => Ok(false),
             sent => sent.or_raise(py).map(|()| true),
