@@ -73,11 +73,18 @@ fn item() -> impl Strategy<Value = Item<'static>> {
             bytes: &[]
         })),
         any::<u128>().prop_map(|hash| Item::NeedType { hash }),
-        (channel(), number(), option::of(number()), any::<bool>(), number(), number()).prop_map(
-            |(channel, publisher, from, reliable, transient_local, credit)| {
-                Item::Want(Want { channel, publisher, from, reliable, transient_local, credit })
-            }
-        ),
+        (channel(), number(), option::of(number()), any::<[bool; 2]>(), number(), number())
+            .prop_map(|(channel, publisher, from, [reliable, wills], transient_local, credit)| {
+                Item::Want(Want {
+                    channel,
+                    publisher,
+                    from,
+                    reliable,
+                    transient_local,
+                    credit,
+                    wills,
+                })
+            }),
         channel().prop_map(|channel| Item::Unwant { channel }),
         (channel(), number()).prop_map(|(channel, read)| Item::Credit { channel, read }),
         (channel(), number(), any::<bool>())
@@ -87,6 +94,8 @@ fn item() -> impl Strategy<Value = Item<'static>> {
         (channel(), [number(), number(), number(), number()])
             .prop_map(|(channel, known)| Item::Missing { channel, known }),
         channel().prop_map(|channel| Item::Alive { channel }),
+        (channel(), any::<bool>())
+            .prop_map(|(channel, there)| Item::Will { channel, message: there.then_some(&[]) }),
     ];
     prop_oneof![
         1 => other,
@@ -305,10 +314,18 @@ fn a_cause_of_a_later_version_is_counted_as_the_links() {
 
 #[test]
 fn signs_of_a_publisher_have_these_bytes() {
-    let items = [Item::Missing { channel: 3, known: [0, 200, 1, 0] }, Item::Alive { channel: 3 }];
+    let items = [
+        Item::Missing { channel: 3, known: [0, 200, 1, 0] },
+        Item::Alive { channel: 3 },
+        Item::Will { channel: 3, message: Some(b"gone") },
+        Item::Will { channel: 3, message: Some(b"") },
+        Item::Will { channel: 3, message: None },
+    ];
     let mut bytes = Vec::new();
     items.iter().for_each(|item| Encoder::default().encode(item, &mut bytes));
-    assert_eq!(bytes, [12, 6, 3, 0, 0xc8, 1, 1, 0, 13, 1, 3]);
+    let missing_and_alive = [12, 6, 3, 0, 0xc8, 1, 1, 0, 13, 1, 3];
+    let wills = b"\x0e\x06\x03\x01gone\x0e\x02\x03\x01\x0e\x02\x03\x00";
+    assert_eq!(bytes, [&missing_and_alive[..], wills].concat());
     let found: Vec<_> = Items::new(&bytes).map(Result::unwrap).collect();
     assert_eq!(found, items);
 }
@@ -437,6 +454,7 @@ fn the_page_lists_the_items() {
         reliable: true,
         transient_local: 3,
         credit: 4,
+        wills: true,
     };
     let cause = LossCause::Link;
     let all = [
@@ -453,6 +471,7 @@ fn the_page_lists_the_items() {
         ("Flowing", Item::Flowing { channel, subscription: 1, yes: true }),
         ("Missing", Item::Missing { channel, known: [0; 4] }),
         ("Alive", Item::Alive { channel }),
+        ("Will", Item::Will { channel, message: None }),
         ("Data", Item::Data(Data { channel, seq, sent_ns, meta, payload: &[], compressed })),
         (
             "Piece",

@@ -37,6 +37,8 @@ pub struct Endpoint {
     pub proxy: Option<Proxy>,
     /// How many endpoints it stands for: 1, or more if it is a proxy of subscriptions.
     pub ends: u32,
+    /// Whether it is a publisher that was opened with a last will.
+    pub last_will: bool,
     /// Folder of its node.
     #[doc(hidden)]
     pub folder: PathBuf,
@@ -201,7 +203,8 @@ mod tests {
         let qos = EndpointQos::Subscriber(SubscriberQos::default());
         let (topic, node, folder) = ("/t".to_owned(), "/n".to_owned(), PathBuf::new());
         let (type_desc, proxy) = (TypeDesc::Raw, None);
-        Arc::new(Endpoint { id, topic, node, type_desc, qos, proxy, ends, folder })
+        let last_will = false;
+        Arc::new(Endpoint { id, topic, node, type_desc, qos, proxy, ends, last_will, folder })
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct PublisherOptions {
     pub deferred: bool,
     #[doc(hidden)]
     pub last_will: Option<LastWill>,
+    #[doc(hidden)]
+    pub room_for_will: bool,
 }
 
 /// A message for which a publisher's type is not known yet.
@@ -164,6 +166,13 @@ impl PublisherOptions {
     #[doc(hidden)]
     pub fn deferred(mut self) -> Self {
         self.deferred = true;
+        self
+    }
+    /// For what forwards messages between hosts: it has no last will yet, and `Publisher::set_last_will` may give it
+    /// one.
+    #[doc(hidden)]
+    pub fn room_for_will(mut self, yes: bool) -> Self {
+        self.room_for_will = yes;
         self
     }
     /// As [`PublisherOptions::message_type`], a protobuf message.

@@ -53,6 +53,8 @@ pub struct Signs {
     pub known_lost: [u64; 4],
     /// When it last asserted that it is alive, CLOCK_MONOTONIC in ns; 0 if it never has.
     pub asserted_ns: u64,
+    /// Which last will it has: another number after each change, `None` for none.
+    pub will: Option<u64>,
 }
 
 /// The receiving half that does not keep its node alive; dispatch threads hold these.
@@ -481,6 +483,11 @@ impl Receiver {
         self.channels.first().map_or(self.last_signs, signs_of)
     }
 
+    /// The last will of its only publisher, as that has it at present.
+    pub fn will(&self) -> Option<Vec<u8>> {
+        self.channels.first()?.will()
+    }
+
     pub fn admitted(&self) -> usize {
         let known = self.channels.iter().chain(self.succession.readers());
         known.filter(|c| c.is_admitted()).count()
@@ -506,7 +513,11 @@ impl Receiver {
 }
 
 fn signs_of(channel: &Reader) -> Signs {
-    Signs { known_lost: channel.known_lost(), asserted_ns: channel.asserted_ns() }
+    Signs {
+        known_lost: channel.known_lost(),
+        asserted_ns: channel.asserted_ns(),
+        will: channel.will_change(),
+    }
 }
 
 impl Drop for Receiver {

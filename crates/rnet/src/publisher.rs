@@ -80,7 +80,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
         let deferred = options.deferred;
         let will = options.last_will.map(|will| will.bytes_of(topic.as_str(), &ty)).transpose()?;
-        let (name, will_room) = (topic.to_string(), will.is_some());
+        let (name, will_room) = (topic.to_string(), will.is_some() || options.room_for_will);
         let meta = PublisherMeta { topic: name, type_desc, qos, proxy, will: will_room };
         let state = &core.state;
         state.refresh();

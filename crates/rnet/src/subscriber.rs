@@ -267,6 +267,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.signs()
     }
 
+    /// For what forwards messages between hosts: the last will that its only publisher has at present.
+    #[doc(hidden)]
+    pub fn last_will(&self) -> Option<Vec<u8>> {
+        self.receiver.will()
+    }
+
     /// The id of this subscriber, which its publishers know it by.
     #[doc(hidden)]
     pub fn id(&self) -> u64 {

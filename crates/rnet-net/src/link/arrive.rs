@@ -161,6 +161,14 @@ impl Shared {
                 }
                 return Ok(());
             }
+            Item::Will { channel, message } => {
+                let Some(mut proxy) = self.proxy(state, current, channel) else { return Ok(()) };
+                let set = proxy.will(message);
+                drop(proxy);
+                // Another link that says it again and again fills no queue.
+                set.map_or_else(|error| self.say(state, Event::Fault(error), 0), Ok)?;
+                return Ok(());
+            }
             Item::Credit { channel, read } => {
                 state.order(Order::Credit(channel, read));
                 return Ok(());

@@ -92,6 +92,9 @@ pub struct Described {
     pub type_desc: serde_json::Value,
     /// What it offers or asks for.
     pub qos: Qos,
+    /// Whether it is a publisher that was opened with a last will.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub will: bool,
 }
 
 /// The quality of service of an endpoint, by its kind.
@@ -117,6 +120,7 @@ impl Described {
             topic: endpoint.topic.clone(),
             type_desc: serde_json::to_value(&endpoint.type_desc).unwrap_or_default(),
             qos,
+            will: endpoint.last_will,
         }
     }
 }
@@ -132,6 +136,8 @@ pub struct Remote {
     pub qos: Qos,
     /// What stands for it here.
     pub proxy: Proxy,
+    /// Whether it is a publisher that was opened with a last will.
+    pub will: bool,
 }
 
 impl Remote {
@@ -156,7 +162,8 @@ impl Remote {
         }
         .map_err(|error| error.with_topic(&topic))?;
         let proxy = Proxy::new(host, &described.node, described.id)?;
-        Ok(Remote { topic, type_desc, qos: described.qos.clone(), proxy })
+        let (qos, will) = (described.qos.clone(), described.will);
+        Ok(Remote { topic, type_desc, qos, proxy, will })
     }
 
     /// The lane on which its messages cross, if it is a publisher.
@@ -188,6 +195,7 @@ impl Remote {
             topic: self.topic.clone(),
             type_desc: serde_json::to_value(&self.type_desc).unwrap_or_default(),
             qos: self.qos.clone(),
+            will: self.will,
         }
     }
 

@@ -99,6 +99,10 @@ pub struct Forwarder {
     /// What its publisher knows to be missing, as far as that was told; `None` while nothing was promised.
     known_lost: Option<[u64; 4]>,
     signs: Option<LifeSigns>,
+    /// Whether last wills are told as such, and not as the last message.
+    pub wills: bool,
+    /// Which last will was told; `None` before anything was.
+    told_will: Option<Option<u64>>,
     /// Whether the stream had no room for what there was to read.
     is_blocked: bool,
     told: Option<Forwarded>,
@@ -145,6 +149,8 @@ impl Forwarder {
             not_before_ns: 0,
             seen: 0,
             known_lost: from.map(|_| [0; 4]),
+            wills: false,
+            told_will: None,
             is_blocked: false,
             told: None,
             signs: lease.map(|lease| LifeSigns {
@@ -196,6 +202,27 @@ impl Forwarder {
             && stream.push(&Item::Alive { channel: self.channel }).is_ok()
         {
             signs.told_ns = asserted_ns;
+        }
+    }
+
+    /// Tells which last will the publisher has, if it is another than was told. No change of it wakes anybody: it is
+    /// looked for in each turn.
+    fn tell_will(&mut self, stream: &mut Stream) {
+        if !self.wills {
+            return;
+        }
+        let now = self.subscriber.signs().will;
+        if self.told_will == Some(now) {
+            return;
+        }
+        let message = self.subscriber.last_will();
+        // It is being changed at this moment, or its publisher is gone.
+        if message.is_some() != now.is_some() {
+            return;
+        }
+        let will = Item::Will { channel: self.channel, message: message.as_deref() };
+        if stream.push(&will).is_ok() {
+            self.told_will = Some(now);
         }
     }
 
@@ -259,6 +286,9 @@ impl Forwarder {
     /// Of the subscription, which goes on.
     pub fn turn(&mut self, stream: &mut Stream, now_ns: u64) -> Result<Turn> {
         self.tell_alive(stream, now_ns);
+        if self.started {
+            self.tell_will(stream);
+        }
         let turn = self.take_turn(stream, now_ns);
         self.is_blocked = matches!(turn, Ok(Turn::Blocked))
             && (self.large.is_some() || self.subscriber.is_ready());
@@ -306,6 +336,7 @@ impl Forwarder {
         self.tell_missing(stream, [0; 4]);
         if !self.started {
             self.started = true;
+            self.tell_will(stream);
             let flows = Item::Flowing { channel: self.channel, subscription: 0, yes: true };
             self.course.say(stream, &flows);
         }
@@ -336,7 +367,9 @@ impl Forwarder {
             false => {
                 let Some(sample) = self.subscriber.try_recv()? else { return Ok(false) };
                 let meta = sample.meta();
-                if self.is_unshaped && sample.len() <= WHOLE_LEN_BYTES && meta.gap.is_none() {
+                let is_will = meta.last_will && self.wills;
+                let is_plain = self.is_unshaped && meta.gap.is_none() && !is_will;
+                if is_plain && sample.len() <= WHOLE_LEN_BYTES {
                     let data = Data {
                         channel: self.channel,
                         seq: sample.seq(),
@@ -354,6 +387,12 @@ impl Forwarder {
         self.seen += 1;
         let seq = sample.seq();
         self.come_to(stream, seq);
+        if sample.meta().last_will && self.wills {
+            // It is the last that is read, and has a number that none has sent.
+            let will = Item::Will { channel: self.channel, message: Some(&sample) };
+            self.course.say(stream, &will);
+            return Ok(true);
+        }
         if !self.seen.is_multiple_of(shaping.every.get().into()) {
             self.course.leave_out_one(seq);
             return Ok(true);

@@ -309,6 +309,7 @@ impl Host {
                     .qos(PublisherQos { reserve_log: false, ..qos })
                     .message_type(message_type)
                     .proxy(remote.proxy.clone())
+                    .room_for_will(remote.will)
                     .deferred();
                 let publisher = known.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
                 let (events, host) = (known.shared.events.clone(), self.presence.host);
@@ -463,6 +464,7 @@ impl Host {
                 reliable,
                 transient_local: remote.remote.history(),
                 credit: CREDIT_LEN_BYTES,
+                wills: remote.remote.will,
             })));
         }
         let Some(channel) = remote.channel else { return };

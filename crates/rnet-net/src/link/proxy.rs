@@ -403,6 +403,19 @@ impl Proxy {
         let _ = self.publisher.as_ref().map(Publisher::assert_alive);
     }
 
+    /// What its subscribers read last when its publisher has died, or its host is lost.
+    ///
+    /// # Errors
+    /// `MessageTooLarge`; `BadValue` for one of another length than the type has, and where none was announced. The
+    /// will is then as before.
+    pub fn will(&mut self, message: Option<&[u8]>) -> Result<()> {
+        let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        match message {
+            Some(message) => publisher.set_last_will(message),
+            None => publisher.clear_last_will(),
+        }
+    }
+
     fn lose(&mut self, cause: LossCause, count: u64) {
         self.arrived.lost.add(&of_cause(cause, count));
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.

@@ -66,6 +66,13 @@ pub enum Item<'a> {
         /// The channel.
         channel: u32,
     },
+    /// The publisher has another last will than was told before.
+    Will {
+        /// The channel.
+        channel: u32,
+        /// The message; `None` if it has none any more.
+        message: Option<&'a [u8]>,
+    },
 }
 
 /// Messages of a publisher are wanted.
@@ -83,6 +90,8 @@ pub struct Want {
     pub transient_local: u64,
     /// How many bytes of payload may be sent before the first [`Item::Credit`].
     pub credit: u64,
+    /// Whether last wills are to come as [`Item::Will`]; without, one comes as the last message.
+    pub wills: bool,
 }
 
 /// A message.

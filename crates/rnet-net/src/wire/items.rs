@@ -19,6 +19,7 @@ const REFUSED: u8 = 10;
 const FLOWING: u8 = 11;
 const MISSING: u8 = 12;
 const ALIVE: u8 = 13;
+const WILL: u8 = 14;
 /// With the flags of [`Message`].
 const DATA: u8 = 0x20;
 /// With the flags of [`Message`].
@@ -28,6 +29,7 @@ const CRITICAL: u8 = 0x80;
 
 const RELIABLE: u64 = 1;
 const FROM: u64 = 1 << 1;
+const WILLS: u64 = 1 << 2;
 
 /// The beginning of an item while it is written: room for its kind and length, and its fields.
 pub struct Head {
@@ -168,6 +170,11 @@ impl Encoder {
                 head.put(u64::from(channel));
                 (ALIVE, &[])
             }
+            Item::Will { channel, message } => {
+                head.put(u64::from(channel));
+                head.put(u64::from(message.is_some()));
+                (WILL, message.unwrap_or_default())
+            }
         };
         out.extend_from_slice(head.finish(kind, tail.len()));
         out.extend_from_slice(tail);
@@ -193,7 +200,9 @@ fn put_part(head: &mut Head, part: Part<'_>) -> u8 {
 fn put_want(head: &mut Head, want: Want) -> u8 {
     head.put(u64::from(want.channel));
     head.put(want.publisher);
-    head.put(if want.reliable { RELIABLE } else { 0 } | want.from.map_or(0, |_| FROM));
+    let bit = |yes: bool, bit: u64| if yes { bit } else { 0 };
+    let from = bit(want.from.is_some(), FROM);
+    head.put(bit(want.reliable, RELIABLE) | from | bit(want.wills, WILLS));
     head.put(want.transient_local);
     head.put(want.credit);
     if let Some(from) = want.from {
@@ -290,8 +299,8 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
             let flags = fields.word()?;
             let (transient_local, credit) = (fields.word()?, fields.word()?);
             let from = if flags & FROM != 0 { Some(fields.word()?) } else { None };
-            let reliable = flags & RELIABLE != 0;
-            Item::Want(Want { channel, publisher, from, reliable, transient_local, credit })
+            let (reliable, wills) = (flags & RELIABLE != 0, flags & WILLS != 0);
+            Item::Want(Want { channel, publisher, from, reliable, transient_local, credit, wills })
         }
         UNWANT => Item::Unwant { channel: fields.number("channel")? },
         CREDIT => Item::Credit { channel: fields.number("channel")?, read: fields.word()? },
@@ -311,6 +320,10 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
             known: [fields.word()?, fields.word()?, fields.word()?, fields.word()?],
         },
         ALIVE => Item::Alive { channel: fields.number("channel")? },
+        WILL => {
+            let (channel, there) = (fields.number("channel")?, fields.word()? != 0);
+            Item::Will { channel, message: there.then_some(fields.rest) }
+        }
         kind if kind & CRITICAL != 0 => return Err(WireError::Kind(kind)),
         _ => return Ok(None),
     }))

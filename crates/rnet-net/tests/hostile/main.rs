@@ -6,6 +6,7 @@ mod common;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 mod peer;
+mod wills;
 
 use std::fmt::Write;
 
@@ -17,6 +18,15 @@ use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
 use rnet_net::link::Ended;
 use rnet_net::wire::{Data, Document, Item, Piece, Want};
 use rnet_net::{HostId, Presence};
+
+/// The role of the children.
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    if common::role().is_some() {
+        wills::talk();
+    }
+}
 
 /// The id of the host that means ill; that of the other one is 1.
 const EVIL: HostId = HostId(666);

@@ -197,9 +197,11 @@ impl Matching {
         let closed = || Error::Closed { what: "the peer".to_owned() };
         let place = self.place_of(entry.id).ok_or_else(closed)?;
         let (id, path) = (entry.id, entry.path(&place.folder));
+        let mut last_will = false;
         let (topic, type_desc, qos, proxy) = match entry.kind {
             EndpointKind::Publisher => {
                 let meta = PeerPublisher::open(&path, id)?.meta;
+                last_will = meta.will;
                 (meta.topic, meta.type_desc, EndpointQos::Publisher(meta.qos), meta.proxy)
             }
             EndpointKind::Subscription => {
@@ -216,7 +218,7 @@ impl Matching {
         }
         let (node, folder) = (shown(&proxy, &place.node), place.folder);
         let ends = if proxy.is_some() { entry.ends } else { 1 };
-        Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, ends, folder }))
+        Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, ends, last_will, folder }))
     }
 
     /// An entry is no longer there.

@@ -18,6 +18,16 @@ impl Reader {
         self.died && !self.will_read && self.map.will_len().is_some()
     }
 
+    /// Which last will the publisher has at present: another number after each change, `None` for none.
+    pub fn will_change(&self) -> Option<u64> {
+        self.map.will_change()
+    }
+
+    /// The last will that the publisher has at present; `None` if there is none, or it is being changed all the time.
+    pub fn will(&self) -> Option<Vec<u8>> {
+        self.map.will()
+    }
+
     /// Makes the last will the record that is read next, if it is its turn. The batch must be used up: it takes the
     /// place of what was copied from the log.
     #[inline]

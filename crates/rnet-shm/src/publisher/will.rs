@@ -37,6 +37,12 @@ impl PublisherMap {
         len_of(self.will_word()?.load(Ordering::Acquire)).map(|len| len as u64)
     }
 
+    /// Which last will there is at present: another number after each change, `None` for none.
+    pub fn will_change(&self) -> Option<u64> {
+        let word = self.will_word()?.load(Ordering::Acquire);
+        len_of(word).map(|_| word)
+    }
+
     /// The last will; `None` if there is none at present, and if it is being changed all the time.
     pub fn will(&self) -> Option<Vec<u8>> {
         for _ in 0..TRIES {

@@ -77,7 +77,10 @@ impl Host {
             Liveliness::ManualByTopic { lease } => Some(lease),
             Liveliness::Automatic => None,
         };
-        Ok(Forwarder::new(of, subscriber, wanted.from, wanted.credit, shaping, lease))
+        let (from, credit) = (wanted.from, wanted.credit);
+        let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
+        forwarder.wills = wanted.wills;
+        Ok(forwarder)
     }
 
     /// The other host wants a publisher of this one no more.

@@ -1,0 +1,108 @@
+//! Last wills that another link makes up.
+
+use rnet::LossCause;
+
+use super::*;
+
+fn with_will(id: u64, topic: &str) -> String {
+    publisher(id, topic).replacen('{', r#"{"will":true,"#, 1)
+}
+
+#[test]
+fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
+    let (hosts, peer) = hosts("wills", "");
+    let (mut problems, _looks) = Problems::of(&hosts);
+    let node = hosts.node(0, "hears");
+    let mut hears = node.subscriber::<[u8]>("/t").unwrap();
+    let _other = node.subscriber::<[u8]>("/without").unwrap();
+    introduce(&peer, 1, &format!("{},{}", with_will(7, "/t"), publisher(8, "/without")));
+    wait(&peer, "both are wanted", || wishes(&peer).len() == 2);
+    let of = |id: u64| wishes(&peer).into_iter().find(|want| want.publisher == id).unwrap();
+    let (channel, without) = (of(7).channel, of(8).channel);
+    assert_eq!((of(7).wills, of(8).wills), (true, false));
+    let say = |channel, message| {
+        let will = Item::Will { channel, message };
+        wait(&peer, "there is room", || peer.say(Lane::Bulk, &will));
+    };
+    say(channel, Some(b"gone"));
+    peer.say(Lane::Bulk, &Item::Gap { channel, seq: 0, count: 0, cause: LossCause::Link });
+    peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: true });
+    wait(&peer, "it is admitted", || hears.publisher_count() == 1);
+    // None of these takes the place of the first.
+    let long = vec![0; 4097];
+    say(channel, Some(&long));
+    problems.wait(&peer, "4097");
+    say(without, Some(b"gone"));
+    problems.wait(&peer, "opened without one");
+    for channel in 0..10_000 {
+        say(1000 + channel, Some(&long[..4096]));
+    }
+    peer.say(Lane::Bulk, &data(channel, 0, b"0"));
+    wait(&peer, "all of it was read", || hears.try_recv().unwrap().is_some());
+    assert_eq!(peer.sessions(), 1, "what is of no channel is passed over");
+    assert!(peer.document(Document::Endpoints, br#"{"lost":[7]}"#));
+    peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: false });
+    let mut will = None;
+    wait(&peer, "its will is read", || {
+        let sample = hears.try_recv().unwrap();
+        will = sample.map(|sample| (sample.to_vec(), sample.is_last_will()));
+        will.is_some()
+    });
+    assert_eq!(will, Some((b"gone".to_vec(), true)));
+    assert!(matches!(hears.recv(LONG), Err(Error::PeerLost { .. })));
+}
+
+#[test]
+fn a_flood_of_them_is_taken_or_ends_the_session() {
+    let (hosts, peer) = hosts("many_wills", "");
+    let node = hosts.node(0, "hears");
+    let _hears = node.subscriber::<[u8]>("/t").unwrap();
+    introduce(&peer, 1, &publisher(7, "/t"));
+    wait(&peer, "it is wanted", || wishes(&peer).len() == 1);
+    let channel = wishes(&peer)[0].channel;
+    // Each is refused, as none was announced.
+    for _ in 0..10_000 {
+        let will = Item::Will { channel, message: Some(&[0; 4096]) };
+        if peer.sessions() == 1 && !peer.say(Lane::Bulk, &will) {
+            std::thread::yield_now();
+        }
+    }
+    let topic = hosts.node(0, "other").publisher::<[u8]>("/other").unwrap();
+    assert!(topic.id() > 0, "the host goes on");
+}
+
+/// As one of an earlier release, which knows no wills.
+#[test]
+fn a_link_that_does_not_ask_for_wills_gets_a_message() {
+    let (hosts, peer) = hosts("old", "");
+    let mut child = hosts.child(0, "talker");
+    introduce(&peer, 1, "");
+    let known = || {
+        let of = r#""topic":"/t""#;
+        peer.documents(Document::Endpoints).into_iter().find(|text| text.contains(of))
+    };
+    wait(&peer, "it is announced", || known().is_some());
+    let text = known().unwrap();
+    assert!(text.contains(r#""will":true"#), "{text}");
+    let announced: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let opened = announced["opened"].as_array().unwrap();
+    let id = opened.iter().find(|one| one["topic"] == "/t").unwrap()["id"].as_u64().unwrap();
+    let (from, reliable, transient_local, credit) = (None, false, 0, 1 << 20);
+    let want =
+        Want { channel: 1, publisher: id, from, reliable, transient_local, credit, wills: false };
+    peer.say(Lane::Bulk, &Item::Want(want));
+    let flows = |item: &Item<'_>| matches!(item, Item::Flowing { yes: true, .. });
+    wait(&peer, "it flows", || peer.count(flows) == 1);
+    child.kill();
+    let will = |item: &Item<'_>| matches!(item, Item::Data(data) if data.payload == b"gone");
+    wait(&peer, "the will comes as a message", || peer.count(will) == 1);
+    assert_eq!(peer.count(|item| matches!(item, Item::Will { .. })), 0);
+}
+
+/// What its child does.
+pub fn talk() {
+    let node = common::Net::of_parent().node("talker");
+    let options = rnet::PublisherOptions::new().last_will(&b"gone"[..]);
+    let _publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    for _ in common::orders() {}
+}
