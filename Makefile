@@ -162,7 +162,7 @@ test-doc:
 FAILPOINTS := --package rnet-survival --package rnet-state-tests --package rnet-ring \
 	--features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
 test-kill:
-	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test calls --test state_points --test marks
+	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test calls --test launch --test state_points --test marks
 
 # A domain of as many nodes as there may be.
 test-full:

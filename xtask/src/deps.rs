@@ -64,7 +64,8 @@ const BEYOND_THE_MAP: &[Row] = &[
         &["rnet", "rnet-core", "rnet-net", "rnet-record", "rnet-ring", "rnet-schema", "rnet-shm"],
     ),
     // Its crates may use each other: what kills nodes serves more than one of them.
-    ("tests", &["rnet", "tests"]),
+    // The launcher is killed at its fail points, as the nodes are.
+    ("tests", &["rnet", "rnet-launch", "tests"]),
     // A user's build script names it beside `rnet` (decision 0014).
     ("examples", &["rnet-build"]),
     ("tests", &["rnet-build"]),

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rnet::NodeName;
+use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -73,11 +73,13 @@ impl KeeperOrder {
         let failed = |why: &dyn std::fmt::Display| format!("its keeper cannot be started: {why}");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
+        fail_point!("launch.spawned");
         let text = serde_json::to_vec(self).map_err(|error| failed(&error))?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let mut said = String::new();
         // A keeper that does not read has said why.
         let _ = to.map(|mut to| to.write_all(&text));
+        fail_point!("launch.ordered");
         from.map(|mut from| from.read_to_string(&mut said)).transpose().map_err(|e| failed(&e))?;
         let answer = match said.trim() {
             KEEPS => Answer::Keeps,
@@ -149,6 +151,7 @@ impl Keeper {
             answer(BUSY);
             return Ok(());
         };
+        fail_point!("launch.kept");
         let before = Record::read(&folder, &order.node);
         let mut told = before.map_or_else(Vec::new, |before| {
             before.end_orphans();
@@ -174,8 +177,10 @@ impl Keeper {
         let mut keeper = Keeper { order, folder, log, record };
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
+        fail_point!("launch.recorded");
         match keeper.start() {
             Ok(kept) => {
+                fail_point!("launch.started");
                 // It is not reaped yet, so that this is its very process.
                 keeper.record.main = Identity::of(kept.pid.as_raw_nonzero().get());
                 if let Err(error) = keeper.record.write(&keeper.folder) {
@@ -183,6 +188,7 @@ impl Keeper {
                     let _ = kill_process_group(kept.pid, Signal::KILL);
                     return Err(error.to_string());
                 }
+                fail_point!("launch.noted");
                 answer(KEEPS);
                 keeper.keep(kept, signals);
             }
@@ -250,7 +256,9 @@ impl Keeper {
                 if let Err(error) = self.record.write(&self.folder) {
                     self.log.write(format!("[rnet launch] {error}\n").as_bytes());
                 }
+                fail_point!("launch.told");
                 let _ = kill_process_group(kept.pid, Signal::TERM);
+                fail_point!("launch.terminated");
                 let patience = Duration::from_millis(self.record.process.stop_timeout_ms);
                 kill_at = Instant::now().checked_add(patience);
             }
@@ -274,10 +282,12 @@ impl Keeper {
         self.record.keeper.kill_session();
         self.hear(&mut kept);
         let status = kept.child.wait().ok();
+        fail_point!("launch.reaped");
         self.record.end = Some(status.map_or(End::Unknown, end));
         if let Err(error) = self.record.write(&self.folder) {
             self.log.write(format!("[rnet launch] {error}\n").as_bytes());
         }
+        fail_point!("launch.closed");
     }
 
     /// Takes what the node has written and said.

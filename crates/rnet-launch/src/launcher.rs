@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet::state::Value;
+use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 
 use crate::file::{Choices, Plan};
@@ -202,6 +202,7 @@ impl<'s> Launcher<'s> {
                     record.end_orphans();
                 }
                 let end = self.slots[at].ended(record);
+                fail_point!("launch.ended");
                 self.ended(at, end);
             }
         }
@@ -338,6 +339,7 @@ impl<'s> Launcher<'s> {
                 self.look_again(at);
             }
             Ok((Answer::Keeps, mut child)) => {
+                fail_point!("launch.answered");
                 let record = Record::read(&self.folder, &name);
                 let keeper = record.as_ref().and_then(Record::keeper);
                 let (Some(record), Some(keeper)) = (record, keeper) else {
@@ -414,7 +416,9 @@ impl<'s> Launcher<'s> {
             return true;
         }
         let is_same = record.process == slot.node.process;
+        fail_point!("launch.adopting");
         slot.runs(&record, keeper, None);
+        fail_point!("launch.adopted");
         slot.has_params = true;
         let pid = slot.pid.unwrap_or_default();
         if is_same {

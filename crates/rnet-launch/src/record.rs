@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rnet::NodeName;
+use rnet::{NodeName, fail_point};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -113,6 +113,7 @@ impl Record {
         let text = serde_json::to_vec(self).map_err(std::io::Error::from);
         let done = text.and_then(|text| {
             File::create(&draft)?.write_all(&text)?;
+            fail_point!("launch.drafted");
             std::fs::rename(&draft, &path)
         });
         done.map_err(|why| LaunchError::io("write", &path, why))

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use rnet::NodeName;
+use rnet::{NodeName, fail_point};
 use rustix::process::Signal;
 use serde::Serialize;
 
@@ -161,7 +161,9 @@ impl Slot {
     /// Has its keeper stop it, once.
     pub fn stop(&mut self) {
         if let Some((_, fd)) = self.keeper.as_ref().filter(|_| !self.is_stopping) {
+            fail_point!("launch.stopping");
             self.is_stopping = identity::signal(fd, Signal::TERM).is_ok();
+            fail_point!("launch.signalled");
         }
     }
 

@@ -14,8 +14,8 @@ struct Armed {
     passed: AtomicU64,
 }
 
-/// Arms what the environment names; called by whoever joins a domain.
-pub(crate) fn install() {
+/// Arms what the environment names; called by whoever joins a domain, and by programs that pass points without one.
+pub fn install() {
     rnet_ring::failpoint::install(pass);
 }
 

@@ -38,7 +38,7 @@ mod dying;
 pub mod event;
 pub mod extension;
 #[cfg(feature = "failpoints")]
-mod failpoint;
+pub mod failpoint;
 mod files;
 mod folders;
 pub mod fork;

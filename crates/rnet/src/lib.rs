@@ -95,6 +95,11 @@ pub use rnet_node::{
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::event::Event;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub use rnet_shm::failpoint::install as arm_fail_points;
+#[doc(hidden)]
+pub use rnet_shm::ring::fail_point;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::{Faults, Subscriber};

@@ -13,6 +13,7 @@
 //! | [`readers`] | the surviving readers |
 //! | [`roles`] | the surviving writer, the victims |
 //! | [`state`] | what they do with the state |
+//! | [`launching`] | a launcher and its keepers |
 //! | [`callers`] | what they do with services, actions, work queues and commands |
 //! | [`world`] | a domain with its survivors, and the checks after each kill |
 //! | [`points`] | every fail point that the sources name |
@@ -21,6 +22,7 @@
 
 pub mod callers;
 pub mod dice;
+pub mod launching;
 pub mod ledger;
 pub mod message;
 pub mod points;

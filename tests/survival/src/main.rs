@@ -9,7 +9,12 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|role| role == "soak") {
         return soak::run();
     }
-    match rnet_survival::roles::run(&args) {
+    let ran = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["launch", dir] => rnet_survival::launching::launch(dir.as_ref()),
+        ["keep"] => rnet_survival::launching::keep(),
+        _ => rnet_survival::roles::run(&args),
+    };
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("survival {}: {error}", args.join(" "));

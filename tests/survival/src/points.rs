@@ -32,6 +32,11 @@ pub fn all() -> BTreeSet<String> {
     names
 }
 
+/// Whether a point is one of the launcher and its keepers.
+pub fn is_of_launch(point: &str) -> bool {
+    point.starts_with("launch.")
+}
+
 /// Whether a point is one of services, actions, work queues or commands, at which nodes of their own die.
 pub fn is_of_calls(point: &str) -> bool {
     ["call.", "queue.", "command."].iter().any(|path| point.starts_with(path))

@@ -1,0 +1,156 @@
+//! A launcher and its keepers, for the judge to kill: what `rnet launch` does with the library, and nothing of the
+//! command line. Its events are lines of its output.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rnet::NodeName;
+use rnet::inspect::Domain;
+use rnet_launch::{
+    Choices, Keeper, KeeperOrder, Launcher, RunFolder, Signals, Status, Surroundings,
+};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// The file that is launched.
+pub const FILE: &str = "robot.toml";
+/// Where records and logs stand.
+pub const RUNS: &str = "runs";
+
+/// How often it is looked whether a signal has come.
+const LOOK: Duration = Duration::from_millis(20);
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn on_signal(_: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+fn begin() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only touches an atomic.
+        unsafe {
+            libc::signal(signal, on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t);
+        }
+    }
+    #[cfg(feature = "failpoints")]
+    rnet::arm_fail_points();
+}
+
+/// Whether it was told to stop.
+struct BySignal;
+
+impl Signals for BySignal {
+    fn stopped(&self) -> bool {
+        STOP.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>, _: bool) -> std::io::Result<()> {
+        let limit = limit.map_or(LOOK, |limit| limit.min(LOOK)).as_millis() as libc::c_int;
+        let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one structure of this function, for the time of the call. A signal ends it early.
+        unsafe { libc::poll(&raw mut polled, 1, limit) };
+        Ok(())
+    }
+}
+
+/// What the launcher needs, in the domain of a directory.
+struct Around<'a> {
+    dir: &'a Path,
+    shown: Vec<&'static str>,
+}
+
+impl Around<'_> {
+    fn line(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        // Nobody may hear it any more.
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+}
+
+impl Signals for Around<'_> {
+    fn stopped(&self) -> bool {
+        BySignal.stopped()
+    }
+
+    fn wait(
+        &self,
+        fd: BorrowedFd<'_>,
+        limit: Option<Duration>,
+        knows: bool,
+    ) -> std::io::Result<()> {
+        BySignal.wait(fd, limit, knows)
+    }
+}
+
+impl Surroundings for Around<'_> {
+    fn keeper(&self, _: &NodeName) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("keep");
+        command
+    }
+
+    fn domain(&self) -> rnet::Result<Domain> {
+        Domain::open(Some("s"), Some(self.dir.to_owned()), None)
+    }
+
+    fn node(&self) -> rnet::Result<rnet::Node> {
+        crate::roles::node(self.dir, "launcher")
+    }
+
+    fn event(&mut self, node: &NodeName, what: &str, detail: &str) {
+        self.line(&format!("{node} {what} {detail}"));
+    }
+
+    fn say(&mut self, text: &str) {
+        self.line(text);
+    }
+
+    fn status(&mut self, rows: &[Status]) {
+        let now: Vec<&'static str> = rows.iter().map(|row| row.state).collect();
+        if now != self.shown {
+            self.line(&format!("now {}", now.join(" ")));
+            self.shown = now;
+        }
+    }
+}
+
+/// Launches the file of a directory until it is told to stop.
+///
+/// # Errors
+/// What has failed.
+pub fn launch(dir: &Path) -> Outcome {
+    begin();
+    let folder = RunFolder::at(dir.join(RUNS));
+    let choices = Choices { host: None, set: Vec::new(), blackbox: folder.blackbox() };
+    let mut around = Around { dir, shown: Vec::new() };
+    let ended = Launcher::new(dir.join(FILE), choices, folder, false, &mut around)?.run()?;
+    match ended.failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{:?}", ended.failed).into()),
+    }
+}
+
+/// Keeps the node that the order on the standard input names.
+///
+/// # Errors
+/// Why it does not.
+pub fn keep() -> Outcome {
+    begin();
+    let mut text = Vec::new();
+    std::io::stdin().read_to_end(&mut text)?;
+    let order: KeeperOrder = serde_json::from_slice(&text)?;
+    let answer = |word: &str| {
+        println!("{word}");
+        // The launcher reads to the end of it.
+        if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
+            // SAFETY: both descriptors are open, and nothing is borrowed of the one that is closed.
+            unsafe { libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO) };
+        }
+    };
+    Keeper::run(order, answer, &BySignal).map_err(Into::into)
+}
