@@ -1,0 +1,196 @@
+//! How long after its deadline a receiver of commands falls back when its driver is killed, stopped, or cut off on
+//! another host: so many trials of the three in turn, with a driver process of its own for each.
+//!
+//!     cargo run --release --package rnet-net --example command_trials -- 1000
+//!
+//! The cable is one in memory: what it is made of is no part of what is measured, as the receiver counts its deadline
+//! by its own clock and learns of the cut by hearing nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use rnet::msgs::Twist;
+use rnet::{FallbackReason, Node};
+use rnet_net::config::Config;
+use rnet_net::link::{Link, LinkOptions};
+use rnet_net::memory::MemoryNet;
+use rnet_net::{HostId, Presence};
+
+const DEADLINE: Duration = Duration::from_millis(50);
+const PERIOD: Duration = Duration::from_millis(5);
+/// How much later than the deadline is still in time.
+const IN_TIME: Duration = Duration::from_millis(5);
+const DIR: &str = "RNET_TRIALS_DIR";
+const TOPIC: &str = "/cmd_vel";
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Killed,
+    Stopped,
+    CutOff,
+}
+
+const ENDS: [End; 3] = [End::Killed, End::Stopped, End::CutOff];
+
+fn node(dir: &Path, name: &str) -> rnet::Result<Node> {
+    Node::builder(name).dir(dir).state_dir(dir).domain("trials").open()
+}
+
+/// Drives until it is killed.
+fn drive(dir: &Path) -> rnet::Result<()> {
+    let name = format!("driver_{}", std::process::id());
+    let mut driver = node(dir, &name)?.drive::<Twist>(TOPIC).take(None)?;
+    loop {
+        // One that is cut off is told that it is not in force any more.
+        let _ = driver.send(&Twist::default());
+        std::thread::sleep(PERIOD); // sleep: the period of the commands
+    }
+}
+
+enum Said {
+    Applied(Instant),
+    Fallback(FallbackReason, Instant),
+}
+
+/// The two hosts, and the cable between them.
+struct Hosts {
+    dirs: [PathBuf; 2],
+    net: Arc<MemoryNet>,
+    _links: [Link; 2],
+}
+
+impl Hosts {
+    fn new(base: &Path) -> Hosts {
+        let net = MemoryNet::new();
+        let dirs = ["here", "there"].map(|name| base.join(name));
+        let links = [0, 1].map(|at| {
+            std::fs::create_dir_all(&dirs[at]).expect("the directory can be made");
+            // So that a cut is over sooner: the deadline has nothing to do with it.
+            let text = "[network]\nlost_after_ms = 500";
+            let read = Config::from_toml(text, Path::new("robot.toml"));
+            let mut config = read.expect("a configuration");
+            config.host = format!("host{at}");
+            let dir = &dirs[at];
+            let node = Node::builder("/_rnet/link").domain("trials").dir(dir).state_dir(dir);
+            let presence = Presence { host: HostId(at as u64 + 1), term: 1 };
+            let options = LinkOptions { node, presence, config, holds: Arc::new(|| true) };
+            Link::open(options, |own, sink| Ok(net.join(own, sink))).expect("a link")
+        });
+        Hosts { dirs, net, _links: links }
+    }
+
+    /// Begins a driver, on the host on which it has this end.
+    fn driver(&self, end: End) -> Child {
+        Command::new(std::env::current_exe().expect("this program has a path"))
+            .env(DIR, &self.dirs[usize::from(end == End::CutOff)])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a driver can be started")
+    }
+
+    fn end(&self, end: End, driver: &Child) {
+        let signal = |signal| {
+            // SAFETY: it is a child of this process, which has not been waited for.
+            unsafe { libc::kill(driver.id() as i32, signal) };
+        };
+        match end {
+            End::Killed => signal(libc::SIGKILL),
+            End::Stopped => signal(libc::SIGSTOP),
+            End::CutOff => self.net.cut(HostId(1), HostId(2)),
+        }
+    }
+}
+
+/// What trials of one kind have come to.
+#[derive(Default)]
+struct Results {
+    /// Fell back at once: the driver was known to be gone.
+    gone: usize,
+    /// How late the others were, after the deadline.
+    late: Vec<Duration>,
+}
+
+impl Results {
+    fn print(&mut self, name: &str) {
+        self.late.sort_unstable();
+        let last = self.late.len().saturating_sub(1);
+        let at = |q: f64| {
+            let late = self.late.get((last as f64 * q).ceil() as usize).copied();
+            late.unwrap_or_default().as_nanos() as f64 / 1e3
+        };
+        let in_time = self.late.iter().filter(|late| **late <= IN_TIME).count() + self.gone;
+        println!(
+            "{name}: {} trials, {} fell back at once, {} by the deadline, us after it: median {:.0}, p99 {:.0}, max \
+             {:.0}; {in_time} within {} ms",
+            self.gone + self.late.len(),
+            self.gone,
+            self.late.len(),
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            IN_TIME.as_millis()
+        );
+    }
+}
+
+fn main() -> rnet::Result<()> {
+    if let Some(dir) = std::env::var_os(DIR) {
+        return drive(dir.as_ref());
+    }
+    let trials = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(99);
+    let base = PathBuf::from(format!("/dev/shm/command-trials-{}", std::process::id()));
+    let hosts = Hosts::new(&base);
+    let (tell, told) = mpsc::channel();
+    let said = tell.clone();
+    let node = node(&hosts.dirs[0], "base")?;
+    let command = node
+        .command::<Twist>(TOPIC)
+        .deadline(DEADLINE)
+        .fallback_handler(move |why| said.send(Said::Fallback(why, Instant::now())).expect("heard"))
+        .apply(move |_| tell.send(Said::Applied(Instant::now())).expect("heard"))?;
+    let mut results = ENDS.map(|end| (end, Results::default()));
+    for trial in 0..trials {
+        let (end, results) = &mut results[trial % ENDS.len()];
+        let mut child = hosts.driver(*end);
+        // A while after the first command, whenever that comes.
+        let (mut applied, mut last) = (0, Instant::now());
+        while applied < 3 + trial % 5 {
+            if let Said::Applied(at) = told.recv().expect("the receiver is there") {
+                (applied, last) = (applied + 1, at);
+            }
+        }
+        hosts.end(*end, &child);
+        let (why, at) = loop {
+            match told.recv().expect("the receiver is there") {
+                Said::Applied(at) => last = at,
+                Said::Fallback(why, at) => break (why, at),
+            }
+        };
+        match why {
+            FallbackReason::Deadline => {
+                results.late.push(at.saturating_duration_since(last + DEADLINE));
+            }
+            // The end of a killed driver is known at once, and its authority with it.
+            _ => results.gone += 1,
+        }
+        let _ = child.kill();
+        child.wait().expect("it is a child");
+        while !command.status().holder.is_empty() {
+            std::thread::sleep(Duration::from_millis(1)); // sleep: until its end is known
+        }
+        hosts.net.heal(HostId(1), HostId(2));
+        while told.try_recv().is_ok() {}
+    }
+    let mut all = Results::default();
+    for (end, results) in &mut results {
+        results.print(&format!("{end:?}"));
+        all.gone += results.gone;
+        all.late.append(&mut results.late);
+    }
+    all.print("all");
+    drop((command, node, hosts));
+    let _ = std::fs::remove_dir_all(base);
+    Ok(())
+}
