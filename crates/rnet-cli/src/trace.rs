@@ -15,7 +15,7 @@ use rnet::inspect::Snapshot;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
 use rnet::{Sample, Subscriber, SubscriberOptions, TopicName};
 use rnet_monitor::near::did_you_mean;
-use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced};
+use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced, Uncertain};
 use serde_json::json;
 
 use crate::context::Context;
@@ -153,10 +153,12 @@ fn take(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome
 fn read(sample: &Sample<'_, [u8]>) -> Option<Traced> {
     let record = TraceRecord::from_bytes(sample).filter(TraceRecord::is_sound)?;
     let topic = traced_topic(sample.topic())?.to_owned();
-    let traced = Traced { topic, node: sample.node().to_owned(), record };
+    let traced = Traced { topic, node: sample.node().to_owned(), record, clock: Uncertain::NONE };
     Some(match sample.origin() {
         // The link has put the time of its writing on our clock.
-        Some(_) => traced.on_our_clock(sample.sent_ns()),
+        Some(_) => {
+            traced.on_our_clock(sample.sent_ns(), Uncertain::of(sample.sent_uncertainty_ns()))
+        }
         None => traced,
     })
 }
@@ -215,7 +217,20 @@ fn print_edge(context: &mut Context, edge: &Edge) -> Outcome {
     let stages = Stage::ALL.iter().filter_map(|stage| Some((*stage, edge.stages.get(stage)?)));
     let rows = stages.map(|(stage, times)| row(stage.name(), times));
     let rows: Vec<_> = rows.chain([row("all", &edge.total)]).collect();
-    table::print(context, &["STAGE", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)
+    table::print(context, &["STAGE", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
+    match uncertain(edge.uncertain) {
+        Some(about) => context.line(format_args!("network and all: {about}, between two clocks")),
+        None => Ok(()),
+    }
+}
+
+/// How far from the truth a time may be, in words; `None` for one of one clock.
+fn uncertain(uncertain: Uncertain) -> Option<String> {
+    match uncertain {
+        Uncertain::NONE => None,
+        Uncertain::Ns(ns) => Some(format!("± {}", table::latency(ns))),
+        Uncertain::Unknown => Some("± what is not known yet".to_owned()),
+    }
 }
 
 fn row(name: &str, times: &Times) -> Vec<String> {
@@ -227,22 +242,32 @@ fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> 
     let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
     context.heading(&topics.join(" -> "))?;
     if chain.unknown > 0 {
-        context.line(format_args!("the way of {} messages is not known", chain.unknown))?;
+        let ambiguous = match chain.ambiguous {
+            0 => String::new(),
+            n => format!(": for {n}, two inputs lie closer than the clocks of two hosts are known"),
+        };
+        context
+            .line(format_args!("the way of {} messages is not known{ambiguous}", chain.unknown))?;
     }
     if chain.total.count == 0 {
         return Ok(());
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut clocks) = (Vec::new(), Vec::new());
+    let mut part = |name: &str, times: &Times, about: Uncertain| {
+        rows.push(row(name, times));
+        clocks.extend(uncertain(about).map(|about| format!("{name}: {about}, between two clocks")));
+    };
     for (at, hop) in chain.hops.iter().enumerate() {
-        rows.push(row(&format!("{} sent to begun", hop.topic), &hop.transport));
+        part(&format!("{} sent to begun", hop.topic), &hop.transport, hop.transport_uncertain);
         let work = match chain.hops.get(at + 1) {
             Some(next) => format!("{} begun to {} sent", hop.topic, next.topic),
             None => format!("{} begun to ended", hop.topic),
         };
-        rows.push(row(&work, &hop.work));
+        part(&work, &hop.work, hop.work_uncertain);
     }
-    rows.push(row("all", &chain.total));
+    part("all", &chain.total, chain.uncertain);
     table::print(context, &["PART", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
+    clocks.iter().try_for_each(|line| context.line(format_args!("{line}")))?;
     if let (Some(over), Some(budget_ms)) = (chain.over_budget, budget_ms) {
         let count = chain.total.count;
         let verdict = if chain.total.p99_ns as f64 > budget_ms * 1e6 { "over" } else { "within" };

@@ -3,11 +3,13 @@
 mod util;
 
 use std::sync::mpsc;
+use std::time::Duration;
 
-use rnet::Publisher;
-use util::{Place, Pump};
+use rnet::trace::TraceRecord;
+use rnet::{Meta, Node, Origin, Proxy, Publisher, PublisherOptions, now_ns};
+use util::{DOMAIN, Place, Pump};
 
-const LONG: Option<std::time::Duration> = Some(std::time::Duration::from_secs(30));
+const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
 /// A sensor at some 1 kHz, an estimator that answers in its callback, and an actuator.
 fn with_robot(test: impl FnOnce(&Place)) {
@@ -96,6 +98,86 @@ fn others_can_open_what_is_written() {
         let names: Vec<&str> =
             events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
         assert_eq!(names, ["/sensor", "/imu sent", "/estimator", "/imu"]);
+    });
+}
+
+/// The link of a robot, as far as it matters to a trace: laptop's lidar publishes what is received here, and laptop's
+/// viewer receives something and says what became of it. Its clock is known to 250 us.
+fn with_laptop(test: impl FnOnce(&Place)) {
+    const LIDAR: u64 = 77 << 32;
+    let place = Place::new();
+    let link = Node::builder("_rnet/link_1").tool().dir(&place.dir).domain(DOMAIN).open().unwrap();
+    let proxy = |node: &str, endpoint| {
+        PublisherOptions::new().proxy(Proxy::new("laptop", node, endpoint).unwrap())
+    };
+    let map = place.node("map");
+    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
+    let mut scans = link.publisher_with::<[u8]>("/scan", proxy("/lidar", LIDAR)).unwrap();
+    let records = proxy("/viewer", 2).message_type(TraceRecord::plain_type());
+    let mut records = link.publisher_with::<[u8]>("/_rnet/trace/scan", records).unwrap();
+    scans.set_sent_uncertainty_ns(Some(250_000));
+    records.set_sent_uncertainty_ns(Some(250_000));
+    scans.wait_for_subscribers(1, LONG).unwrap();
+    let (end, ended) = mpsc::channel::<()>();
+    let sends = std::thread::spawn(move || {
+        let from = |publisher, seq| Meta::default().with_origin(Origin { host: 5, publisher, seq });
+        for seq in 0.. {
+            scans.forward(b"scan", from(LIDAR, seq), now_ns() - 1_000_000).unwrap();
+            // By its clock, which is a minute behind.
+            let at = |ms| 60_000_000_000 + 1_000_000 * (10 * seq + ms);
+            let record = TraceRecord {
+                subscription: 78 << 32,
+                publisher: LIDAR,
+                seq,
+                sent_ns: at(1),
+                taken_ns: at(2),
+                began_ns: at(3),
+                ended_ns: at(4),
+                written_ns: at(4),
+                received: seq + 1,
+                ..TraceRecord::default()
+            };
+            records.forward(&record.to_bytes(), from(2, seq), now_ns()).unwrap();
+            if ended.recv_timeout(Duration::from_millis(2)) != Err(mpsc::RecvTimeoutError::Timeout)
+            {
+                break;
+            }
+        }
+    });
+    test(&place);
+    drop(end);
+    sends.join().unwrap();
+}
+
+#[test]
+fn between_hosts_it_says_how_well_the_clocks_are_known() {
+    with_laptop(|place| {
+        let svg = place.dir.join("trace.svg");
+        let args = ["trace", "/scan", "--for", "1", "--svg", svg.to_str().unwrap()];
+        let text = place.run(&args).ok();
+        let table = |heading: &str| {
+            let from = text.find(heading).unwrap_or_else(|| panic!("{heading}: {text}"));
+            let rest = &text[from + 1..];
+            rest[..rest.find("/scan: ").unwrap_or(rest.len())].to_owned()
+        };
+        let here = table("/scan: @laptop/lidar -> /map, ");
+        assert!(here.contains("\nnetwork "), "{text}");
+        assert!(here.contains("\nnetwork and all: ± 250.0 us, between two clocks\n"), "{text}");
+        // Both ends of this one are on laptop.
+        let there = table("/scan: @laptop/lidar -> @laptop/viewer, ");
+        assert!(there.contains("\nbusy ") && !there.contains('±'), "{text}");
+        let drawn = std::fs::read_to_string(&svg).unwrap();
+        assert!(drawn.contains(" messages, ± 250.0 us between clocks</text>"), "{drawn}");
+        assert_eq!(drawn.matches("<path ").count(), 2, "{drawn}");
+
+        let edges = rnet!(place, "trace", "/scan", "--for", "1", "--json").json()["edges"].take();
+        let of = |n: usize, name: &str| edges[n][name].clone();
+        assert_eq!((of(0, "subscriber"), of(0, "uncertain_us")), ("/map".into(), 250.0.into()));
+        assert!(edges[0]["stages"]["network"]["p50_us"].as_f64().unwrap() >= 1000.0, "{edges}");
+        let viewer = (of(1, "subscriber"), of(1, "uncertain_us"));
+        assert_eq!(viewer, ("@laptop/viewer".into(), 0.0.into()));
+        // Whatever its clock says.
+        assert_eq!(edges[1]["total"]["p50_us"], 3000.0, "{edges}");
     });
 }
 

@@ -43,6 +43,8 @@ pub struct TraceRecord {
     pub len_bytes: u64,
     /// When it was sent. Of a message of another host, as far as the offset of the clocks is known.
     pub sent_ns: u64,
+    /// How far from the truth `sent_ns` may be: 0 for a message of this host, and the largest value if that is not known.
+    pub uncertain_ns: u64,
     /// When the thread that took it woke for it; 0 if the thread was at work as it was sent.
     pub woken_ns: u64,
     /// When it was copied out of shared memory, perhaps with others.
@@ -58,7 +60,7 @@ pub struct TraceRecord {
     pub written_ns: u64,
 }
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "subscription",
     "publisher",
     "seq",
@@ -66,6 +68,7 @@ const FIELDS: [&str; 13] = [
     "origin_seq",
     "len_bytes",
     "sent_ns",
+    "uncertain_ns",
     "woken_ns",
     "taken_ns",
     "began_ns",
@@ -108,6 +111,7 @@ impl TraceRecord {
             self.origin_seq,
             self.len_bytes,
             self.sent_ns,
+            self.uncertain_ns,
             self.woken_ns,
             self.taken_ns,
             self.began_ns,
@@ -130,6 +134,7 @@ impl TraceRecord {
             origin_seq: next(),
             len_bytes: next(),
             sent_ns: next(),
+            uncertain_ns: next(),
             woken_ns: next(),
             taken_ns: next(),
             began_ns: next(),

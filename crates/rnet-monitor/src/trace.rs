@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use rnet::trace::{TraceRecord, node_of};
 use serde::Serialize;
 
+use crate::link::host_of;
+
 mod chain;
 
 pub use chain::{Chain, Hop};
@@ -61,6 +63,47 @@ pub fn stages(record: &TraceRecord) -> impl Iterator<Item = (Stage, u64)> {
     .flatten()
 }
 
+/// How far from the truth a time may be that two clocks have measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Uncertain {
+    /// At most so much more or less, in ns; 0 for a time of one clock.
+    Ns(u64),
+    /// That is not known.
+    Unknown,
+}
+
+impl Uncertain {
+    /// Of a time of one clock.
+    pub const NONE: Uncertain = Uncertain::Ns(0);
+
+    /// As a record or the link says it.
+    pub fn of(ns: Option<u64>) -> Uncertain {
+        ns.map_or(Uncertain::Unknown, Uncertain::Ns)
+    }
+
+    /// Of a time between two that are uncertain each.
+    fn and(self, other: Uncertain) -> Uncertain {
+        match (self, other) {
+            (Uncertain::Ns(one), Uncertain::Ns(other)) => Uncertain::Ns(one.saturating_add(other)),
+            _ => Uncertain::Unknown,
+        }
+    }
+}
+
+impl Serialize for Uncertain {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Uncertain::Ns(ns) => to.serialize_f64(*ns as f64 / 1e3),
+            Uncertain::Unknown => to.serialize_none(),
+        }
+    }
+}
+
+/// How far from the truth the send of a record may be, on the clock of the subscription's host.
+pub fn sent_uncertain(record: &TraceRecord) -> Uncertain {
+    Uncertain::of(Some(record.uncertain_ns).filter(|ns| *ns != u64::MAX))
+}
+
 /// A record, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
@@ -70,11 +113,15 @@ pub struct Traced {
     pub node: String,
     /// The record, its times on this host's clock.
     pub record: TraceRecord,
+    /// How far from the truth all its times may be together on this host's clock, if it is of another host.
+    pub clock: Uncertain,
 }
 
 impl Traced {
-    /// Puts the times of a record of another host on this host's clock, on which it was written at `written_ns`.
-    pub fn on_our_clock(mut self, written_ns: u64) -> Traced {
+    /// Puts the times of a record of another host on this host's clock, on which it was written at `written_ns`, which may
+    /// be uncertain.
+    pub fn on_our_clock(mut self, written_ns: u64, clock: Uncertain) -> Traced {
+        self.clock = clock;
         let record = &mut self.record;
         let offset_ns = written_ns.wrapping_sub(record.written_ns).cast_signed();
         for time in [
@@ -90,6 +137,19 @@ impl Traced {
             }
         }
         self
+    }
+
+    /// The host of its subscription; `None` for this one.
+    fn host(&self) -> Option<&str> {
+        host_of(&self.node).0
+    }
+
+    /// How far from the truth a time from one of its own to one of `other` may be.
+    fn until(&self, other: &Traced) -> Uncertain {
+        match self.host() == other.host() {
+            true => Uncertain::NONE,
+            false => self.clock.and(other.clock),
+        }
     }
 }
 
@@ -148,6 +208,9 @@ pub struct Edge {
     pub stages: BTreeMap<Stage, Times>,
     /// The time from the send to the end.
     pub total: Times,
+    /// How far from the truth the stage `network` and the total may be; 0 if both ends are on one host.
+    #[serde(rename = "uncertain_us")]
+    pub uncertain: Uncertain,
 }
 
 /// All edges of a trace, by topic, publisher and subscriber.
@@ -180,6 +243,7 @@ impl Edges {
                     untraced: untraced.get(&first.record.subscription).copied().unwrap_or(0),
                     stages: times.into_iter().map(|(stage, ns)| (stage, Times::of(ns))).collect(),
                     total: Times::of(of.iter().map(total).collect()),
+                    uncertain: most(of.iter().map(|traced| sent_uncertain(&traced.record))),
                 }
             })
             .collect();
@@ -187,6 +251,11 @@ impl Edges {
         edges.sort_by_key(key);
         edges
     }
+}
+
+/// The largest of these.
+fn most(all: impl Iterator<Item = Uncertain>) -> Uncertain {
+    all.max().unwrap_or(Uncertain::NONE)
 }
 
 /// How many messages each subscription received between its first and its last record without one.
@@ -228,7 +297,12 @@ mod tests {
     }
 
     fn traced(record: TraceRecord) -> Traced {
-        Traced { topic: "/imu".to_owned(), node: "/estimator".to_owned(), record }
+        Traced {
+            topic: "/imu".to_owned(),
+            node: "/estimator".to_owned(),
+            record,
+            clock: Uncertain::NONE,
+        }
     }
 
     #[test]
@@ -258,6 +332,19 @@ mod tests {
     }
 
     #[test]
+    fn an_edge_is_as_uncertain_as_its_worst_message() {
+        let edge = |uncertain: [u64; 2]| {
+            let records = uncertain.map(|uncertain_ns| {
+                traced(TraceRecord { uncertain_ns, origin_publisher: 7, ..record(1000, 1) })
+            });
+            serde_json::to_value(&Edges::of(&records, |_| None)[0]).unwrap()["uncertain_us"].clone()
+        };
+        assert_eq!(edge([0, 0]), 0.0);
+        assert_eq!(edge([500, 2000]), 2.0);
+        assert_eq!(edge([500, u64::MAX]), serde_json::Value::Null);
+    }
+
+    #[test]
     fn quantiles_are_times_that_were_measured() {
         assert_eq!(Times::of(vec![]), Times::default());
         let hundred = Times::of((1..=100).rev().collect());
@@ -268,7 +355,7 @@ mod tests {
     #[test]
     fn times_of_another_host_are_put_on_our_clock() {
         let there = TraceRecord { woken_ns: 0, ..record(1_000_000, 1) };
-        let here = traced(there).on_our_clock(there.written_ns - 900_000).record;
+        let here = traced(there).on_our_clock(there.written_ns - 900_000, Uncertain::Ns(5)).record;
         assert_eq!((here.sent_ns, here.woken_ns), (100_000, 0));
         assert_eq!(here.ended_ns - here.sent_ns, there.ended_ns - there.sent_ns);
     }

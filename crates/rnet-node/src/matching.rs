@@ -167,7 +167,7 @@ impl Matching {
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
         let (watched, served_by, proxies) = Default::default();
-        let traced = if meta.is_passive() { None } else { Traced::of(&meta.topic) };
+        let traced = Traced::of_subscription(&meta);
         let own = OwnSubscription {
             topic_hash,
             meta,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rnet_core::TraceRecord;
+use rnet_core::{Meta, TraceRecord};
 use rnet_shm::publisher::Writer;
 
 /// The publisher of the records of one subscription.
@@ -83,8 +83,10 @@ impl TraceSlot {
     pub fn put(&self, record: TraceRecord) -> bool {
         let mut open = self.open();
         let Some(outlet) = &mut open.outlet else { return false };
-        // It waits for nobody. Without memory there is no record, and a number in the next shows it.
-        let _ = outlet.writer.send(&record.to_bytes());
+        // It waits for nobody. Without memory there is no record, and a number in the next shows it. Its stamp is what
+        // the record says: a tracer on another host finds by both how far apart the clocks are.
+        let stamp = Some(record.written_ns);
+        let _ = outlet.writer.send_with(&record.to_bytes(), &Meta::default(), stamp);
         true
     }
 }

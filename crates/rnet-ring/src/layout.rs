@@ -123,6 +123,9 @@ pub struct FlowLine {
     pub deadline_missed: AtomicU64,
     /// When the publisher last put in a message that was sent on another host, CLOCK_MONOTONIC in ns; 0: never.
     pub forwarded_ns: AtomicU64,
+    /// How far from the truth the stamps of messages of another host may be, in ns; 0 for a publisher that stamps its
+    /// own. The largest value: that is not known.
+    pub uncertain_ns: AtomicU64,
 }
 
 /// One admitted reader, in the writer's page: from where on the writer keeps the log for it.

@@ -237,9 +237,16 @@ impl Reader {
             len_bytes: self.current_len() as u64,
             // A stamp from the future is a hostile one.
             sent_ns: record.time_ns.min(self.taken_ns),
+            uncertain_ns: self.uncertain_ns(),
             taken_ns: self.taken_ns,
             ..TraceRecord::default()
         }
+    }
+
+    /// How far from the truth the stamps of its messages may be now, in ns; 0 unless they were stamped on another host.
+    /// The largest value: that is not known.
+    pub fn uncertain_ns(&self) -> u64 {
+        self.map.control().flow.uncertain_ns.load(Ordering::Relaxed)
     }
 
     /// Length of the message just taken, in bytes.

@@ -114,7 +114,8 @@ fn structs_are_as_drawn() {
             used_admissions,
             asserted_ns,
             deadline_missed,
-            forwarded_ns
+            forwarded_ns,
+            uncertain_ns
         }),
         fields_of!(Admission { subscription, generation, start, start_seq, state }),
         fields_of!(Refusal { subscription, reason }),

@@ -100,6 +100,12 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         self.taken.channel().node()
     }
 
+    /// How far from the truth its stamp may be, in ns: 0 for a message of this host, and for one of another host how
+    /// well the link knows the clock there now. `None` if that is not known.
+    pub fn sent_uncertainty_ns(&self) -> Option<u64> {
+        Some(self.taken.channel().uncertain_ns()).filter(|ns| *ns != u64::MAX)
+    }
+
     /// What its publisher says that the message is.
     pub fn type_desc(&self) -> &TypeDesc {
         &self.taken.channel().meta().type_desc

@@ -215,6 +215,61 @@ fn a_tracer_that_is_killed_traces_no_more() {
     told.recv().unwrap();
 }
 
+/// A tracer that stands still holds nobody back, takes no memory beyond its log, and is told what it has missed.
+#[test]
+fn a_tracer_that_is_stopped_costs_nobody_a_message() {
+    const MESSAGES: u64 = 20_000;
+    let net = Net::new("trace stopped");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
+    let mut imu = a.publisher_with::<[u8]>("/imu", on_full).unwrap();
+    let (tell, told) = mpsc::channel();
+    let options = SubscriberOptions::new().reliable();
+    let heard = b.subscriber_with::<[u8]>("/imu", options).unwrap();
+    let heard = heard.on(move |message| tell.send(message.to_vec()).unwrap());
+    imu.wait_for_subscribers(1, LONG).unwrap();
+    let mut child = Child::spawn(&net, "tracer");
+    child.expect("traces");
+    imu.send(&0_u64.to_le_bytes()).unwrap();
+    child.expect("0");
+    child.stop();
+    // At some 2 kHz each message is traced; it lasts until the log of the trace has gone round.
+    let traced = |net: &Net| {
+        let seen = net.inspect();
+        let trace = seen.publishers.into_iter().find(|p| p.topic == "/_rnet/trace/imu")?;
+        Some((trace.sent, trace.memory_bytes))
+    };
+    let (mut sent, mut memory_bytes) = (1_u64, 0);
+    eventually("more was traced than the tracer's log holds", || {
+        for _ in 0..100 {
+            imu.send(&sent.to_le_bytes()).unwrap();
+            sent += 1;
+        }
+        let (records, memory) = traced(&net).unwrap();
+        memory_bytes = memory_bytes.max(memory);
+        records * TraceRecord::LEN_BYTES as u64 > 2 * memory && sent >= MESSAGES
+    });
+    // Its memory is that of a log of short messages, however long this goes on.
+    assert!(memory_bytes < 4 << 20, "{memory_bytes}");
+    for number in 0..sent {
+        assert_eq!(told.recv().unwrap(), number.to_le_bytes());
+    }
+    let counted = net.inspect();
+    let imu_of_b = counted.subscriptions.iter().find(|s| s.topic == "/imu" && s.node == "/b");
+    assert_eq!(imu_of_b.unwrap().channels[0].lost.total(), 0);
+    child.resume();
+    child.say("count");
+    let lost: u64 = child.hear().parse().unwrap();
+    assert!(lost > 0, "it is told what it has missed");
+    // Killed while it is stopped it is as gone as one that runs.
+    child.stop();
+    child.kill();
+    eventually("tracing ends with its process", || !is_traced(&net, "/imu"));
+    imu.send(b"after").unwrap();
+    assert_eq!(told.recv().unwrap(), b"after");
+    drop(heard);
+}
+
 #[test]
 #[ignore = "the entry of the children"]
 fn child_entry() {
@@ -227,5 +282,9 @@ fn child_entry() {
     trace.wait_for_publishers(1, LONG).unwrap();
     tell("traces");
     tell(&next(&mut trace).seq.to_string());
-    let _ = orders.recv();
+    for order in orders {
+        assert_eq!(order, "count");
+        while trace.try_recv().unwrap().is_some() {}
+        tell(&trace.lost().total().to_string());
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rnet::trace::{TraceRecord, node_of};
-use rnet_monitor::trace::{Edge, Traced, stages};
+use rnet_monitor::trace::{Edge, Traced, sent_uncertain, stages};
 use serde_json::{Value, json};
 
 use super::Publishers;
@@ -28,7 +28,7 @@ pub fn document(records: &[Traced], edges: &[Edge], publishers: &Publishers) -> 
     let (mut nodes, mut tracks) = (Numbers::<u64>::default(), Numbers::<(u64, u64)>::default());
     let start_ns = records.iter().map(|traced| traced.record.sent_ns).min().unwrap_or_default();
     let us = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e3;
-    for (id, Traced { topic, node, record }) in records.iter().enumerate() {
+    for (id, Traced { topic, node, record, .. }) in records.iter().enumerate() {
         let mut place = |endpoint: u64, node: &str, track: String, events: &mut Vec<Value>| {
             let (pid, is_new) = nodes.of(node_of(endpoint));
             if is_new {
@@ -73,6 +73,9 @@ fn args(record: &TraceRecord) -> Value {
     let mut args = json!({"seq": record.message().1, "len_bytes": record.len_bytes});
     for (stage, ns) in stages(record) {
         args[format!("{}_us", stage.name())] = json!(ns as f64 / 1e3);
+    }
+    if record.origin_publisher != 0 {
+        args["uncertain_us"] = json!(sent_uncertain(record));
     }
     args
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use rnet_monitor::trace::{Chain, Edge, Stage, Times};
+use rnet_monitor::trace::{Chain, Edge, Stage, Times, Uncertain};
 
 use crate::table;
 
@@ -28,6 +28,8 @@ type Quantile = fn(&Times) -> u64;
 struct Piece<'a> {
     name: String,
     times: &'a Times,
+    /// How far from the truth they may be.
+    uncertain: Uncertain,
     colour: &'static str,
 }
 
@@ -39,12 +41,18 @@ pub fn draw(edges: &[Edge], chain: Option<&Chain>) -> String {
     }
     for edge in edges {
         let title = format!(
-            "{}: {} to {}, {} messages",
-            edge.topic, edge.publisher, edge.subscriber, edge.traced
+            "{}: {} to {}, {} messages{}",
+            edge.topic,
+            edge.publisher,
+            edge.subscriber,
+            edge.traced,
+            clocks(edge.uncertain)
         );
         let piece = |stage: &Stage| {
             let (name, colour) = (stage.name().to_owned(), COLOURS[*stage as usize]);
-            edge.stages.get(stage).map(|times| Piece { name, times, colour })
+            let network = *stage == Stage::Network;
+            let uncertain = if network { edge.uncertain } else { Uncertain::NONE };
+            edge.stages.get(stage).map(|times| Piece { name, times, uncertain, colour })
         };
         bars.push((title, Stage::ALL.iter().filter_map(piece).collect()));
     }
@@ -92,9 +100,11 @@ fn bar(
         let ns = of(piece.times);
         let width = ns as f64 * scale;
         let (name, time) = (escaped(&piece.name), table::latency(ns));
+        let about =
+            super::uncertain(piece.uncertain).map_or_else(String::new, |about| format!(" {about}"));
         let _ = writeln!(
             svg,
-            "<g><title>{name}: {quantile} {time} of {} messages</title><rect x=\"{x:.1}\" y=\"{y:.1}\" \
+            "<g><title>{name}: {quantile} {time}{about} of {} messages</title><rect x=\"{x:.1}\" y=\"{y:.1}\" \
              width=\"{width:.1}\" height=\"{BAR_PX}\" fill=\"{}\" stroke=\"#ffffff\"/>",
             piece.times.count, piece.colour
         );
@@ -104,21 +114,48 @@ fn bar(
             let at = x + 4.0;
             let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{baseline}\">{}</text>", escaped(&text));
         }
+        whisker(svg, (x + width, y), piece.uncertain, scale);
         svg.push_str("</g>\n");
         x += width;
     }
 }
 
+/// From where to where the end of a piece may be in truth: a line with a stroke at each end, as far as the drawing goes.
+fn whisker(svg: &mut String, (x, y): (f64, f64), uncertain: Uncertain, scale: f64) {
+    let Uncertain::Ns(ns @ 1..) = uncertain else { return };
+    let by = ns as f64 * scale;
+    let from = (x - by).max(MARGIN_PX + LABEL_PX);
+    let to = (x + by).min(WIDTH_PX - MARGIN_PX);
+    let middle = y + BAR_PX / 2.0;
+    let (top, bottom) = (middle - 4.0, middle + 4.0);
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{from:.1} {middle}H{to:.1}M{from:.1} {top}V{bottom}M{to:.1} {top}V{bottom}\" \
+         stroke=\"#000000\" fill=\"none\"/>"
+    );
+}
+
+/// How well the clocks are known by which a way is measured, where it is between hosts.
+fn clocks(uncertain: Uncertain) -> String {
+    super::uncertain(uncertain)
+        .map_or_else(String::new, |about| format!(", {about} between clocks"))
+}
+
 fn title_of(chain: &Chain) -> String {
     let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
-    format!("{}, {} messages", topics.join(", "), chain.total.count)
+    format!("{}, {} messages{}", topics.join(", "), chain.total.count, clocks(chain.uncertain))
 }
 
 fn parts(chain: &Chain) -> Vec<Piece<'_>> {
     let of_hop = chain.hops.iter().map(|hop| {
-        let sent = Piece { name: hop.topic.clone(), times: &hop.transport, colour: COLOURS[1] };
+        let sent = Piece {
+            name: hop.topic.clone(),
+            times: &hop.transport,
+            uncertain: hop.transport_uncertain,
+            colour: COLOURS[1],
+        };
         let name = format!("work on {}", hop.topic);
-        [sent, Piece { name, times: &hop.work, colour: COLOURS[5] }]
+        [sent, Piece { name, times: &hop.work, uncertain: hop.work_uncertain, colour: COLOURS[5] }]
     });
     of_hop.flatten().collect()
 }
@@ -156,13 +193,24 @@ mod tests {
             untraced: 0,
             stages: BTreeMap::from([(Stage::Wake, times), (Stage::Callback, times)]),
             total: times,
+            uncertain: Uncertain::NONE,
         };
-        let svg = draw(&[edge], None);
+        let svg = draw(std::slice::from_ref(&edge), None);
         assert!(svg.contains("/&lt;&amp;&gt;&quot;'\u{fffd}"), "{svg}");
         assert_eq!(svg.matches("<g>").count(), 4);
         assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
         let half = format!("width=\"{:.1}\"", (WIDTH_PX - 2.0 * MARGIN_PX - LABEL_PX) / 2.0);
         assert_eq!(svg.matches(&half).count(), 2, "{svg}");
+        assert!(!svg.contains("<path") && !svg.contains('±'), "{svg}");
+        // Between hosts there is a whisker at the end of each bar's network, which never leaves the drawing.
+        let stages = BTreeMap::from([(Stage::Network, times), (Stage::Callback, times)]);
+        let far = Edge { stages, uncertain: Uncertain::Ns(1_000_000), ..edge };
+        let svg = draw(&[far], None);
+        assert!(svg.contains(", 2 messages, ± 1.0 ms between clocks</text>"), "{svg}");
+        assert!(svg.contains("network: p50 100 ns ± 1.0 ms of 2 messages"), "{svg}");
+        let whole = format!("M{:.1} ", MARGIN_PX + LABEL_PX);
+        assert_eq!((svg.matches("<path").count(), svg.matches(&whole).count()), (2, 4), "{svg}");
+        assert!(svg.contains(&format!("H{:.1}M", WIDTH_PX - MARGIN_PX)), "{svg}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use rnet::trace::node_of;
 use serde::Serialize;
 
-use super::{Times, Traced, node};
+use super::{Times, Traced, Uncertain, most, node, sent_uncertain};
 
 /// A part of the way.
 #[derive(Clone, Debug, Serialize)]
@@ -19,8 +19,14 @@ pub struct Hop {
     pub topic: String,
     /// From the send until the callback begins.
     pub transport: Times,
+    /// How far from the truth that may be; 0 on one host.
+    #[serde(rename = "transport_uncertain_us")]
+    pub transport_uncertain: Uncertain,
     /// From the begin of the callback until it publishes on the next topic; behind the last, until it ends.
     pub work: Times,
+    /// How far from the truth that may be: it ends on the clock of the next hop's host. 0 on one host.
+    #[serde(rename = "work_uncertain_us")]
+    pub work_uncertain: Uncertain,
 }
 
 /// The whole way, from the send of the first topic to the end of the last one's callback.
@@ -30,10 +36,33 @@ pub struct Chain {
     pub hops: Vec<Hop>,
     /// From end to end.
     pub total: Times,
+    /// How far from the truth that may be; 0 on one host.
+    #[serde(rename = "uncertain_us")]
+    pub uncertain: Uncertain,
     /// Messages of the last topic whose way back is not known: something on it was not traced.
     pub unknown: usize,
+    /// How many of these because the clocks of two hosts are not known well enough to tell which input one came of.
+    pub ambiguous: usize,
     /// Those that took longer than the budget, if there is one.
     pub over_budget: Option<usize>,
+}
+
+/// What messages took on one part of the way, in ns, and how far from the truth that may be.
+#[derive(Default)]
+struct Took {
+    ns: Vec<u64>,
+    uncertain: Vec<Uncertain>,
+}
+
+impl Took {
+    fn push(&mut self, (from_ns, to_ns): (u64, u64), uncertain: Uncertain) {
+        self.ns.push(to_ns.saturating_sub(from_ns));
+        self.uncertain.push(uncertain);
+    }
+
+    fn sum(self) -> (Times, Uncertain) {
+        (Times::of(self.ns), most(self.uncertain.into_iter()))
+    }
 }
 
 impl Chain {
@@ -41,44 +70,74 @@ impl Chain {
     pub fn of(topics: &[String], records: &[Traced], budget_ns: Option<u64>) -> Chain {
         let inputs: Vec<Inputs<'_>> =
             topics.iter().map(|topic| Inputs::of(topic, records)).collect();
-        let mut hops = vec![(Vec::new(), Vec::new()); topics.len()];
-        let (mut total, mut unknown) = (Vec::new(), 0);
-        let Some(last) = topics.last() else {
-            return Chain { hops: Vec::new(), total: Times::of(total), unknown, over_budget: None };
-        };
-        for end in records.iter().filter(|traced| traced.topic == *last) {
-            let Some(way) = way_to(end, &inputs) else {
-                unknown += 1;
-                continue;
+        let mut hops: Vec<_> = topics.iter().map(|_| (Took::default(), Took::default())).collect();
+        let (mut total, mut unknown, mut ambiguous) = (Took::default(), 0, 0);
+        let ends = records.iter().filter(|traced| topics.last() == Some(&traced.topic));
+        for end in ends {
+            let way = match way_to(end, &inputs) {
+                Ok(way) => way,
+                Err(why) => {
+                    unknown += 1;
+                    ambiguous += usize::from(why == NoWay::Ambiguous);
+                    continue;
+                }
             };
             for (at, traced) in way.iter().enumerate() {
-                let record = &traced.record;
-                let done_ns = way.get(at + 1).map_or(record.ended_ns, |next| next.record.sent_ns);
-                hops[at].0.push(record.began_ns.saturating_sub(record.sent_ns));
-                hops[at].1.push(done_ns.saturating_sub(record.began_ns));
+                let (record, (transport, work)) = (&traced.record, &mut hops[at]);
+                let sent = sent_uncertain(record);
+                transport.push((record.sent_ns, record.began_ns), sent);
+                let (done_ns, uncertain) = match way.get(at + 1) {
+                    None => (record.ended_ns, Uncertain::NONE),
+                    Some(next) => {
+                        (next.record.sent_ns, traced.until(next).and(sent_uncertain(&next.record)))
+                    }
+                };
+                work.push((record.began_ns, done_ns), uncertain);
             }
-            total.push(end.record.ended_ns.saturating_sub(way[0].record.sent_ns));
+            let first = way[0];
+            let uncertain = sent_uncertain(&first.record).and(first.until(end));
+            total.push((first.record.sent_ns, end.record.ended_ns), uncertain);
         }
-        let over = |budget_ns| total.iter().filter(|ns| **ns > budget_ns).count();
-        let over_budget = budget_ns.map(over);
-        let hops = topics.iter().zip(hops).map(|(topic, (transport, work))| Hop {
-            topic: topic.clone(),
-            transport: Times::of(transport),
-            work: Times::of(work),
+        let over = |budget_ns| total.ns.iter().filter(|ns| **ns > budget_ns).count();
+        let over_budget = budget_ns.filter(|_| !topics.is_empty()).map(over);
+        let hops = topics.iter().zip(hops).map(|(topic, (transport, work))| {
+            let (transport, transport_uncertain) = transport.sum();
+            let (work, work_uncertain) = work.sum();
+            Hop { topic: topic.clone(), transport, transport_uncertain, work, work_uncertain }
         });
-        Chain { hops: hops.collect(), total: Times::of(total), unknown, over_budget }
+        let (hops, (total, uncertain)) = (hops.collect(), total.sum());
+        Chain { hops, total, uncertain, unknown, ambiguous, over_budget }
     }
 }
 
+/// Why a message's way back is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoWay {
+    /// Something on it was not traced, or may not have been.
+    Untraced,
+    /// The clocks of two hosts are not known well enough to tell which of two inputs it came of.
+    Ambiguous,
+}
+
 /// The records from the first topic's to this one of the last.
-fn way_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Option<Vec<&'a Traced>> {
+fn way_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Result<Vec<&'a Traced>, NoWay> {
     let mut way = vec![end];
     for inputs in inputs[..inputs.len() - 1].iter().rev() {
-        let record = &way.last()?.record;
-        way.push(inputs.before(node_of(record.message().0), record.sent_ns)?);
+        let next = way[way.len() - 1];
+        let node = node_of(next.record.message().0);
+        let sent_ns = next.record.sent_ns;
+        let found = inputs.before(node, sent_ns).ok_or(NoWay::Untraced)?;
+        let Uncertain::Ns(by_ns) = found.until(next).and(sent_uncertain(&next.record)) else {
+            return Err(NoWay::Ambiguous);
+        };
+        let is_it = |time_ns| inputs.last_before(node, time_ns).is_some_and(|it| it.is(found));
+        if by_ns > 0 && !(is_it(sent_ns.saturating_sub(by_ns)) && is_it(sent_ns + by_ns)) {
+            return Err(NoWay::Ambiguous);
+        }
+        way.push(found);
     }
     way.reverse();
-    Some(way)
+    Ok(way)
 }
 
 /// What was received on one topic: for each node, its subscriptions' records, in the order in which they began.
@@ -99,20 +158,37 @@ impl<'a> Inputs<'a> {
 
     /// The one that had begun last in a node at this time; `None` if that was not traced, or may not have been.
     fn before(&self, node: u64, time_ns: u64) -> Option<&'a Traced> {
+        let found = self.last_before(node, time_ns)?;
+        found.is_last.then_some(found.traced)
+    }
+
+    fn last_before(&self, node: u64, time_ns: u64) -> Option<Found<'a>> {
         let of_node = self.0.get(&node)?;
         let last = |records: &Vec<&'a Traced>| {
             let next = records.partition_point(|traced| traced.record.began_ns <= time_ns);
-            let found = records[next.checked_sub(1)?];
+            let traced = records[next.checked_sub(1)?];
             // Between it and the next record there may be messages that were not traced.
             let is_last = match records.get(next) {
-                Some(next) => next.record.received == found.record.received.wrapping_add(1),
-                None => found.record.ended_ns >= time_ns,
+                Some(next) => next.record.received == traced.record.received.wrapping_add(1),
+                None => traced.record.ended_ns >= time_ns,
             };
-            Some((found, is_last))
+            Some(Found { traced, is_last })
         };
         let found = of_node.values().filter_map(last);
-        let (found, is_last) = found.max_by_key(|(traced, _)| traced.record.began_ns)?;
-        is_last.then_some(found)
+        found.max_by_key(|found| found.traced.record.began_ns)
+    }
+}
+
+/// A record that was looked for.
+struct Found<'a> {
+    traced: &'a Traced,
+    /// Whether there is surely none between it and the time for which it was looked for.
+    is_last: bool,
+}
+
+impl Found<'_> {
+    fn is(&self, traced: &Traced) -> bool {
+        std::ptr::eq(self.traced, traced)
     }
 }
 
@@ -140,7 +216,8 @@ mod tests {
             received,
             ..TraceRecord::default()
         };
-        Traced { topic: topic.to_owned(), node: String::new(), record }
+        let clock = Uncertain::NONE;
+        Traced { topic: topic.to_owned(), node: String::new(), record, clock }
     }
 
     fn imu(times: [u64; 3], received: u64) -> Traced {
@@ -188,6 +265,44 @@ mod tests {
         ];
         let chain = Chain::of(&topics(), &records, None);
         assert_eq!((chain.total.count, chain.unknown, chain.over_budget), (0, 3, None));
+    }
+
+    /// The actuator is on another host, which knows the clock of the estimator's to 20 ns; and its own is known to 7 ns.
+    fn far(times: [u64; 3], received: u64) -> Traced {
+        let mut far = cmd(times, received);
+        (far.record.uncertain_ns, far.record.origin_publisher) = (20, ESTIMATOR + 1);
+        Traced { node: "@arm/actuator".to_owned(), clock: Uncertain::Ns(7), ..far }
+    }
+
+    #[test]
+    fn between_hosts_times_are_uncertain_and_so_is_what_came_of_what() {
+        let records = [
+            imu([100, 110, 190], 1),
+            imu([200, 210, 290], 2),
+            imu([300, 310, 390], 3),
+            // In the middle of the second, and within what the clocks are known to of the third.
+            far([250, 255, 260], 1),
+            far([290, 295, 300], 2),
+        ];
+        let chain = Chain::of(&topics(), &records, Some(60));
+        assert_eq!((chain.total.count, chain.unknown, chain.ambiguous), (1, 1, 1));
+        assert_eq!((chain.total.max_ns, chain.uncertain), (60, Uncertain::Ns(7)));
+        let hops = &chain.hops;
+        assert_eq!(hops[0].transport_uncertain, Uncertain::NONE);
+        assert_eq!(hops[0].work_uncertain, Uncertain::Ns(27));
+        assert_eq!(hops[1].transport_uncertain, Uncertain::Ns(20));
+        assert_eq!(hops[1].work_uncertain, Uncertain::NONE);
+        // Where nothing is known of the clocks nothing is said.
+        let mut unknown = far([250, 255, 260], 1);
+        unknown.record.uncertain_ns = u64::MAX;
+        let chain = Chain::of(
+            &topics(),
+            &[records[0].clone(), records[1].clone(), records[2].clone(), unknown],
+            None,
+        );
+        assert_eq!((chain.total.count, chain.ambiguous), (0, 1));
+        let told = serde_json::to_value(&chain).unwrap();
+        assert_eq!(told["uncertain_us"], 0.0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rnet::{Error, Lane, now_ns};
 
-use crate::stream::Accept;
+use crate::stream::{Accept, ClockOffset};
 use crate::transport::HostId;
 use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompress};
 
@@ -27,8 +27,9 @@ type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
 type Behind<'a> = Peekable<Items<'a>>;
 
 /// A time of the other host by the clock of this one. Now, before the clocks were compared.
-fn here(sent_ns: u64, offset: Option<i64>) -> u64 {
-    offset.map_or_else(now_ns, |offset| sent_ns.saturating_add_signed(offset.saturating_neg()))
+fn here(sent_ns: u64, clock: Option<ClockOffset>) -> u64 {
+    let of = |clock: ClockOffset| sent_ns.saturating_add_signed(clock.offset_ns.saturating_neg());
+    clock.map_or_else(now_ns, of)
 }
 
 /// Whether another large message may begin: each publisher may have one under way.
@@ -98,10 +99,10 @@ impl Shared {
 
     fn take(&self, state: &LaneState, header: &Header, items: &[u8]) -> Result<(), WireError> {
         let now = now_ns();
-        let (accept, offset) = {
+        let (accept, clock) = {
             let mut stream = lock(&state.stream);
             let accept = stream.accept(now, header);
-            (accept, stream.offset_ns(now))
+            (accept, stream.clock_for_stamps(now))
         };
         match accept {
             Accept::New => {}
@@ -121,7 +122,7 @@ impl Shared {
         let mut taken = Ok(());
         while let Some(item) = items.next() {
             taken =
-                item.and_then(|item| self.take_item(state, &mut current, item, &mut items, offset));
+                item.and_then(|item| self.take_item(state, &mut current, item, &mut items, clock));
             if taken.is_err() {
                 break;
             }
@@ -136,13 +137,13 @@ impl Shared {
         current: &mut Current,
         item: Item<'_>,
         behind: &mut Behind<'_>,
-        offset: Option<i64>,
+        clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
         let (host, lane) = (state.host, state.lane);
         let mut len_bytes = 0;
         let event = match item {
-            Item::Data(data) => return self.take_run(state, current, data, behind, offset),
-            Item::Piece(piece) => return self.take_piece(state, current, &piece, offset),
+            Item::Data(data) => return self.take_run(state, current, data, behind, clock),
+            Item::Piece(piece) => return self.take_piece(state, current, &piece, clock),
             Item::Gap { channel, seq, count, cause } => {
                 if let Some(mut proxy) = self.proxy(state, current, channel) {
                     proxy.gap(seq, count, cause);
@@ -233,16 +234,17 @@ impl Shared {
         current: &mut Current,
         first: Data<'_>,
         behind: &mut Behind<'_>,
-        offset: Option<i64>,
+        clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
         let channel = first.channel;
         let Some(mut proxy) = self.proxy(state, current, channel) else { return Ok(()) };
         let follows = |item: &Result<Item<'_>, WireError>| matches!(item, Ok(Item::Data(data)) if data.channel == channel);
-        let mut taken = self.take_data(&mut proxy, &first, offset);
+        proxy.stamped_by(clock);
+        let mut taken = self.take_data(&mut proxy, &first, clock);
         while taken.is_ok()
             && let Some(Ok(Item::Data(data))) = behind.next_if(follows)
         {
-            taken = self.take_data(&mut proxy, &data, offset);
+            taken = self.take_data(&mut proxy, &data, clock);
         }
         proxy.show();
         taken
@@ -252,9 +254,9 @@ impl Shared {
         &self,
         proxy: &mut Proxy,
         data: &Data<'_>,
-        offset: Option<i64>,
+        clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
-        let sent_ns = here(data.sent_ns, offset);
+        let sent_ns = here(data.sent_ns, clock);
         proxy.came(data.payload.len() as u64 + MESSAGE_COST);
         let published = match data.compressed {
             false => proxy.publish(data.seq, sent_ns, data.meta, data.payload, None),
@@ -273,13 +275,14 @@ impl Shared {
         state: &LaneState,
         current: &mut Current,
         piece: &Piece<'_>,
-        offset: Option<i64>,
+        clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
         if piece.offset == 0 && piece.total >= LARGE_LEN_BYTES {
             check_partial(state)?;
         }
         let Some(mut proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
-        let sent_ns = here(piece.sent_ns, offset);
+        let sent_ns = here(piece.sent_ns, clock);
+        proxy.stamped_by(clock);
         proxy.came(piece.bytes.len() as u64);
         // Taken out meanwhile, as the whole stands in it.
         let mut reassembly = proxy.take_reassembly();

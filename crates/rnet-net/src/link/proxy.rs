@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Result};
 
+use crate::stream::ClockOffset;
 use crate::transport::HostId;
 use crate::wire::{Reassembly, decompress};
 
@@ -134,6 +135,13 @@ impl Proxy {
     pub fn forget(&mut self) {
         (self.next_seq, self.known_lost) = (None, None);
         self.note_place();
+    }
+
+    /// The messages that follow are stamped by what is known of their host's clock.
+    pub fn stamped_by(&mut self, clock: Option<ClockOffset>) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.set_sent_uncertainty_ns(clock.map(|clock| clock.uncertainty_ns));
+        }
     }
 
     fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {

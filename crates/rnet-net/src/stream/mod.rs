@@ -157,7 +157,7 @@ pub struct Stream {
     round_trip: RoundTrip,
     clock: Clock,
     /// How far the other clock is ahead for stamps of messages, and until when that holds.
-    offset: Option<(i64, u64)>,
+    offset: Option<(ClockOffset, u64)>,
     /// The last stamp given out: each frame has its own.
     last_sent_ns: u64,
     /// The highest stamp of ours that came back.
@@ -327,14 +327,14 @@ impl Stream {
         self.clock.offset(now_ns)
     }
 
-    /// By how much the other host's clock is ahead of this one's, for stamps of messages: what [`clock`](Self::clock)
-    /// says, which is looked at again after each measurement, and not for each frame.
-    pub fn offset_ns(&mut self, now_ns: u64) -> Option<i64> {
+    /// The same for stamps of messages: it is looked at again after each measurement, and not for each frame.
+    pub fn clock_for_stamps(&mut self, now_ns: u64) -> Option<ClockOffset> {
         if self.offset.is_none_or(|(_, until_ns)| until_ns <= now_ns) {
-            let offset = self.clock.offset(now_ns);
-            self.offset = offset.map(|clock| (clock.offset_ns, now_ns + OFFSET_HOLDS_NS));
+            // As long as it holds, its uncertainty does.
+            let until_ns = now_ns + OFFSET_HOLDS_NS;
+            self.offset = self.clock.offset(until_ns).map(|clock| (clock, until_ns));
         }
-        self.offset.map(|(offset_ns, _)| offset_ns)
+        self.offset.map(|(clock, _)| clock)
     }
 
     /// How often one of the two clocks has jumped, or run away faster than the uncertainty allows, and by how much

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rnet_core::{TopicName, fnv1a_64, trace_topic, traced_topic};
 use rnet_shm::node::{EndpointKind, incarnation_of};
+use rnet_shm::subscription::SubscriptionMeta;
 
 use super::Matching;
 use crate::subscriber_state::SubscriberState;
@@ -27,6 +28,12 @@ pub struct Traced {
 }
 
 impl Traced {
+    /// Of a subscription of ours. What forwards messages is not traced: it stands for those who receive them on
+    /// another host.
+    pub fn of_subscription(meta: &SubscriptionMeta) -> Option<Traced> {
+        if meta.link.is_some() { None } else { Traced::of(&meta.topic) }
+    }
+
     /// Of a subscription of this topic; `None` if it is not traced: its name is too long, or it is a trace itself.
     pub fn of(topic: &str) -> Option<Traced> {
         if traced_topic(topic).is_some() {

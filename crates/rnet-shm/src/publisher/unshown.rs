@@ -87,6 +87,13 @@ impl Writer {
         self.forwarding.mark = mark;
     }
 
+    /// Says how far from the truth the stamps of the messages that are forwarded from now on may be, in ns; `None` if
+    /// that is not known.
+    pub fn set_uncertain_ns(&mut self, uncertain_ns: Option<u64>) {
+        let uncertain_ns = uncertain_ns.unwrap_or(u64::MAX);
+        self.map.control().flow.uncertain_ns.store(uncertain_ns, Ordering::Relaxed);
+    }
+
     /// Notes the message that was appended just now, if it is one that is forwarded.
     pub(super) fn mark_appended(&self) {
         self.mark(self.forwarding.behind);

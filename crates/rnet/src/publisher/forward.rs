@@ -86,6 +86,13 @@ impl Publisher<[u8]> {
         self.writer.set_mark(mark);
     }
 
+    /// Says how far from the truth the stamps of messages that are forwarded from now on may be, in ns; `None` if that
+    /// is not known. [`Sample::sent_uncertainty_ns`](crate::Sample::sent_uncertainty_ns) shows it.
+    #[doc(hidden)]
+    pub fn set_sent_uncertainty_ns(&mut self, uncertain_ns: Option<u64>) {
+        self.writer.set_uncertain_ns(uncertain_ns);
+    }
+
     /// Whether a send or a loan may wait for slow subscribers, as [`crate::OnFull`] says; `true` if this is not
     /// called. Where it may not, what would have waited fails with `Full` at once, and one that would have ended in
     /// letting a subscriber go does so: under `OnFull::Detach` the first that finds it to have stood still for the
