@@ -125,7 +125,7 @@ build-bench: export STEP_LIMIT_S := 2400
 build-bench: bench-setup build-link
 	@$(STEP) build-bench cargo build --release --manifest-path bench/Cargo.toml --workspace --bins --bench pub_sub
 
-dashboard: ## the page of rnet dashboard, dashboard/dist, of its sources (needs node); commit what it gives
+dashboard: ## the page of rnet dashboard, dashboard/dist, of its sources; commit what it gives
 	@$(STEP) dashboard scripts/dashboard.sh build
 
 check-fmt:
@@ -185,7 +185,7 @@ test-net: python-package build-rust build-link
 	--test conformance --test zenoh --test namespaces --test rnet_link --test ports
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
-# Only these two need node. What the page does in a real browser, beside a robot that runs.
+# Only these need node, which scripts/node.sh installs where it is missing. What the page does in a real browser, beside a robot that runs.
 check-dashboard:
 	@$(STEP) check-dashboard scripts/dashboard.sh check
 
@@ -201,7 +201,7 @@ test-metrics:
 # A client of the protocol that is not ours: packages of node.
 test-foxglove:
 	@$(STEP) setup-foxglove scripts/setup.sh --foxglove
-	@$(STEP) --tests test-foxglove cargo test --package rnet-foxglove --test independent -- --include-ignored
+	@$(STEP) --tests test-foxglove scripts/node.sh cargo test --package rnet-foxglove --test independent -- --include-ignored
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

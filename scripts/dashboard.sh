@@ -8,18 +8,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../dashboard"
 readonly what=${1:?build, check or test}
 
-# vite needs node 20.19 or newer.
-node_fits() {
-    command -v node >/dev/null && command -v npm >/dev/null &&
-        node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'
-}
-
-if ! node_fits; then
-    why="node 20.19 or newer, with npm, is not installed"
+if ! node_path=$(../scripts/node.sh --path); then
+    why="there is no node 20.19 or newer with npm, and it could not be installed"
     if [ "$what" = build ]; then echo "dashboard: $why" >&2 && exit 1; fi
     echo "NOT RUN: dashboard/$what: $why"
     exit 0
 fi
+PATH=$node_path$PATH
 
 # The lock file says every version and its checksum. What is installed already is what it says.
 if ! cmp -s package-lock.json node_modules/.rnet-lock.json; then

@@ -7,8 +7,8 @@
 #   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
 #   setup.sh --net        what makes hosts of network namespaces, for `make test-net`
 #   setup.sh --metrics    Prometheus and OpenTelemetry's messages, for `make test-metrics`
-#   setup.sh --dashboard  a browser and the fonts of the screenshots, for `make test-dashboard`
-#   setup.sh --foxglove   a client of the Foxglove protocol, for `make test-foxglove`
+#   setup.sh --dashboard  node, a browser and the fonts of the screenshots, for `make test-dashboard`
+#   setup.sh --foxglove   node and a client of the Foxglove protocol, for `make test-foxglove`
 #   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,11 +55,11 @@ case ${1-} in
 --dashboard)
     command -v chromium >/dev/null && command -v fc-list >/dev/null && [ -n "$(fc-list ':family=Inter' family)" ] &&
         [ -n "$(fc-list ':family=JetBrains Mono' family)" ] || need_packages chromium fontconfig fonts-inter fonts-jetbrains-mono
+    scripts/node.sh true
     exit
     ;;
 --foxglove)
-    command -v npm >/dev/null || need_packages nodejs npm
-    npm ci --ignore-scripts --no-audit --no-fund --prefix crates/rnet-foxglove/tests/client
+    scripts/node.sh npm ci --ignore-scripts --no-audit --no-fund --prefix crates/rnet-foxglove/tests/client
     exit
     ;;
 --fuzz)
