@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rnet::PublisherOptions;
-use rnet::msgs::Vector3;
+use rnet::msgs::{FrameTransform, Vector3};
 use rnet_record::{RecordOptions, Recorder};
 use util::{LONG, Place};
 
@@ -40,6 +40,9 @@ fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
     let kept = || PublisherOptions::new().transient_local(1);
     let mut force = robot.publisher_with::<Vector3>("/force", kept()).unwrap();
     force.send(&Vector3 { x: 1.5, y: 2.5, z: 3.5 }).unwrap();
+    let mut tf = robot.publisher_with::<FrameTransform>("/tf", kept()).unwrap();
+    let (parent_frame_id, child_frame_id) = ("base".to_owned(), "arm".to_owned());
+    tf.send(&FrameTransform { parent_frame_id, child_frame_id, ..Default::default() }).unwrap();
     let mut leg = robot.publisher_with::<Leg>("/leg", kept()).unwrap();
     leg.send(&Leg { force: 2.5 }).unwrap();
     let plan = robot.service::<Vector3, Vector3>("/plan");

@@ -496,6 +496,22 @@ fn bare_enum(enumeration: &EnumDescriptorProto) -> EnumDescriptorProto {
     }
 }
 
+/// Gives each field that has none the name in JSON that follows from its own.
+pub(crate) fn name_in_json(file: &mut FileDescriptorProto) {
+    fn name(fields: &mut [FieldDescriptorProto]) {
+        for field in fields.iter_mut().filter(|field| field.json_name.is_none()) {
+            field.json_name = Some(json_name(field.name()));
+        }
+    }
+    fn within(message: &mut DescriptorProto) {
+        name(&mut message.field);
+        name(&mut message.extension);
+        message.nested_type.iter_mut().for_each(within);
+    }
+    name(&mut file.extension);
+    file.message_type.iter_mut().for_each(within);
+}
+
 /// The name in JSON that a field has unless its file says another: `frame_id` is `frameId`.
 pub(crate) fn json_name(name: &str) -> String {
     let mut json = String::with_capacity(name.len());

@@ -125,6 +125,14 @@ impl Schema {
         docs::attach(&self.inner.set, &self.inner.docs).encode_to_vec()
     }
 
+    /// As protoc writes it, with each field's name in JSON and the comments, for readers that are not ours: some fill in
+    /// no name that is missing.
+    pub fn descriptor_set_for_others(&self) -> Vec<u8> {
+        let mut set = docs::attach(&self.inner.set, &self.inner.docs);
+        set.file.iter_mut().for_each(canonical::name_in_json);
+        set.encode_to_vec()
+    }
+
     /// The comments of the type and of all that it holds.
     pub fn docs(&self) -> &Docs {
         &self.inner.docs

@@ -1,5 +1,6 @@
 //! `.proto` files at run time: what is found where, and errors that a person can act on.
 
+use prost::Message;
 use rnet_schema::{
     Compiled, Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text,
     limits,
@@ -229,6 +230,27 @@ fn comments_are_beside_the_type_and_travel_when_they_are_wanted() {
     let full = Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("it travels");
     assert_eq!(full.docs(), m.docs());
     assert_eq!((&bare, bare.hash()), (&full, full.hash()));
+}
+
+#[test]
+fn others_are_told_each_fields_name_in_json() {
+    let text = "syntax = \"proto3\"; message M { double linear_velocity_x = 1; N _n2_o = 2; \
+                double x_y = 3 [json_name = \"z\"]; map<string, N> by_name = 4; \
+                message N { oneof one_of { bool is_it = 1; } } }";
+    let m = compile_text("m.proto", text).and_then(|c| c.schema("M")).expect("it compiles");
+    let bytes = m.descriptor_set_for_others();
+    let set = prost_types::FileDescriptorSet::decode(&*bytes).expect("a set");
+    let names = |fields: &[prost_types::FieldDescriptorProto]| {
+        fields.iter().map(|field| field.json_name().to_owned()).collect::<Vec<_>>()
+    };
+    let message = &set.file[0].message_type[0];
+    assert_eq!(names(&message.field), ["linearVelocityX", "N2O", "z", "byName"]);
+    let nested = |name: &str| message.nested_type.iter().find(|n| n.name() == name);
+    assert_eq!(names(&nested("N").expect("there").field), ["isIt"]);
+    assert_eq!(names(&nested("ByNameEntry").expect("there").field), ["key", "value"]);
+    // The type is the same, whoever has told of it.
+    let told = Schema::from_descriptor_set(&bytes, "M").expect("it travels");
+    assert_eq!((told.hash(), told.descriptor_set()), (m.hash(), m.descriptor_set()));
 }
 
 #[test]

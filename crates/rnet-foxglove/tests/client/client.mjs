@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { createFileRegistry, create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { createFileRegistry, create, fromBinary, toBinary, toJson } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import protocol from "@foxglove/ws-protocol";
 import WebSocket from "ws";
@@ -81,6 +81,13 @@ async function live() {
   assert.deepEqual([x, y, z], [1.5, 2.5, 3.5]);
   assert.ok(message.timestamp > 1_600_000_000_000_000_000n);
 
+  // Its JSON has the names that the description gives: this library makes up none.
+  const frame = await subscribe("/tf");
+  const place = await heard.until("message", (one) => one.subscriptionId === frame.id);
+  const ofTf = typeOf(frame.channel);
+  const json = toJson(ofTf, fromBinary(ofTf, bytes(place.data)));
+  assert.deepEqual([json.parentFrameId, json.childFrameId], ["base", "arm"]);
+
   const leg = await subscribe("/leg");
   assert.equal(leg.channel.encoding, "json");
   const plain = await heard.until("message", (one) => one.subscriptionId === leg.id);
@@ -101,8 +108,8 @@ async function live() {
   assert.equal(reply.encoding, "protobuf");
   const replied = typeOf(service.response);
   assert.equal(fromBinary(replied, bytes(reply.data)).x, 8);
-  const json = new TextEncoder().encode('{"x": 5}');
-  client.sendServiceCallRequest({ serviceId: service.id, callId: 2, encoding: "json", data: json });
+  const asked = new TextEncoder().encode('{"x": 5}');
+  client.sendServiceCallRequest({ serviceId: service.id, callId: 2, encoding: "json", data: asked });
   const second = await heard.until("serviceCallResponse", (one) => one.callId === 2);
   assert.equal(JSON.parse(Buffer.from(bytes(second.data))).x, 10);
 
