@@ -96,6 +96,13 @@ test("images, clouds, scans and transforms are drawn", { skip }, async () => {
   for (const view of ["topics/%2Fcamera%2Fimage", "topics/%2Fcloud", "topics/%2Fscan", "transforms"]) {
     await page.goto(`${url}#/${view}`);
     await changes(page, page.locator(".picture canvas"), view);
+    if (view === "transforms") continue;
+    // What is drawn is acknowledged, and so more comes.
+    const caption = page.locator(".picture figcaption");
+    const seq = async () => Number((await caption.textContent()).match(/#(\d+)/)?.[1] ?? NaN);
+    const first = await seq();
+    await robot.until(`${view} goes on`, async () => (await seq()) > first + 10);
+    if (view.includes("image")) assert.match(await caption.textContent(), /160 × 120 px · jpeg/);
   }
   await page.getByText("base_link", { exact: true }).first().waitFor();
   assert.deepEqual(errors, []);

@@ -16,6 +16,9 @@ const MAX_LEN_BYTES: usize = 4 << 20;
 /// Frames that wait for a page.
 const MAX_FRAMES: usize = 256;
 
+/// Data of a subscription that are under way until the page acknowledges them: one on the network, one that it draws.
+const MAX_UNACKNOWLEDGED: u32 = 2;
+
 /// A frame as it is sent.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
@@ -51,6 +54,8 @@ struct Queue {
     dropped: BTreeMap<u64, u64>,
     /// Subscriptions of which a change was dropped, so that the next data has to be whole.
     broken: Vec<u64>,
+    /// Of those that acknowledge: how many data they have not acknowledged yet.
+    under_way: BTreeMap<u64, u32>,
     is_closed: bool,
     /// There was no room for an answer.
     is_full: bool,
@@ -114,6 +119,22 @@ impl Outbox {
         self.answer(json.to_string());
     }
 
+    /// The page acknowledges each data of this subscription that it has drawn.
+    pub fn acknowledged(&self, sub: u64) {
+        self.queue().under_way.insert(sub, 0);
+    }
+
+    /// Whether the page is not behind with data of this subscription, as far as it says. What is under way too long would
+    /// be old when it is drawn, and keep everything else of the page waiting.
+    pub fn may_send(&self, sub: u64) -> bool {
+        self.queue().under_way.get(&sub).is_none_or(|count| *count < MAX_UNACKNOWLEDGED)
+    }
+
+    /// The page has drawn data of this subscription; `false` if there was none under way.
+    pub fn acknowledge(&self, sub: u64) -> bool {
+        self.queue().arrived(sub)
+    }
+
     /// Whether a change of this subscription was dropped since the last question.
     pub fn take_broken(&self, sub: u64) -> bool {
         let mut queue = self.queue();
@@ -128,6 +149,9 @@ impl Outbox {
             return;
         }
         let data = Waiting::Data { sub, json, payload };
+        if let Some(under_way) = queue.under_way.get_mut(&sub) {
+            *under_way += 1;
+        }
         queue.len_bytes += data.len_bytes();
         queue.frames.push_back(data);
         queue.make_room();
@@ -143,6 +167,7 @@ impl Outbox {
         queue.frames.retain(|waiting| !waiting.is_of(sub));
         queue.len_bytes -= gone;
         queue.dropped.remove(&sub);
+        queue.under_way.remove(&sub);
         queue.broken.retain(|of| *of != sub);
     }
 
@@ -185,6 +210,13 @@ impl Outbox {
 }
 
 impl Queue {
+    fn arrived(&mut self, sub: u64) -> bool {
+        let Some(under_way) = self.under_way.get_mut(&sub) else { return false };
+        let some = *under_way > 0;
+        *under_way = under_way.saturating_sub(1);
+        some
+    }
+
     fn make_room(&mut self) {
         while self.len_bytes > MAX_LEN_BYTES || self.frames.len() > MAX_FRAMES {
             let is_data = |waiting: &Waiting| matches!(waiting, Waiting::Data { .. });
@@ -192,6 +224,8 @@ impl Queue {
             let Some(waiting) = self.frames.remove(at) else { return };
             self.len_bytes -= waiting.len_bytes();
             if let Waiting::Data { sub, .. } = waiting {
+                // Nobody will acknowledge it.
+                self.arrived(sub);
                 *self.dropped.entry(sub).or_default() += 1;
                 if !self.broken.contains(&sub) {
                     self.broken.push(sub);
@@ -243,6 +277,34 @@ mod tests {
             outbox.answer(String::new());
         }
         assert!(outbox.is_full());
+    }
+
+    #[test]
+    fn no_more_is_under_way_than_the_page_acknowledges() {
+        let outbox = Outbox::default();
+        outbox.acknowledged(1);
+        let send = || {
+            let may = outbox.may_send(1);
+            if may {
+                outbox.binary(1, "{}".into(), vec![0; 16]);
+            }
+            may
+        };
+        assert!(send() && send() && !send());
+        // Taken is not drawn.
+        assert!(outbox.take().is_some() && outbox.take().is_some());
+        assert!(!send());
+        assert!(outbox.acknowledge(1));
+        assert!(send() && !send());
+        // What is dropped is acknowledged by nobody, and so not waited for.
+        outbox.data(2, "x".repeat(MAX_LEN_BYTES));
+        assert!(send() && !send());
+        assert!(outbox.acknowledge(1) && outbox.acknowledge(1));
+        assert!(!outbox.acknowledge(1), "more than was sent");
+        assert!(!outbox.acknowledge(2), "that one does not acknowledge");
+        assert!(outbox.may_send(2));
+        outbox.forget(1);
+        assert!(!outbox.acknowledge(1));
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::ticks::{
     StateSink,
 };
 use crate::topic::{
-    Buckets, CloudSink, CommandLogSink, CommandsSink, Filter, ImageSink, LogsSink, MessagesSink,
-    PlotSink, ScanSink, TfSink,
+    AskedPicture, Buckets, Clouds, CommandLogSink, CommandsSink, Filter, Images, LogsSink,
+    MessagesSink, PictureSink, PlotSink, Scans, TfSink,
 };
 use crate::wire::{
     Answer, MAX_CLOUD_POINTS, MAX_IMAGE_PX, MAX_MESSAGE_JSON_LEN_BYTES, MAX_REQUEST_LEN_BYTES,
@@ -29,6 +29,8 @@ use crate::wire::{
 
 /// Changes and calls of a page that run at one moment.
 const MAX_JOBS: usize = 8;
+/// `{"ack": 1}`, with the longest number.
+const MAX_ACK_LEN_BYTES: usize = 32;
 
 type Jobs = Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>;
 
@@ -80,6 +82,17 @@ impl Session {
             },
         }})
         .to_string()
+    }
+
+    /// The page has drawn something of a subscription, if that is what it says: this is answered by what comes next.
+    pub fn acknowledge(&self, text: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Ack {
+            ack: u64,
+        }
+        let is_short = text.len() <= MAX_ACK_LEN_BYTES;
+        let ack = if is_short { serde_json::from_str(text).ok() } else { None };
+        ack.is_some_and(|Ack { ack }| self.outbox.acknowledge(ack))
     }
 
     /// Does what a request asks, or begins it; who answers does so through the outbox.
@@ -230,18 +243,19 @@ impl Session {
                 reader.add(Box::new(MessagesSink::new(sub, outbox, topic()?, hz)))
             }
             "image" => {
-                let hz = within("hz", asked.hz, 10.0, 0.1..=30.0)?;
                 let max_px = asked.max_px.unwrap_or(MAX_IMAGE_PX).clamp(1, MAX_IMAGE_PX);
-                reader.add(Box::new(ImageSink::new(sub, outbox, topic()?, hz, max_px)))
+                let picture = asked.picture(sub, outbox, 10.0)?;
+                reader.add(Box::new(PictureSink::new(picture, Images { max_px })))
             }
             "cloud" => {
-                let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
-                let max = asked.max_points.unwrap_or(MAX_CLOUD_POINTS).clamp(1, MAX_CLOUD_POINTS);
-                reader.add(Box::new(CloudSink::new(sub, outbox, topic()?, hz, max)))
+                let max = asked.max_points.unwrap_or(MAX_CLOUD_POINTS);
+                let max_points = max.clamp(1, MAX_CLOUD_POINTS);
+                let picture = asked.picture(sub, outbox, 5.0)?;
+                reader.add(Box::new(PictureSink::new(picture, Clouds { max_points })))
             }
             "scan" => {
-                let hz = within("hz", asked.hz, 10.0, 0.1..=30.0)?;
-                reader.add(Box::new(ScanSink::new(sub, outbox, topic()?, hz)))
+                let picture = asked.picture(sub, outbox, 10.0)?;
+                reader.add(Box::new(PictureSink::new(picture, Scans)))
             }
             "tf" => {
                 let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
@@ -285,11 +299,18 @@ struct Asked {
     text: Option<String>,
     #[serde(default)]
     all: bool,
+    #[serde(default)]
+    ack: bool,
 }
 
 impl Asked {
     fn topic(&self) -> Result<String, Refusal> {
         name_of("topic", self.topic.as_deref())
+    }
+
+    fn picture(&self, sub: u64, outbox: Arc<Outbox>, hz: f64) -> Result<AskedPicture, Refusal> {
+        let hz = within("hz", self.hz, hz, 0.1..=30.0)?;
+        Ok(AskedPicture { sub, outbox, topic: self.topic()?, hz, ack: self.ack })
     }
 
     fn filter(&self) -> Result<Filter, Refusal> {

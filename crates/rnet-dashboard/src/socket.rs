@@ -118,6 +118,8 @@ async fn run(
             message = socket.recv() => {
                 heard = Instant::now();
                 match message {
+                    // One for each data that was sent, so it counts as no request.
+                    Some(Ok(Message::Text(text))) if session.acknowledge(&text) => {}
                     Some(Ok(Message::Text(text))) if rate.take() => session.request(&text),
                     Some(Ok(Message::Text(_) | Message::Binary(_))) if rate.left < 0.0 => {
                         return Some(Cut(POLICY, "rate: too many requests"));

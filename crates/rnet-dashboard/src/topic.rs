@@ -10,6 +10,7 @@ mod commands;
 mod image;
 mod logs;
 mod messages;
+mod picture;
 mod plot;
 mod scan;
 mod sink;
@@ -24,13 +25,14 @@ use rnet::{Durability, Subscription, TypeDesc};
 use rnet_monitor::link::host_of;
 
 pub use buckets::Buckets;
-pub use cloud::CloudSink;
+pub use cloud::Clouds;
 pub use commands::{CommandLogSink, CommandsSink};
-pub use image::ImageSink;
+pub use image::Images;
 pub use logs::{Filter, LogsSink};
 pub use messages::MessagesSink;
+pub use picture::{Asked as AskedPicture, PictureSink};
 pub use plot::PlotSink;
-pub use scan::ScanSink;
+pub use scan::Scans;
 pub use tf::TfSink;
 
 use crate::desk::{Desk, Seat};

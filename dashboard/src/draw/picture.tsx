@@ -23,6 +23,8 @@ export function picture_of(types: string[]): Kind | null {
 }
 
 const HEIGHT = 360;
+/** An image is at most so high, in CSS pixels. */
+const IMAGE_HEIGHT = 480;
 
 interface Shown {
   data: any;
@@ -38,6 +40,8 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
   const [caption, set_caption] = useState<string | null>(null);
   const [error, set_error] = useState<string | null>(null);
   const drawing = useRef(0);
+  /** Says that the picture was drawn, and those that another took the place of. */
+  const owed = useRef<(() => void)[]>([]);
 
   const draw = () => {
     if (drawing.current || !shown.current) return;
@@ -49,6 +53,7 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
         set_error(`The picture cannot be drawn: ${(failed as Error).message}`);
       }
       drawing.current = 0;
+      for (const drawn of owed.current.splice(0)) drawn();
     });
   };
   useEffect(() => {
@@ -58,22 +63,30 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
     const resize = new ResizeObserver(draw);
     resize.observe(frame.current!);
     const off = on_theme(draw);
+    // What came while nobody looked is neither drawn nor acknowledged, and so no more comes.
+    const look = () => !document.hidden && draw();
+    document.addEventListener("visibilitychange", look);
     return () => {
+      document.removeEventListener("visibilitychange", look);
       resize.disconnect();
       off();
       cancelAnimationFrame(drawing.current);
     };
   }, []);
   useStream(ask(kind, topic), {
-    data(data, payload) {
+    data(data, payload, drawn) {
       shown.current = { data, payload };
+      owed.current.push(drawn);
       if (!fitted.current && kind === "cloud" && payload) fitted.current = fit_cloud(data, payload, eye.current);
       if (!fitted.current && kind === "tf") fitted.current = fit_frames(data.frames, eye.current);
       set_caption(words(kind, data));
       if (!document.hidden) draw();
     },
     error: (failed) => set_error(failed?.message ?? null),
-    restart: () => (shown.current = null),
+    restart() {
+      shown.current = null;
+      owed.current = [];
+    },
   });
 
   const label = caption ?? "waiting for the first";
@@ -93,9 +106,12 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
 function ask(kind: Kind, topic?: string): Record<string, unknown> {
   if (kind === "tf") return { what: "tf", hz: 5 };
   const limits = wire.hello?.limits ?? {};
-  if (kind === "image") return { what: "image", topic, hz: 8, max_px: limits.image_px ?? 307_200 };
-  if (kind === "cloud") return { what: "cloud", topic, hz: 5, max_points: limits.cloud_points ?? 20_000 };
-  return { what: "scan", topic, hz: 8 };
+  if (kind === "image") {
+    const max_px = Math.min(limits.image_px ?? 307_200, Math.ceil(innerWidth * IMAGE_HEIGHT * devicePixelRatio ** 2));
+    return { what: "image", topic, hz: 8, max_px, ack: true };
+  }
+  if (kind === "cloud") return { what: "cloud", topic, hz: 5, max_points: limits.cloud_points ?? 20_000, ack: true };
+  return { what: "scan", topic, hz: 8, ack: true };
 }
 
 function words(kind: Kind, data: any): string {
@@ -150,7 +166,7 @@ async function paint_image(canvas: HTMLCanvasElement, width: number, data: any, 
     bitmap.close();
   }
   // A small picture is enlarged with sharp pixels, so that each can be seen.
-  const scale = Math.min(width / canvas.width, 480 / canvas.height);
+  const scale = Math.min(width / canvas.width, IMAGE_HEIGHT / canvas.height);
   canvas.style.width = `${Math.max(1, Math.floor(canvas.width * scale))}px`;
   canvas.style.height = `${Math.max(1, Math.floor(canvas.height * scale))}px`;
   canvas.style.imageRendering = scale > 2 ? "pixelated" : "auto";

@@ -18,7 +18,8 @@ export class WireError extends Error {
 }
 
 export interface Handlers {
-  data(data: any, payload: ArrayBuffer | null): void;
+  /** `drawn` is to be called when it was drawn, of a subscription that asks with `ack`: no more comes before that. */
+  data(data: any, payload: ArrayBuffer | null, drawn: () => void): void;
   /** `null`: what was wrong is not any more, as far as is known. */
   error?(error: WireError | null): void;
   /** The subscription begins anew: what was collected before does not go on. */
@@ -177,9 +178,14 @@ export class Wire {
       if (message.error) sub.handlers.error?.(new WireError(message.error.code, message.error.message));
       else {
         sub.handlers.error?.(null);
-        sub.handlers.data(message.data, payload);
+        sub.handlers.data(message.data, payload, () => this.acknowledge(message.sub, sub));
       }
     }
+  }
+
+  private acknowledge(id: number, sub: Sub): void {
+    // Of an earlier connection there is nothing to acknowledge.
+    if (sub.id === id && this.hello) this.socket?.send(JSON.stringify({ ack: id }));
   }
 
   private greet(hello: Hello): void {

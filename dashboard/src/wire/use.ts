@@ -86,7 +86,7 @@ export function useStream(ask: Record<string, unknown> | null, handlers: Handler
   useEffect(() => {
     if (!ask) return;
     return wire.subscribe(ask, {
-      data: (data, payload) => current.current.data(data, payload),
+      data: (data, payload, drawn) => current.current.data(data, payload, drawn),
       error: (error) => current.current.error?.(error),
       restart: () => current.current.restart?.(),
     });

@@ -1,8 +1,5 @@
 //! Point clouds, thinned out to what a page draws.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use prost::Message as _;
 use rnet::inspect::Heard;
 use rnet::msgs::foxglove::PointCloud as Cloud;
@@ -10,20 +7,14 @@ use rnet::msgs::foxglove::packed_element_field::NumericType;
 use rnet::msgs::plain::{NumberType, PointCloud, read};
 use serde_json::json;
 
-use super::sink::{Pace, TopicSink, Wants};
-use crate::outbox::Outbox;
-use crate::wire::Refusal;
+use super::picture::{Drawn, Picture};
 
 /// Names under which clouds carry how bright a point is.
 const BRIGHT: [&str; 3] = ["intensity", "reflectivity", "i"];
 
-pub struct CloudSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
-    topic: String,
-    pace: Pace,
-    max_points: usize,
-    trouble: Option<String>,
+/// Clouds of at most so many points.
+pub struct Clouds {
+    pub max_points: usize,
 }
 
 /// A number of a point: where it stands, and of which type it is.
@@ -43,18 +34,8 @@ struct Points<'a> {
     has_intensity: bool,
 }
 
-impl CloudSink {
-    pub fn new(
-        sub: u64,
-        outbox: Arc<Outbox>,
-        topic: String,
-        hz: f64,
-        max_points: usize,
-    ) -> CloudSink {
-        CloudSink { sub, outbox, topic, pace: Pace::new(hz), max_points, trouble: None }
-    }
-
-    fn show(&self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) -> Result<(), String> {
+impl Picture for Clouds {
+    fn of(&self, heard: &Heard<'_>, bytes: &[u8]) -> Result<Drawn, String> {
         match heard.type_desc.name() {
             Some("rnet.msgs.PointCloud") => {
                 let (header, data) =
@@ -72,7 +53,7 @@ impl CloudSink {
                 });
                 let packed: Option<Vec<u8>> = packed;
                 let data = packed.as_deref().unwrap_or(data);
-                self.tell(heard, sent_s, &Points::new(data, stride, header.frame_id(), fields)?)
+                Ok(self.drawn(&Points::new(data, stride, header.frame_id(), fields)?))
             }
             Some("foxglove.PointCloud") => {
                 let cloud = Cloud::decode(bytes).map_err(|error| error.to_string())?;
@@ -80,17 +61,15 @@ impl CloudSink {
                     Some((field.name.as_str(), field.offset as usize, foxglove(field.r#type())?))
                 });
                 let stride = cloud.point_stride as usize;
-                self.tell(
-                    heard,
-                    sent_s,
-                    &Points::new(&cloud.data, stride, &cloud.frame_id, fields)?,
-                )
+                Ok(self.drawn(&Points::new(&cloud.data, stride, &cloud.frame_id, fields)?))
             }
             other => Err(format!("{} is no point cloud", other.unwrap_or("raw"))),
         }
     }
+}
 
-    fn tell(&self, heard: &Heard<'_>, sent_s: f64, points: &Points<'_>) -> Result<(), String> {
+impl Clouds {
+    fn drawn(&self, points: &Points<'_>) -> Drawn {
         let (count, payload) = points.thin(self.max_points);
         let mut fields = vec!["x", "y", "z"];
         fields.extend(points.has_intensity.then_some("intensity"));
@@ -99,36 +78,9 @@ impl CloudSink {
             "total_points": points.data.len() / points.stride,
             "fields": fields,
             "frame_id": points.frame_id,
-            "node": heard.node,
-            "seq": heard.stamp.seq,
-            "sent_s": sent_s,
         });
-        self.outbox.binary(self.sub, head.to_string(), payload);
-        Ok(())
+        (head, payload)
     }
-}
-
-impl TopicSink for CloudSink {
-    fn wants(&self) -> Wants {
-        Wants::Topic(self.topic.clone())
-    }
-
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
-        if !self.pace.take(Instant::now()) {
-            return;
-        }
-        match self.show(heard, bytes, sent_s) {
-            Ok(()) => self.trouble = None,
-            Err(why) => {
-                if self.trouble.as_ref() != Some(&why) {
-                    self.outbox.trouble(self.sub, &Refusal::failed(why.as_str()), false);
-                    self.trouble = Some(why);
-                }
-            }
-        }
-    }
-
-    fn tick(&mut self, _: Instant, _: f64) {}
 }
 
 type Number = (usize, fn(&[u8]) -> f32);

@@ -1,20 +1,20 @@
-//! Images: raw ones thinned out to what a page shows, compressed ones as they are.
+//! Images: raw ones thinned out to what a page shows and made JPEG, compressed ones as they are.
 
-use std::sync::Arc;
-use std::time::Instant;
-
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use prost::Message as _;
 use rnet::inspect::Heard;
 use rnet::msgs::plain::{Image, read};
 use rnet::msgs::{CompressedImage, RawImage};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::sink::{Pace, TopicSink, Wants};
-use crate::outbox::Outbox;
-use crate::wire::Refusal;
+use super::picture::{Drawn, Picture};
 
 /// Largest compressed image that is passed on, in bytes.
 const MAX_COMPRESSED_LEN_BYTES: usize = 2 << 20;
+/// Of 100: what is drawn a few times a second for a person to look at.
+const JPEG_QUALITY: u8 = 80;
+/// Smaller ones are sent as they are: each of their pixels may matter, and they are no load.
+const MIN_JPEG_PX: usize = 64 * 64;
 
 /// Rows of pixels.
 struct Raster<'a> {
@@ -26,133 +26,100 @@ struct Raster<'a> {
     data: &'a [u8],
 }
 
-pub struct ImageSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
-    topic: String,
-    pace: Pace,
-    max_px: usize,
-    trouble: Option<String>,
+/// Images of at most so many pixels.
+pub struct Images {
+    pub max_px: usize,
 }
 
-impl ImageSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, topic: String, hz: f64, max_px: usize) -> ImageSink {
-        ImageSink { sub, outbox, topic, pace: Pace::new(hz), max_px, trouble: None }
-    }
-
-    fn show(&self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) -> Result<(), String> {
+impl Picture for Images {
+    fn of(&self, heard: &Heard<'_>, bytes: &[u8]) -> Result<Drawn, String> {
         let wrong = |why: prost::DecodeError| why.to_string();
         match heard.type_desc.name() {
             Some("rnet.msgs.Image") => {
                 let (header, data) = read::<Image>(bytes).map_err(|error| error.to_string())?;
-                self.raw(
-                    heard,
-                    sent_s,
-                    &Raster {
-                        width: header.width() as usize,
-                        height: header.height() as usize,
-                        step: header.row_stride() as usize,
-                        encoding: header.encoding(),
-                        frame_id: header.frame_id(),
-                        data,
-                    },
-                )
+                self.raw(&Raster {
+                    width: header.width() as usize,
+                    height: header.height() as usize,
+                    step: header.row_stride() as usize,
+                    encoding: header.encoding(),
+                    frame_id: header.frame_id(),
+                    data,
+                })
             }
             Some("foxglove.RawImage") => {
                 let image = RawImage::decode(bytes).map_err(wrong)?;
-                self.raw(
-                    heard,
-                    sent_s,
-                    &Raster {
-                        width: image.width as usize,
-                        height: image.height as usize,
-                        step: image.step as usize,
-                        encoding: &image.encoding,
-                        frame_id: &image.frame_id,
-                        data: &image.data,
-                    },
-                )
+                self.raw(&Raster {
+                    width: image.width as usize,
+                    height: image.height as usize,
+                    step: image.step as usize,
+                    encoding: &image.encoding,
+                    frame_id: &image.frame_id,
+                    data: &image.data,
+                })
             }
             Some("foxglove.CompressedImage") => {
-                let image = CompressedImage::decode(bytes).map_err(wrong)?;
-                self.compressed(heard, sent_s, image)
+                compressed(CompressedImage::decode(bytes).map_err(wrong)?)
             }
             other => Err(format!("{} is no image that can be shown", other.unwrap_or("raw"))),
         }
     }
+}
 
-    fn raw(&self, heard: &Heard<'_>, sent_s: f64, image: &Raster<'_>) -> Result<(), String> {
+impl Images {
+    fn raw(&self, image: &Raster<'_>) -> Result<Drawn, String> {
         let (width, height, pixels) = thin(image, self.max_px)?;
+        let (encoding, payload) = match jpeg(width, height, &pixels) {
+            Some(jpeg) => ("jpeg", jpeg),
+            None => ("rgba8", pixels),
+        };
         let head = json!({
             "width": width,
             "height": height,
             "full_width": image.width,
             "full_height": image.height,
-            "encoding": "rgba8",
-            "frame_id": image.frame_id,
-            "node": heard.node,
-            "seq": heard.stamp.seq,
-            "sent_s": sent_s,
-        });
-        self.outbox.binary(self.sub, head.to_string(), pixels);
-        Ok(())
-    }
-
-    fn compressed(
-        &self,
-        heard: &Heard<'_>,
-        sent_s: f64,
-        image: CompressedImage,
-    ) -> Result<(), String> {
-        let encoding = match image.format.as_str() {
-            "jpg" | "jpeg" => "jpeg",
-            "png" => "png",
-            "webp" => "webp",
-            other => return Err(format!("images of format {other:?} cannot be shown")),
-        };
-        let len = image.data.len();
-        if len > MAX_COMPRESSED_LEN_BYTES {
-            return Err(format!(
-                "it has {len} bytes, and at most {MAX_COMPRESSED_LEN_BYTES} are shown"
-            ));
-        }
-        let head = json!({
-            "width": null,
-            "height": null,
-            "full_width": null,
-            "full_height": null,
             "encoding": encoding,
             "frame_id": image.frame_id,
-            "node": heard.node,
-            "seq": heard.stamp.seq,
-            "sent_s": sent_s,
         });
-        self.outbox.binary(self.sub, head.to_string(), image.data.to_vec());
-        Ok(())
+        Ok((head, payload))
     }
 }
 
-impl TopicSink for ImageSink {
-    fn wants(&self) -> Wants {
-        Wants::Topic(self.topic.clone())
+/// An image as JPEG, if it is one that gets smaller by it: 1080p thinned out to 640 x 360 is some 40 kB instead of 900.
+fn jpeg(width: usize, height: usize, rgba: &[u8]) -> Option<Vec<u8>> {
+    if width * height < MIN_JPEG_PX {
+        return None;
     }
+    // Longer sides than JPEG has.
+    let (width, height) = (u16::try_from(width).ok()?, u16::try_from(height).ok()?);
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(&mut out, JPEG_QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::F_2_2);
+    encoder.encode(rgba, width, height, ColorType::Rgba).ok()?;
+    Some(out)
+}
 
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
-        if !self.pace.take(Instant::now()) {
-            return;
-        }
-        match self.show(heard, bytes, sent_s) {
-            Ok(()) => self.trouble = None,
-            Err(why) => {
-                if self.trouble.as_ref() != Some(&why) {
-                    self.outbox.trouble(self.sub, &Refusal::failed(why.as_str()), false);
-                    self.trouble = Some(why);
-                }
-            }
-        }
+fn compressed(image: CompressedImage) -> Result<Drawn, String> {
+    let encoding = match image.format.as_str() {
+        "jpg" | "jpeg" => "jpeg",
+        "png" => "png",
+        "webp" => "webp",
+        other => return Err(format!("images of format {other:?} cannot be shown")),
+    };
+    let len = image.data.len();
+    if len > MAX_COMPRESSED_LEN_BYTES {
+        return Err(format!(
+            "it has {len} bytes, and at most {MAX_COMPRESSED_LEN_BYTES} are shown"
+        ));
     }
-
-    fn tick(&mut self, _: Instant, _: f64) {}
+    let head = json!({
+        "width": Json::Null,
+        "height": Json::Null,
+        "full_width": Json::Null,
+        "full_height": Json::Null,
+        "encoding": encoding,
+        "frame_id": image.frame_id,
+    });
+    Ok((head, image.data.to_vec()))
 }
 
 /// The colour of a pixel: red, green, blue, and 255.
@@ -272,6 +239,25 @@ mod tests {
         let near: Vec<u8> = [1.0f32, 3.0, f32::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
         let (_, _, out) = thin(&raster(3, 1, "32FC1", &near), 100).unwrap();
         assert_eq!([out[0], out[4], out[8]], [255, 40, 0]);
+    }
+
+    #[test]
+    fn what_is_large_enough_becomes_a_jpeg() {
+        let pixels: Vec<u8> = (0..640 * 360)
+            .flat_map(|n: u32| [(n % 640 / 3) as u8, (n / 640) as u8, 40, 255])
+            .collect();
+        let small = jpeg(640, 360, &pixels).unwrap();
+        // Its marks at both ends, and its size between.
+        assert_eq!(
+            (&small[..3], &small[small.len() - 2..]),
+            (&[0xff, 0xd8, 0xff][..], &[0xff, 0xd9][..])
+        );
+        assert!(
+            small.windows(4).any(|w| w == [360_u16.to_be_bytes(), 640_u16.to_be_bytes()].concat())
+        );
+        assert!(small.len() < pixels.len() / 20, "{} of {}", small.len(), pixels.len());
+        assert!(jpeg(8, 8, &[0; 8 * 8 * 4]).is_none());
+        assert!(jpeg(70_000, 1, &vec![0; 70_000 * 4]).is_none());
     }
 
     #[test]
