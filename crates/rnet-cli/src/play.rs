@@ -40,11 +40,12 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let lives = Lives::of(&domain.snapshot()?);
     let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
         true => None,
-        false => Some(Keyboard::open()?),
+        false => Keyboard::open()?,
     };
     if keyboard.is_some() {
         context.say(format_args!(
-            "space: stop and go on, s: one message, left and right: 5 s back and forth, up and down: faster and slower, q: end"
+            "space: stop and go on, s: one message, left and right: 5 s back and forth, up and down: faster and slower, \
+             l: from the start again at the end, q: end"
         ));
     }
     let start_ns = recording.found().times.map_or(0, |times| times.0);
@@ -80,9 +81,12 @@ impl Conductor for Desk<'_> {
                 Control::Pause => "stopped".to_owned(),
                 Control::Step => "one message".to_owned(),
                 Control::Seek(by) => format!("by {:+} s", by as f64 / 1e9),
-                Control::Faster(times) => position
-                    .rate
-                    .map_or_else(String::new, |rate| format!("rate {:.2}", rate * times)),
+                Control::Faster(times) => position.rate.map_or_else(
+                    || "rate max".to_owned(),
+                    |rate| format!("rate {:.2}", rate * times),
+                ),
+                Control::Loop if position.looped => "ends at the end".to_owned(),
+                Control::Loop => "begins again at the end".to_owned(),
                 Control::Quit => String::new(),
             };
             self.context.say(format_args!("at {at:.3} s: {what}"));

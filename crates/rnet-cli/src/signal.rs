@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
@@ -15,10 +15,17 @@ const NO_GROUP: libc::pid_t = 1 << 30;
 // A signal handler has no argument through which it could reach anything but a static.
 static STOP: AtomicBool = AtomicBool::new(false);
 static IS_PATIENT: AtomicBool = AtomicBool::new(false);
+/// How the terminal of stdin was, if it has been changed. What it points to is never freed.
+static TERMINAL: AtomicPtr<libc::termios> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn on_signal(_: libc::c_int) {
     if STOP.swap(true, Ordering::Relaxed) && !IS_PATIENT.load(Ordering::Relaxed) {
         // The second time somebody is in earnest.
+        let terminal = TERMINAL.load(Ordering::Acquire);
+        if !terminal.is_null() {
+            // SAFETY: `restore_at_exit` has filled it and nobody frees it; the call is async-signal-safe.
+            unsafe { libc::tcsetattr(0, libc::TCSANOW, terminal) };
+        }
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(130) }
     }
@@ -31,6 +38,16 @@ pub fn install() {
         unsafe {
             libc::signal(signal, on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t);
         }
+    }
+}
+
+/// The terminal of stdin is about to be changed: a second signal, which ends the process at once, leaves it as it is now.
+pub fn restore_at_exit() {
+    // SAFETY: a struct of integers and an array of them, for which zeros are a value.
+    let mut now: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: it writes into a struct of this function's own.
+    if unsafe { libc::tcgetattr(0, &raw mut now) } == 0 {
+        TERMINAL.store(Box::into_raw(Box::new(now)), Ordering::Release);
     }
 }
 

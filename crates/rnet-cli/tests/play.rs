@@ -5,7 +5,9 @@ mod util;
 use std::time::{Duration, Instant};
 
 use rnet::{Subscriber, SubscriberOptions};
+use rustix::process::Signal;
 use util::recording::{START_NS, recording};
+use util::terminal::Terminal;
 use util::{Place, SOON};
 
 fn hear(place: &Place, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
@@ -157,4 +159,100 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
         assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), f64::from(n));
     }
     assert_eq!(playing.wait().json()["messages"], 8);
+}
+
+#[test]
+fn a_player_on_a_terminal_is_led_by_its_keys() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    // It was published best_effort, and is again.
+    let node = place.node("listener");
+    let options = SubscriberOptions::new().keep_all();
+    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut next = || x_of(heard.recv(SOON).unwrap().bytes());
+    let mut terminal = Terminal::start(&place, &["play", file.to_str().unwrap(), "--paused"]);
+    terminal.until("q: end");
+    assert!(terminal.is_raw());
+    // Two at once, as where a key is held down.
+    terminal.type_in("ss");
+    assert_eq!((next(), next()), (0.0, 1.0));
+    terminal.type_in("\u{1b}[C");
+    terminal.until("by +5 s");
+    terminal.type_in("s");
+    assert_eq!(next(), 10.0, "the end of the recording");
+    terminal.type_in("\u{1b}[D");
+    terminal.until("by -5 s");
+    terminal.type_in("\u{1b}[A");
+    terminal.until("rate 1.25");
+    terminal.type_in("\u{1b}[B");
+    terminal.until("rate 1.00");
+    terminal.type_in("l");
+    terminal.until("begins again at the end");
+    terminal.type_in(" ");
+    terminal.until("goes on");
+    let round = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10].map(f64::from);
+    for x in round.into_iter().chain(round) {
+        assert_eq!(next(), x);
+    }
+    terminal.type_in(" ");
+    terminal.until("stopped");
+    terminal.type_in("q");
+    terminal.until("played ");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!terminal.is_raw());
+}
+
+#[test]
+fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let play = ["play", file.to_str().unwrap(), "--paused"];
+    for end in ["Ctrl-C", "SIGTERM", "SIGHUP", "two signals"] {
+        let mut terminal = Terminal::start(&place, &play);
+        terminal.until("q: end");
+        assert!(terminal.is_raw());
+        match end {
+            "Ctrl-C" => terminal.type_in("\u{3}"),
+            "SIGTERM" => terminal.signal(Signal::TERM),
+            "SIGHUP" => terminal.signal(Signal::HUP),
+            _ => {
+                // It has no time to do anything between them.
+                let signals = [Signal::STOP, Signal::TERM, Signal::INT, Signal::CONT];
+                signals.into_iter().for_each(|signal| terminal.signal(signal));
+            }
+        }
+        assert_eq!(terminal.end(), Some(130), "{end}");
+        assert!(!terminal.is_raw(), "{end}");
+    }
+    let node = place.node("arm");
+    let _living = node.publisher::<util::Pose>("/arm/pose").unwrap();
+    let mut terminal = Terminal::start(&place, &play);
+    terminal.until("/arm/pose is published by /arm;");
+    assert_eq!(terminal.end(), Some(1));
+    assert!(!terminal.is_raw());
+}
+
+#[test]
+fn a_player_in_the_background_leaves_the_keys_to_the_shell() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let mut terminal = Terminal::background(&place, &["play", file.to_str().unwrap()]);
+    terminal.until("played 11 messages");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let (_node, mut heard) = hear(&place, "/again");
+    let args =
+        ["--start", "0.25", "--end", "0.65", "--topic", "/arm/**", "--remap", "/arm/pose:=/again"];
+    let play = ["play", file.to_str().unwrap(), "--loop", "--rate", "max", "--json"];
+    let playing = place.spawn(&[&play[..], &args].concat());
+    for x in [3.0, 5.0, 6.0, 3.0, 5.0, 6.0, 3.0] {
+        assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), x);
+    }
+    playing.signal("TERM");
+    assert_eq!(playing.wait().code, Some(130));
 }

@@ -81,6 +81,8 @@ pub enum Control {
     Seek(i64),
     /// Play so many times as fast.
     Faster(f64),
+    /// Begin again when the end is reached, or do not any more.
+    Loop,
     /// End.
     Quit,
 }
@@ -94,6 +96,8 @@ pub struct Position {
     pub paused: bool,
     /// How many times as fast it plays; `None` for as fast as it can.
     pub rate: Option<f64>,
+    /// It begins again when the end is reached.
+    pub looped: bool,
 }
 
 /// What a player asks while it plays, some fifty times a second.
@@ -147,7 +151,7 @@ pub fn play(
     std::thread::scope(|scope| {
         let ahead = Ahead::start(scope, recording, &options.select).map_err(PlayError::Thread)?;
         let player = Player {
-            options,
+            looped: options.looped,
             publishers,
             clock,
             carried: Carried::default(),
@@ -171,7 +175,7 @@ pub fn play(
 }
 
 struct Player<'a, 'scope> {
-    options: &'a Options,
+    looped: bool,
     publishers: Publishers,
     clock: Option<Clock>,
     carried: Carried,
@@ -195,6 +199,12 @@ impl Player<'_, '_> {
         let begun = std::time::Instant::now();
         loop {
             match self.ahead.next() {
+                // Nothing is published of it, so nobody waits for it, and it is no step.
+                Some(Ok(due)) if self.publishers.of(due.message.channel.id).is_none() => {
+                    if due.message.channel.topic == crate::names::META_TOPIC {
+                        self.carried.remember(due.message.data());
+                    }
+                }
                 Some(Ok(due)) => match self.wait_for(&due) {
                     Next::Publish => self.publish(&due),
                     Next::Reread => {}
@@ -204,7 +214,7 @@ impl Player<'_, '_> {
                 None => {
                     self.played.rounds += 1;
                     // An empty recording would go round without an end.
-                    if !self.options.looped || self.played.messages == 0 {
+                    if !self.looped || self.played.messages == 0 {
                         break;
                     }
                     self.go_to(self.start_ns);
@@ -237,8 +247,10 @@ impl Player<'_, '_> {
                 },
                 Waited::Ask => {}
             }
-            match self.conductor.ask(&self.pace.position()) {
+            let position = Position { looped: self.looped, ..self.pace.position() };
+            match self.conductor.ask(&position) {
                 None => {}
+                Some(Control::Loop) => self.looped = !self.looped,
                 Some(Control::Pause) => self.pace.pause(),
                 Some(Control::Faster(times)) => self.pace.faster(times),
                 Some(Control::Step) => {
@@ -266,10 +278,6 @@ impl Player<'_, '_> {
 
     fn publish(&mut self, due: &Due) {
         let message = &due.message;
-        if message.channel.topic == crate::names::META_TOPIC {
-            self.carried.remember(message.data());
-            return;
-        }
         let Some(publisher) = self.publishers.of(message.channel.id) else { return };
         let meta = self.carried.of(message);
         let late = self.pace.late_ns(due.at_ns.max(self.start_ns));

@@ -58,6 +58,7 @@ impl Screen {
             restore();
             hook(info);
         }));
+        signal::restore_at_exit();
         enable_raw_mode()?;
         let opened = Patient::open().and_then(|mut out| {
             execute!(out, EnterAlternateScreen)?;

@@ -16,6 +16,7 @@ use rnet::{Message, Node, Publisher};
 pub mod processes;
 pub mod recording;
 pub mod robot;
+pub mod terminal;
 
 /// What never takes this long hangs; a guard, not a measurement.
 const HANG: Duration = Duration::from_secs(60);

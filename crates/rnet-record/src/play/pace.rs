@@ -95,7 +95,7 @@ impl Pace {
     }
 
     pub fn position(&self) -> Position {
-        Position { now_ns: self.file_now(), paused: self.paused, rate: self.rate }
+        Position { now_ns: self.file_now(), paused: self.paused, rate: self.rate, looped: false }
     }
 
     fn file_now(&self) -> u64 {

@@ -1,0 +1,138 @@
+//! A terminal, and the real binary in it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use super::{HANG, Place, processes};
+
+/// A terminal of 80 × 24 with the program in it.
+pub struct Terminal {
+    master: File,
+    shown: mpsc::Receiver<Vec<u8>>,
+    seen: String,
+    child: std::process::Child,
+}
+
+impl Terminal {
+    pub fn start(place: &Place, args: &[&str]) -> Terminal {
+        Terminal::open(place, &[], args, true)
+    }
+
+    /// With the program in the background of a shell.
+    pub fn background(place: &Place, args: &[&str]) -> Terminal {
+        let shell = ["bash", "-c", "set -m; \"$0\" \"$@\" & wait $!"];
+        Terminal::open(place, &shell, args, true)
+    }
+
+    /// One that takes no output.
+    pub fn deaf(place: &Place, args: &[&str]) -> Terminal {
+        Terminal::open(place, &[], args, false)
+    }
+
+    fn open(place: &Place, before: &[&str], args: &[&str], reads: bool) -> Terminal {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = || {
+            let file = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap());
+            Stdio::from(file.unwrap())
+        };
+        if !reads {
+            let out = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let out = rustix::fs::open(name.as_c_str(), out, Mode::empty()).unwrap();
+            // What was written moves on for a while, which makes room again.
+            let a_while = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+            while poll(&mut [PollFd::new(&out, PollFlags::OUT)], Some(&a_while)).unwrap() > 0 {
+                let _ = rustix::io::write(&out, &[b'.'; 512]);
+            }
+        }
+        let rnet = place.command();
+        // The terminal is that of a session of its own, as of a shell: its keys send signals.
+        let mut command = Command::new("setsid");
+        command.arg("--ctty").args(before).arg(rnet.get_program()).args(args);
+        for (name, value) in rnet.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(slave()).stdout(slave()).stderr(slave());
+        let child = command.spawn().unwrap();
+        drop(command);
+        let master = File::from(master);
+        let (tell, shown) = mpsc::channel();
+        let mut reader = master.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The end of the program is an error of the terminal.
+            while reads && let Ok(len @ 1..) = reader.read(&mut bytes) {
+                if tell.send(bytes[..len].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Terminal { master, shown, seen: String::new(), child }
+    }
+
+    pub fn type_in(&mut self, keys: &str) {
+        self.seen.clear();
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until this is written, beside what was written since keys were pressed last.
+    #[track_caller]
+    pub fn until(&mut self, text: &str) {
+        let until = Instant::now() + HANG;
+        while !self.seen.contains(text) {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
+                Err(error) => {
+                    let seen: String = self.seen.chars().take(2000).collect();
+                    panic!("{text:?} is not shown ({error}): {seen:?}");
+                }
+            }
+        }
+    }
+
+    /// Waits for the end, and returns the exit code.
+    pub fn end(&mut self) -> Option<i32> {
+        let mut status = None;
+        processes::until("the program ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Whether the program has taken the keys one by one.
+    pub fn is_raw(&self) -> bool {
+        !tcgetattr(self.master.as_fd()).unwrap().local_modes.contains(LocalModes::ICANON)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that has failed leaves it running.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
