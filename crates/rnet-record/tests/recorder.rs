@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::path::PathBuf;
 use std::sync::Barrier;
 use std::time::Duration;
 
@@ -386,29 +387,37 @@ fn parts_are_complete_in_themselves() {
 
 #[test]
 fn the_oldest_parts_go_first() {
-    let net = Net::new("max disk");
-    let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net);
-    (told.max_disk, told.compress) = (Some(16 << 20), Compress::None);
-    let (file, recorder) = record(&net, told);
-    for n in 0..40u32 {
-        raw.send(&vec![n as u8; 1 << 20]).unwrap();
-        taken(&recorder, n.into());
+    // Of parts that are ended by their size alone, and also by their age.
+    for split_time in [None, Some(Duration::from_millis(30))] {
+        let net = Net::new("max disk");
+        let node = net.node("/n");
+        let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+        let mut told = options(&net);
+        (told.max_disk, told.compress) = (Some(16 << 20), Compress::None);
+        told.split_time = split_time;
+        let (file, recorder) = record(&net, told);
+        let mut sent = 0;
+        while sent < 40 || recorder.progress().removed < 2 {
+            raw.send(&vec![sent as u8; 1 << 20]).unwrap();
+            taken(&recorder, sent.into());
+            sent += 1;
+        }
+        let notes = recorder.take_notes().join("\n");
+        let report = recorder.stop().unwrap();
+        assert_eq!(report.losses.total(), 0);
+        assert!(notes.contains(&format!("{} is removed", file.display())), "{notes}");
+        assert!(report.removed > 1 && !file.exists());
+        let len: u64 = report.ended.iter().map(|part| part.metadata().unwrap().len()).sum();
+        assert!(len <= 16 << 20, "{len}");
+        let of_part = |part: &PathBuf| {
+            let all = stored(part);
+            of(&all, "/raw").iter().map(|m| m.sequence).collect::<Vec<_>>()
+        };
+        let raws: Vec<u32> = report.ended.iter().flat_map(of_part).collect();
+        let first = raws[0];
+        assert!(first > 0);
+        assert_eq!(raws, (first..sent).collect::<Vec<u32>>());
     }
-    let report = recorder.stop().unwrap();
-    assert_eq!(report.losses.total(), 0);
-    assert!(report.removed > 0 && !file.exists());
-    let len: u64 = report.ended.iter().map(|part| part.metadata().unwrap().len()).sum();
-    assert!(len <= 16 << 20, "{len}");
-    let raws: Vec<u32> = report
-        .ended
-        .iter()
-        .flat_map(|part| of(&stored(part), "/raw").iter().map(|m| m.sequence).collect::<Vec<_>>())
-        .collect();
-    let first = raws[0];
-    assert!(first > 0);
-    assert_eq!(raws, (first..40).collect::<Vec<u32>>());
 }
 
 #[test]

@@ -338,7 +338,15 @@ impl Writer {
         while self.len_bytes() > max || self.ended.front().is_some_and(|p| p.to_ns < before_ns) {
             let Some(RingPart { path, .. }) = self.ended.pop_front() else { return };
             match std::fs::remove_file(&path) {
-                Ok(()) => self.shared.progress().removed += 1,
+                Ok(()) => {
+                    self.shared.progress().removed += 1;
+                    // Of a ring parts go all the time.
+                    if let (Some(max), None) = (self.options.max_disk, self.options.keep_time) {
+                        let path = path.display();
+                        self.shared
+                            .note(format!("{path} is removed: the parts have {max} bytes at most"));
+                    }
+                }
                 Err(error) => {
                     self.shared.note(format!("cannot remove {}: {error}", path.display()));
                 }
