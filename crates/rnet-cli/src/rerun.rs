@@ -72,6 +72,7 @@ fn options(recording: &Recording, args: &RerunArgs) -> RerunOptions {
         outputs: args.output.iter().map(ToString::to_string).collect(),
         tolerances,
         key: args.key.clone(),
+        without_calls: args.without_calls,
         start_ns: args.start.map(at),
         end_ns: args.end.map(at),
         clock_hz: args.clock_rate,
@@ -138,6 +139,7 @@ fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
             "inputs": done.inputs,
             "keys": {"set": done.keys.0, "changed": done.keys.1},
             "outputs": topics,
+            "not_compared": {"calls": done.calls.made, "answers": done.calls.answered},
             "seconds": done.took.as_secs_f64(),
         }));
     }
@@ -149,6 +151,10 @@ fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
     let (set, changed) = done.keys;
     if set + changed > 0 {
         context.line(format_args!("{set} keys of the state were set, {changed} changed"))?;
+    }
+    if !done.calls.is_empty() {
+        let line = format!("not compared: {}", done.calls);
+        context.line(format_args!("{}", tame(&line)))?;
     }
     let start = recording.found().times.map_or(0, |times| times.0);
     for topic in &done.outputs {

@@ -58,6 +58,8 @@ fn control(node: &Node, role: &str, gain: f64) {
     let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
     let mut torques = node.publisher_with::<Torque>("/torque", reliable).unwrap();
     let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").unwrap());
+    let own_gain = node.service::<Factor, Factor>("/own/gain");
+    let _service = (role == "calls").then(|| own_gain.serve(|_| Ok(Factor { by: 1.0 })).unwrap());
     while let Ok(angle) = angles.recv(SOON) {
         let angle = *angle;
         let by_state = match role {
@@ -70,6 +72,10 @@ fn control(node: &Node, role: &str, gain: f64) {
         sum += angle.rad * gain * by_state * *factor.lock().unwrap();
         match role {
             "silent" => continue,
+            "calls" if angle.number == 3 => {
+                let scaled = node.call::<Factor, Factor>("/scale", &Factor { by: 1.0 }, SOON);
+                scaled.unwrap();
+            }
             "dies" if angle.number == 7 => std::process::abort(),
             "spins" if angle.number == 7 => loop {
                 std::hint::spin_loop();
@@ -116,6 +122,8 @@ fn recorded_as(place: &Place, role: &str) -> PathBuf {
     if let Some(state) = &state {
         state.set("/gain", 2.0).unwrap();
     }
+    let scale = node.service::<Factor, Factor>("/scale");
+    let _scale = (role == "calls").then(|| scale.serve(|by| Ok(*by)).unwrap());
     let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
     let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
     let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
@@ -142,6 +150,9 @@ fn recorded_as(place: &Place, role: &str) -> PathBuf {
             if let Some(state) = &state {
                 state.set("/gain", 3.0).unwrap();
             }
+        }
+        if role == "calls" && number == 5 {
+            node.call::<Factor, Factor>("/own/gain", &Factor { by: 0.0 }, SOON).unwrap();
         }
         angles.send(&Angle { number: number.into(), rad: f64::from(number).sin() }).unwrap();
         assert_eq!(torques.recv(SOON).unwrap().number, u64::from(number));
@@ -203,6 +214,29 @@ fn it_finds_the_recorded_state_and_its_changes() {
     assert_eq!(said["outputs"][1]["same"], true, "{said}");
     // One that takes no notice of the state answers otherwise.
     again(&place, &file, "works", "1.5", &[]).fails(1);
+    nothing_is_left_but(&place, &[&file]);
+}
+
+#[test]
+fn calls_that_it_was_recorded_with_are_named() {
+    let place = Place::new();
+    let file = recorded_as(&place, "calls");
+    let why = again(&place, &file, "works", "1.5", &[]).fails(1);
+    assert!(
+        why.contains(
+            "calls: of /arm the recording has its calls of /scale and its answers to /own/gain"
+        ),
+        "{why}"
+    );
+    assert!(why.contains("--without-calls"), "{why}");
+    let text = again(&place, &file, "works", "1.5", &["--without-calls"]).ok();
+    assert!(
+        text.contains("not compared: its calls of /scale and its answers to /own/gain\n"),
+        "{text}"
+    );
+    let said = again(&place, &file, "works", "1.5", &["--without-calls", "--json"]).json();
+    let left_out = serde_json::json!({"calls": ["/scale"], "answers": ["/own/gain"]});
+    assert_eq!((&said["same"], &said["not_compared"]), (&true.into(), &left_out), "{said}");
     nothing_is_left_but(&place, &[&file]);
 }
 

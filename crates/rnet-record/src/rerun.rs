@@ -7,6 +7,7 @@
 //!
 //! What counts as an input or an output, and what this cannot see, is docs/design/rerun.md.
 
+mod calls;
 mod compare;
 mod error;
 mod feed;
@@ -23,6 +24,7 @@ use rnet::inspect::Location;
 
 use crate::play::InOrder;
 use crate::read::{Recording, Select};
+pub use calls::Calls;
 use compare::Comparison;
 pub use compare::{Difference, Tolerance, Tolerances, TopicResult};
 pub use error::RerunError;
@@ -46,6 +48,9 @@ pub struct RerunOptions {
     /// and so on. With it, outputs that were not recorded are counted and are no difference: a node in lock step also
     /// answers the inputs that it had no time for when it was recorded.
     pub key: Option<String>,
+    /// Go on where the node called services when it was recorded, or answered calls. There is nobody whom it could call in
+    /// a re-run, and nobody calls it.
+    pub without_calls: bool,
     /// From this time of the recording on, in ns since 1970 UTC.
     pub start_ns: Option<u64>,
     /// Up to before this time of the recording, in ns since 1970 UTC.
@@ -71,6 +76,7 @@ impl Default for RerunOptions {
             outputs: Vec::new(),
             tolerances: Tolerances::default(),
             key: None,
+            without_calls: false,
             start_ns: None,
             end_ns: None,
             clock_hz: 100.0,
@@ -93,6 +99,8 @@ pub struct Rerun {
     pub keys: (u64, u64),
     /// What it published, by topic.
     pub outputs: Vec<TopicResult>,
+    /// Calls that it was recorded with, which are not compared.
+    pub calls: Calls,
     /// How long that took.
     pub took: Duration,
     /// The field that differs the most, if its values were kept.
@@ -123,6 +131,7 @@ pub fn rerun(
 ) -> Result<Rerun, RerunError> {
     let begun = Instant::now();
     let tested = Tested::join(recording, location, command, options)?;
+    let calls = Calls::of(recording, &tested.recorded);
     let mut comparison = Comparison::new(recording, &tested.recorded, options);
     let mut feed = Feed::open(tested, options)?;
     let select = Select {
@@ -138,5 +147,5 @@ pub fn rerun(
     feed.end(recording, &mut comparison, options)?;
     let (node, inputs, keys) = feed.told();
     let (outputs, worst) = comparison.end()?;
-    Ok(Rerun { node, inputs, keys, outputs, took: begun.elapsed(), worst })
+    Ok(Rerun { node, inputs, keys, outputs, calls, took: begun.elapsed(), worst })
 }

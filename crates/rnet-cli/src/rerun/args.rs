@@ -34,6 +34,9 @@ pub struct RerunArgs {
     /// Compare messages of the same value of this field, instead of the first with the first and so on
     #[arg(long, value_name = "FIELD")]
     pub key: Option<String>,
+    /// Go on where the node made calls when it was recorded, or answered some: they are not part of a re-run
+    #[arg(long)]
+    pub without_calls: bool,
     /// From this many seconds after the start of the recording on
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub start: Option<Duration>,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::calls::Calls;
 use crate::play::PlayError;
 use crate::read::{ReadError, TypeError};
 
@@ -26,6 +27,17 @@ pub enum RerunError {
         node: String,
         /// Names of those that did.
         known: String,
+    },
+    /// The node had to do with calls.
+    #[error(
+        "of {node} the recording has {calls}, which a re-run neither gives it nor compares; --without-calls runs it \
+         without them, and compares what it publishes"
+    )]
+    Calls {
+        /// Name of the node.
+        node: String,
+        /// Which.
+        calls: Calls,
     },
     /// The node subscribes to nothing that was recorded.
     #[error(
@@ -148,6 +160,7 @@ impl RerunError {
             Self::NotJoined(_) => "not_joined",
             Self::Several(_) => "several_nodes",
             Self::NotRecorded { .. } => "not_recorded",
+            Self::Calls { .. } => "calls",
             Self::NoInputs { .. } => "no_inputs",
             Self::NotSubscribed { .. } => "not_subscribed",
             Self::Incompatible { .. } => "incompatible",

@@ -10,6 +10,7 @@ use rnet::{Node, Subscriber, SubscriberOptions};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use super::RerunOptions;
+use super::calls::Calls;
 use super::error::RerunError;
 use super::rest::{Look, look};
 use super::state;
@@ -122,6 +123,10 @@ impl Tested {
         };
         tested.meet(options)?;
         tested.check_recorded(recording)?;
+        let calls = Calls::of(recording, &tested.recorded);
+        if !calls.is_empty() && !options.without_calls {
+            return Err(RerunError::Calls { node: tested.recorded.clone(), calls });
+        }
         tested.listen(recording)?;
         tested.connect(recording, options)?;
         Ok(tested)
