@@ -12,6 +12,7 @@ use rnet::msgs::{BatteryState, Imu, LaserScan, Quaternion, Vector3};
 use rnet::schema::Dynamic;
 use rnet::{Message, MessageType};
 use rnet_record::mcap;
+use rnet_record::play::{Conductor, Control, Lives, Options, Position, play};
 use rnet_record::read::{Recording, Select};
 use rnet_record::ros2::to_ros2;
 
@@ -162,24 +163,106 @@ fn what_is_no_cdr_is_told_and_takes_no_memory() {
     assert!(told > 1000 && whole > 0, "{told} {whole}");
 }
 
-#[test]
-fn a_description_that_cannot_be_read_leaves_bytes() {
-    let dir = Dir::new();
+/// A file of one message in CDR on each topic `/x0`, `/x1`, …
+fn cdr_file(dir: &Dir, messages: &[(&str, &str, &[u8])]) -> Recording {
     let mut writer = mcap::Writer::new(Cursor::new(Vec::new())).unwrap();
-    for (n, text) in ["x/Of of", "int32[", "wstring w", "Lost l"].into_iter().enumerate() {
-        let id = writer.add_schema("x/msg/Of", "ros2msg", text.as_bytes()).unwrap();
-        let topic = format!("/x{n}");
-        let channel = writer.add_channel(id, &topic, "cdr", &BTreeMap::new()).unwrap();
+    for (n, (encoding, text, bytes)) in messages.iter().enumerate() {
+        let id = writer.add_schema(&format!("x/msg/Of{n}"), encoding, text.as_bytes()).unwrap();
+        let channel = writer.add_channel(id, &format!("/x{n}"), "cdr", &BTreeMap::new()).unwrap();
         let header =
             MessageHeader { channel_id: channel, sequence: 0, log_time: 1, publish_time: 1 };
-        writer.write_to_known_channel(&header, &[0, 1, 0, 0, 1]).unwrap();
+        writer.write_to_known_channel(&header, bytes).unwrap();
     }
     writer.finish().unwrap();
-    let path = dir.write("types.mcap", &writer.into_inner().into_inner());
-    for message in Recording::open(&path).unwrap().messages(Select::default()) {
+    Recording::open(&dir.write("types.mcap", &writer.into_inner().into_inner())).unwrap()
+}
+
+#[test]
+fn a_description_that_cannot_be_read_is_named_and_leaves_bytes() {
+    let dir = Dir::new();
+    let message: &[u8] = &[0, 1, 0, 0, 1];
+    let of = |text| ("ros2msg", text, message);
+    let idl = "module x { struct Of4 { wstring w; }; };";
+    let whys = [
+        ("x/Of0 of", "in itself"),
+        ("int32[", "is no field"),
+        ("int8 a\nwstring w", "w of x/Of2 is a wstring"),
+        ("Lost l", "lacks it"),
+        (idl, "x/msg/Of4 is described as \"ros2idl\", and \"ros2msg\" is read"),
+    ];
+    let mut messages: Vec<_> = whys.iter().map(|(text, _)| of(*text)).collect();
+    messages[4].0 = "ros2idl";
+    messages.push(of("uint8 n"));
+    let read = cdr_file(&dir, &messages);
+    for message in read.messages(Select::default()) {
         let message = message.unwrap();
+        let topic = &message.channel.topic;
+        let Some((_, why)) = whys.get(topic[2..].parse::<usize>().unwrap()) else { continue };
         let error = message.channel.message_type().unwrap_err().to_string();
-        assert!(error.contains("the type of /x"), "{error}");
+        assert!(error.contains(&format!("the type of {topic} ")) && error.contains(why), "{error}");
         assert_eq!(&*message.content().unwrap(), message.data());
     }
+    // They are not played, which is said, and the other one is; who names one of them is refused.
+    let node = rnet::Node::builder("player").dir(dir.path("")).domain("ros2").open().unwrap();
+    let mut script = Told::default();
+    let options = Options { rate: None, ..Options::default() };
+    let played = play(&read, &node, &Lives::default(), &options, &mut script).unwrap();
+    assert_eq!((played.messages, played.failed, script.0.len()), (1, 0, 5));
+    let said = script.0.join("\n");
+    assert!(said.contains("/x2 cannot be read") && said.contains("it is not played"), "{said}");
+    let select = Select { topics: vec!["/x4".to_owned()], ..Select::default() };
+    let options = Options { select, ..options };
+    let refused = play(&read, &node, &Lives::default(), &options, &mut script).unwrap_err();
+    assert!(refused.to_string().contains("ros2idl"), "{refused}");
+}
+
+/// Who is told what is not played.
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl Conductor for Told {
+    fn ask(&mut self, _: &Position) -> Option<Control> {
+        None
+    }
+
+    fn problem(&mut self, problem: &dyn std::fmt::Display) {
+        self.0.push(problem.to_string());
+    }
+
+    fn published(&mut self, _: &mut dyn Iterator<Item = (&str, u64)>) {}
+}
+
+#[test]
+fn the_second_version_of_cdr_is_read_where_types_do_not_grow() {
+    let dir = Dir::new();
+    let text = "uint8 a\nfloat64 b\nstring[] names\nInner[2] inner\nint64[] c\n===\nMSG: x/Inner\nuint8 d\nint64 e\n";
+    let mut bytes = vec![0, 7, 0, 0];
+    // Numbers of 8 bytes stand at multiples of 4; what is no number has its length in bytes before it.
+    let parts: [&[u8]; 7] = [
+        &[1, 0, 0, 0],
+        &2.5f64.to_le_bytes(),
+        &[17, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, b'h', b'i', 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
+        &[24, 0, 0, 0],
+        &[
+            5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+            0xff, 0xff,
+        ],
+        &[1, 0, 0, 0],
+        &9i64.to_le_bytes(),
+    ];
+    bytes.extend(parts.concat());
+    let growing = [&[0u8, 9, 0, 0][..], &bytes[4..]].concat();
+    let read = cdr_file(&dir, &[("ros2msg", text, &bytes), ("ros2msg", text, &growing)]);
+    let mut messages = read.messages(Select::default()).map(Result::unwrap);
+    let message = messages.next().unwrap();
+    let MessageType::Protobuf(schema) = message.channel.message_type().unwrap() else {
+        panic!("it is read as protobuf")
+    };
+    let decoded = Dynamic::decode(&schema, &message.content().unwrap()).unwrap();
+    let expected = serde_json::json!({
+        "a": 1, "b": 2.5, "names": ["hi", ""], "inner": [{"d": 5, "e": "6"}, {"d": 7, "e": "-1"}], "c": ["9"],
+    });
+    assert_eq!(decoded.to_json(&Default::default()), expected);
+    let why = messages.next().unwrap().content().unwrap_err();
+    assert!(why.contains("0x0009") && why.contains("may grow"), "{why}");
 }

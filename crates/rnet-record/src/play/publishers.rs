@@ -79,6 +79,8 @@ impl Lives {
 /// By id of the channel.
 pub struct Publishers {
     of: HashMap<u16, Publisher<[u8]>>,
+    /// Topics that are left out, since their types cannot be read.
+    pub left_out: Vec<TypeError>,
 }
 
 /// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
@@ -93,7 +95,7 @@ impl Publishers {
         options: &Options,
     ) -> Result<Self, PlayError> {
         let mut lanes: HashMap<String, Lane> = HashMap::new();
-        let mut of = HashMap::new();
+        let (mut of, mut left_out) = (HashMap::new(), Vec::new());
         for channel in recording.channels() {
             let is_own = channel.topic.starts_with(OWN_TOPICS);
             let is_named = options.select.topics.contains(&channel.topic);
@@ -108,15 +110,21 @@ impl Publishers {
                 let (topic, node) = (topic.clone(), node.clone());
                 return Err(PlayError::Published { topic, node });
             }
+            let ty = match channel.message_type() {
+                Err(error) if !is_named => {
+                    left_out.push(error);
+                    continue;
+                }
+                ty => ty?,
+            };
             let source = source(channel)?;
             if *lanes.entry(topic.clone()).or_insert(source.lane) != source.lane {
                 return Err(PlayError::Lanes { topic: topic.clone() });
             }
-            let publisher_options =
-                publisher_options(&source, options.rate).message_type(channel.message_type()?);
+            let publisher_options = publisher_options(&source, options.rate).message_type(ty);
             of.insert(channel.id, node.publisher_with::<[u8]>(topic, publisher_options)?);
         }
-        Ok(Self { of })
+        Ok(Self { of, left_out })
     }
 
     pub fn of(&mut self, channel: u16) -> Option<&mut Publisher<[u8]>> {

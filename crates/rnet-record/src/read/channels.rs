@@ -123,7 +123,7 @@ impl Channel {
     /// The type by which its messages are read. Encodings that are not known here are bytes.
     ///
     /// # Errors
-    /// A description that cannot be read.
+    /// A description that cannot be read; of CDR, also one in another language than `ros2msg`.
     pub fn message_type(&self) -> Result<MessageType, TypeError> {
         let failed = |why: String| TypeError { topic: self.topic.clone(), why };
         let Some(schema) = &self.schema else { return Ok(MessageType::Raw) };
@@ -143,6 +143,11 @@ impl Channel {
                 let desc = TypeDesc::from_json(text).map_err(|error| failed(error.to_string()))?;
                 MessageType::try_from(desc).map_err(|error| failed(error.to_string()))
             }
+            (ros2::CDR, other) => Err(failed(format!(
+                "{} is described as {other:?}, and {:?} is read; record it with that, as rosbag2 does for .msg files",
+                schema.name,
+                ros2::ROS2MSG
+            ))),
             _ => Ok(MessageType::Raw),
         }
     }

@@ -284,6 +284,7 @@ impl Tested {
         } else if is_recorded {
             // Reliable publishers all of them: nothing that it is fed is lost.
             let play = Options { select, rate: None, ..Options::default() };
+            // The topic is named, so what cannot be read of it is an error.
             let publishers = Publishers::open(recording, &self.node, &Lives::default(), &play)?;
             self.publishers.push(publishers);
             self.fed.insert(topic.to_owned());

@@ -46,13 +46,19 @@ impl Cdr {
         let (header, content) = message
             .split_at_checked(HEADER_LEN_BYTES)
             .ok_or_else(|| format!("it has {} bytes, and CDR begins with 4", message.len()))?;
-        let is_little = match header[..2] {
-            [0, 1] => true,
-            [0, 0] => false,
-            [a, b] => return Err(format!("its encoding {a:#04x}{b:02x} is none of plain CDR")),
-            _ => unreachable!("there are four"),
+        let encoding = u16::from_be_bytes([header[0], header[1]]);
+        let (is_little, is_second) = match encoding {
+            0 | 1 => (encoding == 1, false),
+            6 | 7 => (encoding == 7, true),
+            2 | 3 | 8..=11 => {
+                return Err(format!(
+                    "its encoding {encoding:#06x} is that of types that may grow; plain CDR and CDR2 are read, which \
+                     the types of .msg files have"
+                ));
+            }
+            _ => return Err(format!("its encoding {encoding:#06x} is none of CDR")),
         };
-        let mut from = Input { content, at: 0, is_little };
+        let mut from = Input { content, at: 0, is_little, is_second };
         let mut out = Vec::with_capacity(content.len() + content.len() / 4);
         message_of(&self.definition, &self.definition.name, &mut from, &mut out)?;
         Ok(out)
@@ -151,6 +157,8 @@ struct Input<'a> {
     content: &'a [u8],
     at: usize,
     is_little: bool,
+    /// It is CDR2 (XCDR version 2 of DDS-XTypes 1.3, section 7.4.3).
+    is_second: bool,
 }
 
 impl<'a> Input<'a> {
@@ -166,7 +174,8 @@ impl<'a> Input<'a> {
 
     /// A number, as its bits.
     fn number(&mut self, number: Number) -> Result<u64, String> {
-        let bytes = self.take(number.size(), number.size())?;
+        let align = if self.is_second { number.size().min(4) } else { number.size() };
+        let bytes = self.take(number.size(), align)?;
         let mut wide = [0; 8];
         match self.is_little {
             true => wide[..bytes.len()].copy_from_slice(bytes),
@@ -217,6 +226,10 @@ fn field_of(
     from: &mut Input<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
+    if from.is_second && field.many != Many::One && !matches!(field.base, Base::Number(_)) {
+        // How many bytes all of them have.
+        from.len()?;
+    }
     let len = match field.many {
         Many::One => 1,
         Many::Exactly(len) => len as usize,

@@ -192,6 +192,12 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
             }
         }
     };
+    // How texts of wide characters stand in CDR differs between the implementations.
+    if ty.split("<=").next() == Some("wstring") {
+        return Err(format!(
+            "{name} of {of} is a wstring, which implementations of ROS 2 write in different ways; use string"
+        ));
+    }
     let base = base(ty, of).ok_or_else(|| format!("the type {ty:?} is not known"))?;
     Ok(Some(Field { name: name.to_owned(), base, many }))
 }
@@ -210,8 +216,6 @@ fn base(ty: &str, of: &str) -> Option<Base> {
         "duration" => "builtin_interfaces/Duration".to_owned(),
         "Header" => "std_msgs/Header".to_owned(),
         _ if ty.contains('/') => ty.to_owned(),
-        // How texts of wide characters stand in CDR differs between the implementations.
-        _ if ty.starts_with("wstring") => return None,
         _ => format!("{package}/{ty}"),
     };
     short(&named).map(Base::Of)
@@ -239,7 +243,8 @@ mod tests {
         for (text, why) in [
             ("a/B b", "in itself"),
             ("C c", "lacks it"),
-            ("wstring w", "not known"),
+            ("wstring w", "w of a/B is a wstring"),
+            ("wstring<=5[] names", "names of a/B is a wstring"),
             ("int32[x] a", "no length"),
             ("int32[ a", "is no field"),
             ("int32", "is no field"),
