@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let page = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("../../dashboard/dist");
+    // A link to dashboard/dist, which cargo follows: the page is in the package of this crate.
+    let page = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("dist");
     println!("cargo::rerun-if-changed={}", page.display());
     let mut files = Vec::new();
     collect(&page, &mut files);
