@@ -3,6 +3,7 @@
 
 mod authority;
 mod driver;
+mod fallback;
 mod open;
 mod receiver;
 mod tell;
@@ -12,8 +13,9 @@ use std::time::Duration;
 use rnet_core::{Error, Result, TopicName};
 
 pub use driver::{DriveBuilder, Driver};
+pub use fallback::FallbackReason;
 pub use open::{Command, CommandBuilder};
-pub use receiver::{CommandStats, FallbackReason};
+pub use receiver::CommandStats;
 
 const MIN_TIME: Duration = Duration::from_millis(1);
 const MAX_TIME: Duration = Duration::from_secs(3600);

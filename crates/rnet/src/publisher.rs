@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod forward;
+mod room;
 mod will;
 
 /// Memory for encoding that a publisher keeps for the next message.

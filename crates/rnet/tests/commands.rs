@@ -147,14 +147,19 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     let net = Net::new("commands-priority");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let (command, wheels) = receiver(&base, NEVER);
+    let mut next = events(&base);
     let mut first = driver(&low, 1);
     first.send(&speed(1)).unwrap();
     wheels.wait_for(1);
+    assert_eq!(next(Kind::InForce).node, "/low");
     let same = high.drive::<Speed>(TOPIC).priority(1).take(LONG).map(drop).unwrap_err();
     assert!(matches!(&same, Error::NotInForce { why, .. } if why.contains("/low")), "{same}");
     let mut second = driver(&high, 2);
     second.send(&speed(2)).unwrap();
     wheels.wait_for(2);
+    // Without a fallback between the two, the audit trail says from when on another one is obeyed.
+    let taken = next(Kind::InForce);
+    assert_eq!((taken.node.as_str(), taken.number), ("/high", second.number()));
     eventually("the first is told", || !first.in_force());
     let error = first.send(&speed(3)).unwrap_err();
     assert!(matches!(&error, Error::NotInForce { why, .. } if why.contains("/high")), "{error}");

@@ -11,9 +11,8 @@ use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
 use super::driver::DriveBuilder;
-use super::receiver::{
-    Apply, Ask, CommandStats, FallbackReason, Parts, Receiver, Rest, Shared, Turn,
-};
+use super::fallback::FallbackReason;
+use super::receiver::{Apply, Ask, CommandStats, Parts, Receiver, Rest, Shared, Turn};
 use super::tell::Tell;
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::{Bytes, service_name};

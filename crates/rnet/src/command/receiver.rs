@@ -1,6 +1,5 @@
 //! The receiver's thread, the only one that applies commands and decides who is in force.
 
-use rnet_shm::ring::fail_point;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -8,8 +7,11 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rnet_shm::ring::fail_point;
+
 use super::authority::{Authority, Came, Holder, Ignored, Taken};
-use super::tell::Tell;
+use super::fallback::{FallbackReason, Why};
+use super::tell::{ROOM, Tell};
 use crate::call::Bytes;
 use crate::msgs::command_event::Kind;
 use crate::msgs::command_request::Action;
@@ -26,56 +28,6 @@ const MAX_REFUSED_TOLD: usize = 16;
 const LOOK: Duration = Duration::from_millis(100);
 /// Stack that is there before it is needed, in bytes.
 const STACK: usize = 64 << 10;
-
-/// Why a receiver has fallen back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FallbackReason {
-    /// It was opened: nothing was commanded yet.
-    Opened,
-    /// No command came within the deadline.
-    Deadline,
-    /// The lease of the driver has passed.
-    Expired,
-    /// The driver has released its authority.
-    Released,
-    /// The driver's process or host is gone.
-    DriverLost,
-    /// To apply a command took longer than the deadline.
-    Overrun,
-    /// The code that applies commands panicked.
-    Panicked,
-    /// The receiver closes.
-    Closed,
-}
-
-impl FallbackReason {
-    fn wire(self) -> Reason {
-        match self {
-            FallbackReason::Opened => Reason::Opened,
-            FallbackReason::Deadline => Reason::Deadline,
-            FallbackReason::Expired => Reason::Expired,
-            FallbackReason::Released => Reason::Released,
-            FallbackReason::DriverLost => Reason::DriverLost,
-            FallbackReason::Overrun => Reason::Overrun,
-            FallbackReason::Panicked => Reason::Panicked,
-            FallbackReason::Closed => Reason::Closed,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            FallbackReason::Opened => "the receiver was opened",
-            FallbackReason::Deadline => "no command came within the deadline",
-            FallbackReason::Expired => "the lease has passed",
-            FallbackReason::Released => "the driver has released its authority",
-            FallbackReason::DriverLost => "the driver is gone",
-            FallbackReason::Overrun => "to apply the command took longer than the deadline",
-            FallbackReason::Panicked => "the code that applies commands panicked",
-            FallbackReason::Closed => "the receiver was closed",
-        }
-    }
-}
 
 /// What a receiver has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,8 +121,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     pub fn new(wake: WaitSetHandle) -> Shared {
-        let (asks, closed, shown) = Default::default();
-        Shared { asks, closed, wake, shown }
+        let (asks, closed) = Default::default();
+        Shared { asks, closed, wake, shown: Mutex::new((CommandStats::default(), empty_status())) }
     }
 
     /// Hands a request to the thread; `false` if too many wait already.
@@ -188,6 +140,30 @@ impl Shared {
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.wake.interrupt();
+    }
+
+    /// Without an allocation.
+    fn show(&self, stats: CommandStats, status: &CommandStatus) {
+        let mut shown = lock(&self.shown);
+        let mut holder = std::mem::take(&mut shown.1.holder);
+        holder.clear();
+        holder.push_str(&status.holder);
+        let CommandStatus { state, reason, priority, number, lease, deadline, .. } = *status;
+        let CommandStatus { applied, ignored, fallbacks, granted, .. } = *status;
+        let status = CommandStatus {
+            state,
+            reason,
+            holder,
+            priority,
+            number,
+            lease,
+            deadline,
+            applied,
+            ignored,
+            fallbacks,
+            granted,
+        };
+        *shown = (stats, status);
     }
 
     pub fn shown(&self) -> (CommandStats, CommandStatus) {
@@ -210,6 +186,8 @@ pub struct Receiver {
     stats: CommandStats,
     status: CommandStatus,
     fallen: bool,
+    /// The authority of the command that was applied last.
+    obeyed: u64,
     /// When the next command has to be there, in ns of CLOCK_MONOTONIC.
     due_ns: u64,
     /// A node without authority was told of, and no command was applied since.
@@ -254,8 +232,9 @@ impl Receiver {
             authority: Authority::new(first),
             first,
             stats: CommandStats::default(),
-            status: CommandStatus { deadline: ns(deadline), ..Default::default() },
+            status: CommandStatus { deadline: ns(deadline), ..empty_status() },
             fallen: false,
+            obeyed: 0,
             due_ns: 0,
             intruder_told: false,
             refused_told: Vec::with_capacity(MAX_REFUSED_TOLD),
@@ -387,10 +366,10 @@ impl Receiver {
                 let node = ask.node.clone();
                 let told = &mut self.refused_told;
                 if told.len() < MAX_REFUSED_TOLD && !told.contains(&node) {
-                    told.push(node.clone());
+                    told.push(node);
                     let held = self.authority.holder().map_or("", |holder| &holder.node);
-                    let text = format!("{held} has it");
-                    self.tell.line(Kind::Refused, node, ask.priority, 0, &text);
+                    let text = format_args!("{held} has it");
+                    self.tell.line(Kind::Refused, &ask.node, ask.priority, 0, text);
                 }
                 false
             }
@@ -398,8 +377,9 @@ impl Receiver {
                 self.refused_told.clear();
                 self.look_ns = 0;
                 if let Some(holder) = &preempted {
-                    let text = format!("{} has taken it with priority {}", ask.node, ask.priority);
-                    self.tell.event(Kind::Preempted, Some(holder), &text);
+                    let (node, priority) = (&ask.node, ask.priority);
+                    let text = format_args!("{node} has taken it with priority {priority}");
+                    self.tell.event(Kind::Preempted, Some(holder), text);
                 }
                 // The last command of the one before stands until its deadline, if there is no new one.
                 let state = if self.fallen { State::Fallback } else { State::InForce };
@@ -452,8 +432,9 @@ impl Receiver {
                 if took_ns > ns(self.deadline) {
                     self.stats.overruns += 1;
                     self.fall_back(FallbackReason::Overrun, Some(took_ns / 1000));
-                } else if self.fallen {
+                } else if self.fallen || number != Some(self.obeyed) {
                     self.fallen = false;
+                    self.obeyed = number.unwrap_or(0);
                     self.say(State::InForce, Reason::Unspecified);
                     self.tell.event(Kind::InForce, self.authority.holder(), "");
                 }
@@ -502,15 +483,16 @@ impl Receiver {
             Ignored::Unauthorised => {
                 stats.unauthorised += 1;
                 if !std::mem::replace(&mut self.intruder_told, true) {
-                    let node = self.node.clone();
-                    self.tell.line(Kind::Intruder, node, 0, number, "it has no authority");
+                    let text = "it has no authority";
+                    self.tell.line(Kind::Intruder, &self.node, 0, number, text);
                 }
             }
         }
         self.show();
     }
 
-    /// Does what is safe, then says so. `us` is how late, or how long.
+    /// Does what is safe, then says so, without an allocation: the process may have no memory. `us` is how late, or how
+    /// long.
     fn fall_back(&mut self, reason: FallbackReason, us: Option<u64>) {
         let (rest, apply) = (&mut self.rest, &mut self.apply);
         let done = catch_unwind(AssertUnwindSafe(|| match rest {
@@ -527,13 +509,7 @@ impl Receiver {
             self.stats.fallbacks += 1;
         }
         self.say(State::Fallback, reason.wire());
-        let text = match (reason, us) {
-            (FallbackReason::Deadline, Some(us)) => format!("{}; {us} µs after it", reason.text()),
-            (_, Some(us)) => format!("{}: {us} µs", reason.text()),
-            (_, None) => reason.text().to_owned(),
-        };
-        let text = if panicked { format!("{text}; the fallback panicked") } else { text };
-        self.tell.event(Kind::Fallback, self.authority.holder(), &text);
+        self.tell.event(Kind::Fallback, self.authority.holder(), Why { reason, us, panicked });
     }
 
     fn say(&mut self, state: State, reason: Reason) {
@@ -550,7 +526,7 @@ impl Receiver {
         status.set_state(state);
         status.set_reason(reason);
         self.tell.status(&self.status);
-        *lock(&self.shared.shown) = (self.stats, self.status.clone());
+        self.shared.show(self.stats, &self.status);
     }
 
     /// Lets the user's handle see the counts, if nobody reads them at this moment.
@@ -559,6 +535,11 @@ impl Receiver {
             shown.0 = self.stats;
         }
     }
+}
+
+/// One with room for a holder.
+fn empty_status() -> CommandStatus {
+    CommandStatus { holder: String::with_capacity(ROOM), ..Default::default() }
 }
 
 fn ns(time: Duration) -> u64 {

@@ -1,5 +1,7 @@
 //! What a receiver says of itself: its status, and the audit trail.
 
+use std::fmt::{Display, Write};
+
 use rnet_core::Result;
 
 use super::authority::Holder;
@@ -8,12 +10,17 @@ use crate::msgs::command_event::Kind;
 use crate::msgs::{CommandEvent, CommandStatus, timestamp_now};
 use crate::{Node, Publisher, PublisherOptions};
 
+/// Room for names and texts, so that to say something takes no memory: the longest name of a node of another host has
+/// 266 bytes.
+pub const ROOM: usize = 512;
 /// Lines of the audit trail that late subscribers get.
 const KEPT_LINES: u32 = 128;
 
 pub struct Tell {
     status: Publisher<CommandStatus>,
     log: Publisher<CommandEvent>,
+    /// What is said next.
+    event: CommandEvent,
 }
 
 impl Tell {
@@ -21,10 +28,13 @@ impl Tell {
         // Neither waits for anybody, and both have their memory before they are needed.
         let status = PublisherOptions::new().urgent().transient_local(1).reserve_log();
         let log = PublisherOptions::new().urgent().transient_local(KEPT_LINES).reserve_log();
-        Ok(Tell {
-            status: node.publisher_with(&command_status_topic(topic), status)?,
-            log: node.publisher_with(&command_log_topic(topic), log)?,
-        })
+        let mut status = node.publisher_with(&command_status_topic(topic), status)?;
+        let mut log = node.publisher_with(&command_log_topic(topic), log)?;
+        status.make_room(2 * ROOM);
+        log.make_room(3 * ROOM);
+        let room = || String::with_capacity(ROOM);
+        let event = CommandEvent { node: room(), text: room(), ..Default::default() };
+        Ok(Tell { status, log, event })
     }
 
     /// The id of the publisher of the status.
@@ -37,17 +47,21 @@ impl Tell {
         let _ = self.status.send(status);
     }
 
-    pub fn event(&mut self, kind: Kind, of: Option<&Holder>, text: &str) {
+    pub fn event(&mut self, kind: Kind, of: Option<&Holder>, text: impl Display) {
         let (node, priority, number) =
-            of.map_or((String::new(), 0, 0), |of| (of.node.clone(), of.priority, of.number));
+            of.map_or(("", 0, 0), |of| (of.node.as_str(), of.priority, of.number));
         self.line(kind, node, priority, number, text);
     }
 
-    pub fn line(&mut self, kind: Kind, node: String, priority: i32, number: u64, text: &str) {
-        let text = text.to_owned();
-        let timestamp = Some(timestamp_now());
-        let mut event = CommandEvent { timestamp, node, priority, number, text, kind: 0 };
+    pub fn line(&mut self, kind: Kind, node: &str, priority: i32, number: u64, text: impl Display) {
+        let event = &mut self.event;
+        event.timestamp = Some(timestamp_now());
         event.set_kind(kind);
-        let _ = self.log.send(&event);
+        event.node.clear();
+        event.node.push_str(node);
+        (event.priority, event.number) = (priority, number);
+        event.text.clear();
+        let _ = write!(event.text, "{text}");
+        let _ = self.log.send(event);
     }
 }
