@@ -20,7 +20,7 @@ mod realtime;
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
 use rnet_launch::{Record, RunFolder};
-use rnet_monitor::{Findings, Level, health, link, talk};
+use rnet_monitor::{Findings, Level, health, link, recorders, talk};
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
@@ -98,6 +98,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         health::black_box(&mut findings, &snapshot, !records.is_empty());
         health::disk(&mut findings, "durable state and logs", folder.path());
     }
+    recorders::check(&mut findings, location.path());
     if let Ok(here) = std::env::current_dir() {
         health::disk(&mut findings, "recordings in this directory", &here);
     }

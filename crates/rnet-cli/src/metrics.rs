@@ -26,7 +26,7 @@ pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
     signal::sleep(args.over)?;
     let now = Look::new(&mut domain)?;
     let figures = Figures::new(&before, &now, &own_host(&now.snapshot), args.all);
-    let found = problems(&now, &figures);
+    let found = problems(&before, &now);
     let text = metrics(args.format.into(), domain.id(), &now, &figures, &found);
     context.line(format_args!("{}", text.trim_end()))
 }

@@ -20,14 +20,12 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let now = Look::new(&mut domain)?;
     let own = own_host(&now.snapshot);
     let figures = Figures::new(&before, &now, &own, false);
-    // What is lost of calls and commands is lost as well, though their topics are not counted.
-    let all = Figures::new(&before, &now, &own, true);
     let missing = args.nodes.iter().map(|node| node.as_str()).filter(|wanted| {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
     let mut found: Vec<Finding> = missing.map(is_missing).collect();
     // A probe that restarts what it watches does not do so for what is merely worth knowing.
-    found.extend(problems(&now, &all).into_iter().filter(|f| f.level == Level::Problem));
+    found.extend(problems(&before, &now).into_iter().filter(|f| f.level == Level::Problem));
     print(context, &domain, &figures, &found)?;
     if found.is_empty() { Ok(()) } else { Err(Failure::Told) }
 }

@@ -65,8 +65,7 @@ impl Looks {
         let now = Look::new(&mut self.domain)?;
         let own = own_host(&now.snapshot);
         let mut figures = Figures::new(&self.last, &now, &own, self.all);
-        // What is lost of calls and commands is lost as well, though their topics are not shown.
-        let problems = problems(&now, &Figures::new(&self.last, &now, &own, true));
+        let problems = problems(&self.last, &now);
         self.last = now;
         figures.topics.retain(|topic| topic.topic.contains(&self.filter));
         figures.nodes.retain(|node| node.node.contains(&self.filter));

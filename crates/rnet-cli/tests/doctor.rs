@@ -506,3 +506,23 @@ fn promises_that_are_not_kept_are_found_and_shown() {
     assert_eq!(json["subscribers"][0]["channels"][0]["expired"], 1);
     assert_eq!(json["publishers"][0]["qos"]["deadline"]["nanos"], 10_000_000);
 }
+
+#[test]
+fn a_recorder_that_runs_is_seen_with_its_room() {
+    let place = Place::new();
+    let _node = place.node("imu");
+    let file = place.dir.join("drive.mcap");
+    let mut recorder = place.spawn(&["record", "--output", file.to_str().unwrap(), "/imu"]);
+    let findings = || rnet!(place, "doctor", "--json").json()["findings"].to_string();
+    let mut seen = String::new();
+    util::processes::until("the recorder is seen", || {
+        seen = findings();
+        seen.contains("drive.mcap: 0 MiB so far")
+    });
+    assert!(seen.contains(" are free for the recording of process "), "{seen}");
+    std::fs::rename(&file, place.dir.join("moved.mcap")).unwrap();
+    assert!(findings().contains("moved.mcap: 0 MiB so far"));
+    recorder.signal("INT");
+    recorder.until_end();
+    assert!(!findings().contains("so far"));
+}

@@ -497,3 +497,28 @@ fn doctor_says_why_a_host_is_not_reached() {
         assert!(!found.iter().any(|(_, text)| text.contains(reached)), "{found:#?}");
     }
 }
+
+#[test]
+fn one_view_of_what_is_wrong_also_of_clocks() {
+    let place = Place::new();
+    let link = link(&place);
+    let mut status = status();
+    status.peers.truncate(1);
+    status.problems.clear();
+    let said = says(&link, &status);
+    rnet!(place, "status", "--over", "0.1").ok();
+    drop(said);
+    status.peers[0].clock_offset_uncertainty = Some(duration_from_ns(6_000_000));
+    let _said = says(&link, &status);
+    let text = rnet!(place, "status", "--over", "0.1");
+    assert!(
+        text.stdout.contains("the clock of host laptop is known to ± 6.0 ms only"),
+        "{}",
+        text.stdout
+    );
+    text.fails(1);
+    for command in [["top", "--once"], ["doctor", "--json"]] {
+        let ran = place.run(&command);
+        assert!(ran.stdout.contains("known to ± 6.0 ms only"), "{}", ran.stdout);
+    }
+}

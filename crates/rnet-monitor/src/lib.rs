@@ -4,7 +4,7 @@
 //! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
 //!   `commands` and `link` find it;
 //! - `metrics`: the figures as text for Prometheus, and as OTLP;
-//! - `health`: clocks, the launch, the black box, disks;
+//! - `health`: clocks, the launch, the black box, disks; `recorders`: recordings that are written;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
 //! - `trace`: where the time of messages went;
@@ -26,6 +26,7 @@ mod problems;
 mod process;
 mod publishers;
 mod qos;
+pub mod recorders;
 pub mod talk;
 pub mod text;
 mod topics;

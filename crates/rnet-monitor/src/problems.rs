@@ -2,15 +2,20 @@
 
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::{link, talk};
+use crate::{health, link, talk};
 
 /// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
 /// over is not among it: counters say that.
-pub fn problems(look: &Look, figures: &Figures) -> Vec<Finding> {
+///
+/// `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz` go by these and no others. What is lost of calls and
+/// commands is lost as well, whether or not their topics are shown.
+pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
+    let figures = Figures::new(before, look, &link::own_host(&look.snapshot), true);
     let mut findings = Findings::default();
     talk::everything(&mut findings, &look.snapshot, None);
     if let Some(status) = &look.link {
         link::peers(&mut findings, status);
+        health::clocks(&mut findings, status);
     }
     for problem in &look.snapshot.problems {
         findings.problem("unreadable", problem.clone(), "restart that node");

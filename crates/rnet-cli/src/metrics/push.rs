@@ -37,7 +37,7 @@ pub fn run(context: &mut Context, args: &MetricsArgs, url: &str) -> Outcome {
         let now = Look::new(&mut domain)?;
         let host = own_host(&now.snapshot);
         let figures = Figures::new(&before, &now, &host, args.all);
-        let found = problems(&now, &figures);
+        let found = problems(&before, &now);
         let time_ns = rnet::now_ns().saturating_add_signed(rnet::wall_offset().offset_ns);
         let body = otlp_json(domain.id(), &host, time_ns, &now, &figures, &found);
         match push(&agent, &url, &body) {

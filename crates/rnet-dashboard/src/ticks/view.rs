@@ -36,7 +36,7 @@ impl<'a> View<'a> {
         let own = own_host(&now.snapshot);
         let figures = Figures::new(before, now, &own, false);
         View {
-            problems: problems(now, &figures),
+            problems: problems(before, now),
             figures,
             at_s: unix_now_s(),
             now,
