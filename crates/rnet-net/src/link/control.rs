@@ -1,5 +1,6 @@
 //! The control thread of a link: which hosts there are, what they have, and what crosses.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -297,9 +298,9 @@ impl Control {
         let name = host.name();
         let opened =
             known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
-        let (opened, withheld) = (opened.collect(), Some(known.withheld(&name)));
-        let announce = Announce { all: true, opened, withheld, ..Announce::default() };
-        host.say(Say::Document(Document::Endpoints, to_json(&announce)));
+        for announce in Announce::all(opened, Some(known.withheld(&name))) {
+            host.say(Say::Document(Document::Endpoints, to_json(&announce)));
+        }
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
         let nodes = Nodes { all: true, joined, ..Nodes::default() };
         host.say(Say::Document(Document::Nodes, to_json(&nodes)));
@@ -437,7 +438,13 @@ impl Control {
     }
 
     fn look(&mut self, passed: Duration) {
-        self.hosts.values_mut().for_each(|host| host.listen(passed));
+        let shared = &self.known.shared;
+        // Once for all that are silent: Linux takes up to 10 ms for it, and a cable that is cut silences many.
+        let connections = OnceCell::new();
+        let ask = || shared.transport().map(|network| network.connections()).unwrap_or_default();
+        for host in self.hosts.values_mut() {
+            host.listen(passed, || connections.get_or_init(ask).as_slice());
+        }
         let lost: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_lost()).map(|(id, _)| *id).collect();
         for id in lost {

@@ -66,6 +66,9 @@ pub struct Joined {
 pub struct Announce {
     /// Whether `opened` are all that there are.
     pub all: bool,
+    /// With `all`, and in what follows it: the next document of endpoints goes on with what this one has begun.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
     /// Endpoints that are there.
     pub opened: Vec<Described>,
     /// Those that were closed.
@@ -76,6 +79,30 @@ pub struct Announce {
     /// names are not: they do not cross either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<u64>,
+}
+
+/// Bytes of endpoints in one document: half of what its receiver takes. A link of an earlier release takes the first
+/// of several for all, and those that follow for endpoints that were opened since.
+const MAX_PART_LEN_BYTES: usize = 8 << 20;
+
+impl Announce {
+    /// All that there are, in as many documents as it takes.
+    pub fn all(opened: impl Iterator<Item = Described>, withheld: Option<u64>) -> Vec<Announce> {
+        let first = Announce { all: true, withheld, ..Announce::default() };
+        let (mut parts, mut len_bytes) = (vec![first], 0);
+        for described in opened {
+            let len = to_json(&described).len();
+            let mut last = parts.len() - 1;
+            if len_bytes + len > MAX_PART_LEN_BYTES && !parts[last].opened.is_empty() {
+                parts[last].more = true;
+                parts.push(Announce::default());
+                (last, len_bytes) = (last + 1, 0);
+            }
+            len_bytes += len;
+            parts[last].opened.push(described);
+        }
+        parts
+    }
 }
 
 /// An endpoint of a host.
@@ -231,4 +258,41 @@ pub fn to_json(message: &impl Serialize) -> Vec<u8> {
 pub fn from_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|error| Error::BadValue { what: what.to_owned(), why: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(id: u64, name_len: usize) -> Described {
+        Described {
+            id,
+            node: "/n".to_owned(),
+            topic: "/t".to_owned(),
+            type_desc: serde_json::json!({"kind": "plain", "name": "n".repeat(name_len)}),
+            qos: Qos::Publisher(PublisherQos::default()),
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_document_is_told_in_several() {
+        let none = Announce::all(std::iter::empty(), Some(3));
+        let one = Announce { all: true, withheld: Some(3), ..Announce::default() };
+        assert_eq!(none, [one]);
+        let parts = Announce::all((0..40).map(|id| described(id, 1 << 20)), None);
+        assert!(parts.iter().all(|part| to_json(part).len() < 16 << 20));
+        let says: Vec<(bool, bool)> = parts.iter().map(|part| (part.all, part.more)).collect();
+        assert_eq!(says.first(), Some(&(true, true)));
+        assert_eq!(says.last(), Some(&(false, false)));
+        assert!(says.len() > 4 && says[1..says.len() - 1].iter().all(|say| *say == (false, true)));
+        let ids = parts.iter().flat_map(|part| &part.opened).map(|one| one.id);
+        assert!(ids.eq(0..40));
+        // One that is longer than a part has one of its own.
+        let parts = Announce::all((0..3).map(|id| described(id, 9 << 20)), None);
+        assert_eq!(parts.iter().map(|part| part.opened.len()).collect::<Vec<_>>(), [1, 1, 1]);
+        // Where one document is enough, it is as it was.
+        let text =
+            String::from_utf8(to_json(&Announce::all([described(1, 3)].into_iter(), None)[0]));
+        assert!(!text.unwrap().contains("more"));
+    }
 }

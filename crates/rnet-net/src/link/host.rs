@@ -92,6 +92,8 @@ pub struct Host {
     pub refused: Option<String>,
     /// Whether it has told of its endpoints in this session.
     announced: bool,
+    /// Those of which it has told, while it goes on with them in the next document.
+    told: Option<BTreeSet<u64>>,
     given: HashMap<(Lane, u32), Given>,
     /// Subscriptions there that are served before they are known, and by which channels.
     early: BTreeSet<(u64, usize, u32)>,
@@ -149,6 +151,7 @@ impl Host {
             types_len_bytes: 0,
             refused,
             announced: false,
+            told: None,
             given: HashMap::new(),
             early: BTreeSet::new(),
             next_channel: 1,
@@ -209,7 +212,7 @@ impl Host {
         self.later.clear();
         self.withheld = 0;
         self.unknown = types::Unknown::default();
-        self.announced = false;
+        (self.announced, self.told) = (false, None);
         true
     }
 
@@ -236,14 +239,19 @@ impl Host {
 
     pub fn announced(&mut self, known: &mut Known, announce: Announce) {
         if announce.all {
-            self.announced = true;
-            let here: BTreeSet<u64> = announce.opened.iter().map(|d| d.id).collect();
-            let gone: Vec<u64> = (self.publishers.keys().chain(self.subscriptions.keys()))
-                .filter(|id| !here.contains(id))
-                .copied()
-                .collect();
-            for id in gone {
-                self.gone(known, id, true);
+            self.told = Some(BTreeSet::new());
+        }
+        if let Some(mut here) = self.told.take() {
+            here.extend(announce.opened.iter().map(|described| described.id));
+            if announce.more && here.len() <= MAX_ENDPOINTS {
+                self.told = Some(here);
+            } else {
+                self.announced = true;
+                let known_here = self.publishers.keys().chain(self.subscriptions.keys());
+                let gone = known_here.filter(|id| !here.contains(id)).copied().collect::<Vec<_>>();
+                for id in gone {
+                    self.gone(known, id, true);
+                }
             }
         }
         self.withheld = announce.withheld.unwrap_or(self.withheld);

@@ -366,3 +366,38 @@ fn a_session_that_is_over_ends_no_newer_one() {
     let told = || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
     wait(&peer, "a publisher is told of", told);
 }
+
+#[test]
+fn a_directory_comes_in_parts_and_nothing_of_it_is_gone_before_the_last() {
+    let (hosts, peer) = hosts("parts", "");
+    let node = hosts.node(0, "hears");
+    let mut hears = ["/a", "/b", "/c", "/d"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
+    let mut heard = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
+    let flow = |count: usize| {
+        wait(&peer, "they are wanted", || wishes(&peer).len() == count);
+        let channel = wishes(&peer)[count - 1].channel;
+        let flowing = Item::Flowing { channel, subscription: 0, yes: true };
+        assert!(peer.say(Lane::Bulk, &flowing));
+    };
+    introduce(&peer, 1, &publisher(1, "/a"));
+    flow(1);
+    for (at, topic) in ["/b", "/c"].into_iter().enumerate() {
+        let opened = format!(r#"{{"opened":[{}]}}"#, publisher(at as u64 + 2, topic));
+        assert!(peer.document(Document::Endpoints, opened.as_bytes()));
+        flow(at + 2);
+    }
+    wait(&peer, "three are heard", || heard() == [1, 1, 1, 0]);
+    // All is told once more, in two parts: the second one is gone, and there is a fourth.
+    let first = [publisher(1, "/a"), publisher(4, "/d")].join(",");
+    let first = format!(r#"{{"all":true,"more":true,"opened":[{first}]}}"#);
+    assert!(peer.document(Document::Endpoints, first.as_bytes()));
+    flow(4);
+    wait(&peer, "the fourth is heard", || heard()[3] == 1);
+    assert_eq!(heard(), [1, 1, 1, 1]);
+    let last = format!(r#"{{"opened":[{}]}}"#, publisher(3, "/c"));
+    assert!(peer.document(Document::Endpoints, last.as_bytes()));
+    // Its channel ends, as that of each publisher that is gone.
+    let channel = wishes(&peer)[1].channel;
+    assert!(peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: false }));
+    wait(&peer, "the second one is gone", || heard() == [1, 0, 1, 1]);
+}

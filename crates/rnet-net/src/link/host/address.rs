@@ -60,10 +60,8 @@ impl Host {
     }
 
     /// Whether its system answers, though its link says nothing.
-    pub(super) fn is_answered(&self) -> bool {
-        let connections = self.shared.transport().map(|transport| transport.connections());
-        let connections = connections.unwrap_or_default();
-        let mut of_it = self.addresses.of_them(&connections).peekable();
+    pub(super) fn is_answered(&self, connections: &[Connection]) -> bool {
+        let mut of_it = self.addresses.of_them(connections).peekable();
         of_it.peek().is_some() && of_it.all(|connection| connection.answered)
     }
 }

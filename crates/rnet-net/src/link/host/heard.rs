@@ -11,6 +11,7 @@ use rnet::{Lane, now_ns};
 
 use super::super::lane::lock;
 use super::{Host, LANES};
+use crate::transport::Connection;
 
 /// For how long a link whose connection has ended may be replaced before its host counts as lost.
 const REPLACED: Duration = Duration::from_secs(2);
@@ -148,8 +149,9 @@ impl Host {
         self.hello.as_ref().is_some_and(|hello| hello.pulse_ms != 0)
     }
 
-    /// Looks whether something has come back, `passed` after the last look.
-    pub fn listen(&mut self, passed: Duration) {
+    /// Looks whether something has come back, `passed` after the last look. The connections are asked for if nothing
+    /// has for long.
+    pub fn listen<'a>(&mut self, passed: Duration, connections: impl Fn() -> &'a [Connection]) {
         self.heard.wait(self.announced, passed);
         if !self.pulses() {
             // Of an earlier release, which sends nothing while it has nothing to say.
@@ -158,7 +160,7 @@ impl Host {
         let echoed = self.lanes.each_ref().map(|lane| lock(&lane.stream).last_echo_ns());
         self.heard.listen(echoed, passed);
         let is_late = self.heard.silent + LOOK >= self.lost_after;
-        self.heard.answers = [self.heard.answers[1], is_late && self.is_answered()];
+        self.heard.answers = [self.heard.answers[1], is_late && self.is_answered(connections())];
     }
 
     /// Whether it has told of its endpoints in this session.
