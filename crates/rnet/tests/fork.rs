@@ -426,7 +426,8 @@ fn the_death_of_a_parent_is_seen_though_its_children_live() {
     let family = [find("child "), find("grandchild ")];
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
-    parent.kill();
+    // Not waited for: that closes what the family reads until the end.
+    parent.signal(libc::SIGKILL);
     assert_eq!(next(), NodeEvent::Died("/victim".to_owned()));
     loop {
         match subscriber.recv(LONG) {

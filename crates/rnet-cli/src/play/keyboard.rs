@@ -69,14 +69,20 @@ impl Drop for Keyboard {
     }
 }
 
+/// What follows an escape for longer than this is no key.
+const LONGEST: usize = 16;
+
 /// How many bytes the first key has, and what it means; `None` while more of it may come.
 fn first_of(keys: &[u8]) -> Option<(usize, Option<Control>)> {
     let control = match keys {
         [] | [0x1b] | [0x1b, b'[' | b'O'] => return None,
         [0x1b, b'[' | b'O', rest @ ..] => {
             // Parameters, then a letter.
-            let letter = rest.iter().position(|byte| (0x40..=0x7e).contains(byte));
-            let Some(letter) = letter else { return (rest.len() > 16).then_some((1, None)) };
+            let mut start = rest.iter().take(LONGEST);
+            let letter = start.position(|byte| (0x40..=0x7e).contains(byte));
+            let Some(letter) = letter else {
+                return (rest.len() >= LONGEST).then_some((1, None));
+            };
             let control = match rest[letter] {
                 b'A' => Some(Control::Faster(FASTER)),
                 b'B' => Some(Control::Faster(1.0 / FASTER)),

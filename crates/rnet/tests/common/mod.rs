@@ -267,7 +267,7 @@ impl Child {
         self.signal(libc::SIGCONT);
     }
 
-    fn signal(&self, signal: libc::c_int) {
+    pub fn signal(&self, signal: libc::c_int) {
         let pid = self.pid() as libc::pid_t;
         // SAFETY: a signal to a child that was not waited for yet.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
