@@ -271,6 +271,7 @@ mod tests {
             topic: "/t".to_owned(),
             type_desc: serde_json::json!({"kind": "plain", "name": "n".repeat(name_len)}),
             qos: Qos::Publisher(PublisherQos::default()),
+            will: false,
         }
     }
 
