@@ -213,6 +213,11 @@ impl Link {
         ended.clone()
     }
 
+    /// Adds a problem to those that the status of the link tells.
+    pub fn tell(&self, error: rnet::Error) {
+        let _ = self.shared.events.send(Event::Fault(error));
+    }
+
     /// How many frames and messages have come so far, if nothing is under way: what publishers of this host have
     /// sent was read, sent and acknowledged, or waits because the other host has no room, and what has come was
     /// published, or waits because a reliable subscriber has no room. `None` while something moves, and while a

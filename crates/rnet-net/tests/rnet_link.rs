@@ -414,3 +414,47 @@ fn a_host_of_another_domain_is_a_problem_that_is_named() {
         }
     }
 }
+
+/// The status that fits; others are passed over.
+fn status(node: &rnet::Node, what: &str, mut fits: impl FnMut(&LinkStatus) -> bool) -> LinkStatus {
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut found = None;
+    eventually(what, || {
+        found = statuses.latest(Some(LONG)).ok().map(|status| status.clone()).filter(&mut fits);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+const RULE: &str = "\n[[network.rule]]\ntopic = \"/secret\"\nallow = false\n";
+
+#[test]
+fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
+    let place = Place::new();
+    let port = free_port();
+    let file = |host: &str, more: &str| {
+        format!("[network]\nhost = \"{host}\"\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{more}")
+    };
+    place.configure(&file("one", ""));
+    let node = place.node();
+    assert!(place.run(&["start"]).status.success());
+    let (link, standby) = place.wait_for_both();
+    // A mistake changes nothing, and is told by its place.
+    place.configure(&file("two", "lisen = []\n"));
+    let told = status(&node, "the mistake is told", |status| !status.problems.is_empty());
+    let problem = &told.problems[0];
+    assert!(problem.contains("robot.toml:4") && problem.contains("lisen"), "{problem}");
+    assert!(problem.contains("what it said before holds"), "{problem}");
+    assert_eq!((told.host.as_str(), told.pid), ("one", link));
+    // Mended, it holds: the one that stood by links, by what the file says now.
+    place.configure(&file("two", RULE));
+    let told = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((told.pid, told.problems.len()), (standby, 0));
+    place.wait_for_both();
+    // What says the same in other words changes nothing.
+    let before = place.wait_for_both();
+    place.configure(&format!("{}# the same\n", file("two", RULE)));
+    std::thread::sleep(Duration::from_secs(2)); // sleep: nothing shows that nothing happens
+    assert_eq!(place.wait_for_both(), before);
+}

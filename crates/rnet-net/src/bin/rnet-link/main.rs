@@ -8,6 +8,7 @@ mod addresses;
 mod args;
 mod detach;
 mod domain;
+mod file;
 mod hear;
 mod nodes;
 mod predecessor;

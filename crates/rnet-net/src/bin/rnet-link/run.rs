@@ -15,6 +15,7 @@ use rnet_net::{HostId, Presence};
 use crate::addresses::Addresses;
 use crate::args::Options;
 use crate::domain::Domain;
+use crate::file::{Change, Watched};
 use crate::{Outcome, detach, nodes, predecessor, stop, told};
 
 /// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
@@ -51,6 +52,11 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     if let Some(pid) = before {
         predecessor::end(pid);
     }
+    // It may have stood by for days. What is a mistake now is told once it links, by what held before.
+    let config = Config::load(&options.given()).unwrap_or(config);
+    if config.mode == Mode::Off {
+        return Ok(());
+    }
     let outcome = link(options, config, &domain, &held, background);
     drop(held);
     if let Ok(End::Anew(what)) = &outcome {
@@ -67,8 +73,8 @@ pub fn run(options: &Options, background: bool) -> Outcome {
 enum End {
     /// It was told to.
     Asked,
-    /// Another process has to open the network: as this says, the addresses or interfaces of the host have changed, or
-    /// the network does not bring what another host says.
+    /// Another process has to open the network: as this says, the addresses or interfaces of the host or its settings
+    /// have changed, or the network does not bring what another host says.
     Anew(String),
 }
 
@@ -120,6 +126,7 @@ fn link(
              publish on them"
         );
     }
+    let mut file = Watched::new(options.given(), &config);
     // Before Zenoh reads them.
     let mut addresses = (config.mode == Mode::Lan).then(|| Addresses::now(&config.interfaces));
     let network = ZenohOptions {
@@ -158,6 +165,15 @@ fn link(
         }
         if let Some(what) = addresses.as_mut().and_then(Addresses::changed) {
             return Ok(End::Anew(what));
+        }
+        match file.change() {
+            Some(Change::Settings) => return Ok(End::Anew(format!("{} has changed", file.name()))),
+            Some(Change::Mistake(why)) => {
+                eprintln!("rnet-link: {}: {why}; what it said before holds", file.name());
+                let what = format!("{}, of which what it said before holds", file.name());
+                link.tell(rnet::Error::BadValue { what, why });
+            }
+            None => {}
         }
         if !held.holds() {
             return Err(format!(
