@@ -94,7 +94,8 @@ impl<const ZENOH: bool> Transport for BetweenHosts<ZENOH> {
         room_len_bytes()
     }
 
-    /// The link, on a machine that is busy.
+    /// The link, on a machine that is busy: what it holds for the reader fills the proxy's log again as soon as there is
+    /// room, so a reader that is not run for the stall of its publisher is let go once more, and told once more.
     fn has_others_between(&self) -> bool {
         true
     }
