@@ -266,3 +266,42 @@ fn the_second_version_of_cdr_is_read_where_types_do_not_grow() {
     let why = messages.next().unwrap().content().unwrap_err();
     assert!(why.contains("0x0009") && why.contains("may grow"), "{why}");
 }
+
+#[test]
+fn types_of_a_hostile_description_take_neither_memory_nor_time() {
+    let dir = Dir::new();
+    // Each type has two of the next: 2^31 of the last one, which is told where the message ends.
+    let doubled: String =
+        (1..32).map(|n| format!("===\nMSG: x/T{n}\nT{0} a\nT{0} b\n", n + 1)).collect();
+    let of = |leaf: &str| format!("T1 t\n{doubled}===\nMSG: x/T32\n{leaf}\n");
+    let many = |leaf: &str| format!("Z[4294967295] a\n===\nMSG: x/Z\n{leaf}\n");
+    let refused = [of("uint8[0] x"), many("uint8[0] x"), many("string[00] x")];
+    let ending = [of("uint8 x"), of(""), many("uint8 x"), many(""), many("int64[] x")];
+    let all: Vec<(&str, &str, &[u8])> = refused
+        .iter()
+        .chain(&ending)
+        .map(|text| ("ros2msg", text.as_str(), &[0, 1, 0, 0, 0, 0, 0, 0][..]))
+        .collect();
+    let read = cdr_file(&dir, &all);
+    let mut whys = Vec::new();
+    for message in read.messages(Select::default()) {
+        let message = message.unwrap();
+        whys.push(match message.channel.message_type() {
+            Err(error) => error.to_string(),
+            Ok(_) => message.content().unwrap_err(),
+        });
+    }
+    let (told, ended) = whys.split_at(refused.len());
+    assert!(told.iter().all(|why| why.contains("is no length")), "{told:?}");
+    assert_eq!(ended.len(), ending.len());
+    assert!(ended.iter().all(|why| why.contains("it ends at byte 4")), "{ended:?}");
+    // What is within 32 types grows by two bytes with each of them.
+    let nested: String = (1..32).map(|n| format!("===\nMSG: x/T{n}\nT{} a\n", n + 1)).collect();
+    let text = format!("T1[] t\n{nested}===\nMSG: x/T32\nuint8 x\n");
+    let mut bytes = vec![0, 1, 0, 0];
+    bytes.extend(60_000u32.to_le_bytes());
+    bytes.resize(8 + 60_000, 1);
+    let read = cdr_file(&dir, &[("ros2msg", &text, &bytes)]);
+    let message = read.messages(Select::default()).next().unwrap().unwrap();
+    assert_eq!(message.content().unwrap().len(), 60_000 * 66);
+}

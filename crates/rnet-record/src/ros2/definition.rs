@@ -1,7 +1,7 @@
 //! Types of ROS 2 as `ros2msg` describes them: the fields of a type, then the types that it names, each behind a line of
 //! `=` and one with its name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Longest description, in bytes: that of the largest standard message has some 10 KiB.
 const MAX_LEN_BYTES: usize = 1 << 20;
@@ -127,25 +127,35 @@ impl Definition {
         types.entry("builtin_interfaces/Time".to_owned()).or_insert_with(|| time("sec"));
         types.entry("builtin_interfaces/Duration".to_owned()).or_insert_with(|| time("sec"));
         let definition = Definition { name, types };
-        definition.check(&definition.name, &mut BTreeSet::new(), 0)?;
+        definition.check(&definition.name, &mut BTreeMap::new(), 0)?;
         Ok(definition)
     }
 
-    /// That all types that are named are there, and none holds itself.
-    fn check(&self, of: &str, done: &mut BTreeSet<String>, depth: usize) -> Result<(), String> {
-        if depth > MAX_DEPTH {
-            return Err(format!("{of} is in more than {MAX_DEPTH} types, or in itself"));
+    /// That all types that are named are there, and none holds itself. Says how many types are within each other below
+    /// this one, and remembers that in `heights`: a type may be named again where it is deeper.
+    fn check(
+        &self,
+        of: &str,
+        heights: &mut BTreeMap<String, usize>,
+        depth: usize,
+    ) -> Result<usize, String> {
+        let mut height = heights.get(of).copied().unwrap_or(0);
+        if depth + height > MAX_DEPTH {
+            return Err(format!(
+                "{of} is in more than {MAX_DEPTH} types with what it holds, or in itself"
+            ));
+        }
+        if heights.contains_key(of) {
+            return Ok(height);
         }
         let fields = self.types.get(of).ok_or_else(|| format!("it names {of}, and lacks it"))?;
         for field in fields {
-            if let Base::Of(inner) = &field.base
-                && !done.contains(inner)
-            {
-                self.check(inner, done, depth + 1)?;
-                done.insert(inner.clone());
+            if let Base::Of(inner) = &field.base {
+                height = height.max(1 + self.check(inner, heights, depth + 1)?);
             }
         }
-        Ok(())
+        heights.insert(of.to_owned(), height);
+        Ok(height)
     }
 
     /// The fields of a type.
@@ -185,10 +195,11 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
             let bound = bound.strip_suffix(']').ok_or_else(|| format!("{line:?} is no field"))?;
             match bound.strip_prefix("<=") {
                 Some(_) => (ty, Many::Any),
-                None => {
-                    let len = bound.parse().map_err(|_| format!("{bound:?} is no length"))?;
-                    (ty, Many::Exactly(len))
-                }
+                // Of 0 there is none in ROS 2: what takes no bytes could be there any number of times.
+                None => match bound.parse() {
+                    Ok(len) if len > 0 => (ty, Many::Exactly(len)),
+                    _ => return Err(format!("{bound:?} is no length")),
+                },
             }
         }
     };
@@ -246,6 +257,7 @@ mod tests {
             ("wstring w", "w of a/B is a wstring"),
             ("wstring<=5[] names", "names of a/B is a wstring"),
             ("int32[x] a", "no length"),
+            ("int32[0] a", "no length"),
             ("int32[ a", "is no field"),
             ("int32", "is no field"),
             ("int32 1a", "is no field"),
@@ -256,5 +268,24 @@ mod tests {
             assert!(error.contains(why), "{text:?}: {error}");
         }
         assert!(Definition::parse("B", "").is_err());
+    }
+
+    /// Types `T1` to `Tn`, each with one of the next.
+    fn chain(len: usize) -> String {
+        let types = (1..len).map(|n| format!("===\nMSG: a/T{n}\nT{} t\n", n + 1));
+        types.collect::<String>() + &format!("===\nMSG: a/T{len}\nuint8 x\n")
+    }
+
+    #[test]
+    fn types_within_types_are_counted_in_whatever_order_they_are_named() {
+        let deepest_first = |len: usize| {
+            let fields: String = (1..=len).rev().map(|n| format!("T{n} t{n}\n")).collect();
+            fields + &chain(len)
+        };
+        Definition::parse("a/B", &deepest_first(MAX_DEPTH)).unwrap();
+        for text in [deepest_first(MAX_DEPTH + 1), "T1 t\n".to_owned() + &chain(MAX_DEPTH + 1)] {
+            let error = Definition::parse("a/B", &text).unwrap_err();
+            assert!(error.contains("more than 32 types"), "{error}");
+        }
     }
 }
