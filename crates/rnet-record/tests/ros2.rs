@@ -8,6 +8,7 @@ use std::io::Cursor;
 use files::Dir;
 use mcap::records::MessageHeader;
 use prost::Message as _;
+use rnet::msgs::foxglove::{PackedElementField, PointCloud, packed_element_field};
 use rnet::msgs::{BatteryState, Imu, LaserScan, Quaternion, Vector3};
 use rnet::schema::Dynamic;
 use rnet::{Message, MessageType};
@@ -107,6 +108,47 @@ fn built_in_messages_become_standard_ones_and_are_read_as_such() {
     // Fields over time, as of any other file.
     let series = read.series("/imu", &["linear_acceleration.x"], Select::default()).unwrap();
     assert_eq!(series.columns[0].to_f64(), [9.81]);
+}
+
+#[test]
+fn numbers_of_point_clouds_keep_their_types() {
+    use packed_element_field::NumericType as Ours;
+    // Those of sensor_msgs/PointField.
+    let types = [
+        (Ours::Unknown, 0),
+        (Ours::Int8, 1),
+        (Ours::Uint8, 2),
+        (Ours::Int16, 3),
+        (Ours::Uint16, 4),
+        (Ours::Int32, 5),
+        (Ours::Uint32, 6),
+        (Ours::Float32, 7),
+        (Ours::Float64, 8),
+    ];
+    let field = |(ours, _): &(Ours, i32)| PackedElementField {
+        name: "x".into(),
+        r#type: (*ours).into(),
+        ..Default::default()
+    };
+    let cloud = PointCloud { fields: types.iter().map(field).collect(), ..Default::default() };
+    let dir = Dir::new();
+    let ours = file(&dir, &[("/cloud", &schema::<PointCloud>(), cloud.encode_to_vec())]);
+    let to = dir.path("ros2.mcap");
+    to_ros2(&ours, &to, Select::default(), &mut |_, problem| panic!("{problem}")).unwrap();
+    let read = Recording::open(&to).unwrap();
+    let message = read.messages(Select::default()).next().unwrap().unwrap();
+    let MessageType::Protobuf(schema) = message.channel.message_type().unwrap() else {
+        panic!("it is read as protobuf")
+    };
+    let decoded = Dynamic::decode(&schema, &message.content().unwrap()).unwrap();
+    let shown = decoded.to_json(&Default::default());
+    let theirs: Vec<i64> = shown["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|field| field["datatype"].as_i64().unwrap_or(0))
+        .collect();
+    assert_eq!(theirs, types.map(|(_, theirs)| i64::from(theirs)));
 }
 
 #[test]

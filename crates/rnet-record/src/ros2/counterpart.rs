@@ -201,10 +201,10 @@ fn put(of: &str, fields: &mut Fields) {
         }
         "foxglove.Odometry" => odometry(fields),
         "foxglove.PackedElementField" => {
-            // UINT8 and INT8 are the other way round.
+            // Ours have the unsigned one of each size first, theirs the signed one.
             let ty = match int(fields, "type") {
-                1 => 2,
-                2 => 1,
+                unsigned @ (1 | 3 | 5) => unsigned + 1,
+                signed @ (2 | 4 | 6) => signed - 1,
                 other => other,
             };
             set(fields, "datatype", Value::Int(ty));
