@@ -102,6 +102,7 @@ fn built_in_messages_become_standard_ones_and_are_read_as_such() {
     assert_eq!((&battery["voltage"], &battery["charge"]), (&24.5.into(), &2.0.into()));
     assert_eq!(battery["powerSupplyTechnology"], 3);
     assert_eq!(battery["current"], "NaN");
+    assert_eq!(battery["present"], true);
     let (_, scan) = &shown["/scan"];
     assert_eq!(scan["angleIncrement"], 1.0);
     assert_eq!(scan["ranges"], serde_json::json!([0.5, 1.5, 2.5]));

@@ -298,6 +298,8 @@ fn battery(fields: &mut Fields) {
     {
         fields.entry(name.to_owned()).or_insert(Value::Float(f64::NAN));
     }
+    // Ours counts as there where nothing is said.
+    fields.entry("present".to_owned()).or_insert(Value::Int(1));
     // Ours by number: unspecified, Li-ion, LiPo, LiFePO4, NiMH, NiCd, lead acid, lithium titanate, sodium ion.
     let technology = [0, 2, 3, 4, 1, 5, 0, 0, 0];
     let of = int(fields, "power_supply_technology");
