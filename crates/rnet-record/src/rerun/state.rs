@@ -3,7 +3,7 @@
 //! A node that is run again writes its own keys itself, so changes by it are passed over; what it had written before
 //! the first input is set, since it may have been started long before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -100,20 +100,85 @@ fn element(of: &Json) -> Option<Value> {
 
 /// Sets the state as it was at `start_ns`, and says how many keys that are. The end of a file that is cut off is no matter.
 pub fn begin(recording: &Recording, node: &Node, start_ns: u64) -> Result<u64, RerunError> {
-    let mut keys = BTreeMap::new();
+    let there = at(recording, start_ns);
+    there.values().try_for_each(|said| said.set(node))?;
+    Ok(there.len() as u64)
+}
+
+/// The keys as they were at `start_ns`.
+fn at(recording: &Recording, start_ns: u64) -> BTreeMap<String, Said> {
+    let (mut keys, mut told) = (BTreeMap::new(), BTreeSet::new());
     let select = Select { topics: vec![names::STATE_TOPIC.to_owned()], ..Select::default() };
     for message in recording.messages(select).flatten() {
         let Some(said) = Said::read(message.data()) else { continue };
+        let is_first = told.insert(said.key.clone());
+        let was_seen = message.log_ns() <= start_ns;
         let is_so = match said.value {
-            Some(_) => said.is_before(start_ns),
             // Nobody says when a key was deleted, but the recorder when it saw that.
-            None => message.log_ns() <= start_ns,
+            None => was_seen,
+            // The start of a later part says what has come until then: a file of several parts has it from later, too.
+            Some(_) if said.is_initial => is_first || was_seen,
+            Some(_) => said.is_before(start_ns),
         };
         if is_so {
             keys.insert(said.key.clone(), said);
         }
     }
-    let there: Vec<Said> = keys.into_values().filter(|said| said.value.is_some()).collect();
-    there.iter().try_for_each(|said| said.set(node))?;
-    Ok(there.len() as u64)
+    keys.retain(|_, said| said.value.is_some());
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use mcap::records::MessageHeader;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The keys at `start_ns` in a file of what was said at these times.
+    fn keys(said: &[(u64, Json)], start_ns: u64) -> Vec<(String, Value)> {
+        let mut writer = mcap::Writer::new(Cursor::new(Vec::new())).unwrap();
+        let channel = writer.add_channel(0, names::STATE_TOPIC, names::JSON, &BTreeMap::new());
+        let channel_id = channel.unwrap();
+        for (at, said) in said {
+            let header =
+                MessageHeader { channel_id, sequence: 0, log_time: *at, publish_time: *at };
+            writer.write_to_known_channel(&header, said.to_string().as_bytes()).unwrap();
+        }
+        writer.finish().unwrap();
+        let name = format!("rnet-rerun-{}-{start_ns}.mcap", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+        let keys = at(&Recording::open(&path).unwrap(), start_ns);
+        std::fs::remove_file(&path).unwrap();
+        keys.into_iter().filter_map(|(key, said)| Some((key, said.value?))).collect()
+    }
+
+    #[test]
+    fn the_state_of_a_merged_file_is_that_of_its_start() {
+        let set = |key: &str, value: i64, ns: u64| json!({"key": key, "kind": "int", "value": value, "written_unix_ns": ns});
+        let initial = |key: &str, value: i64, ns: u64| {
+            let mut said = set(key, value, ns);
+            said["initial"] = true.into();
+            said
+        };
+        let first = [
+            (11, set("/changed", 1, 10)),
+            (12, set("/deleted", 2, 10)),
+            (31, set("/changed", 3, 30)),
+            (32, set("/new", 4, 31)),
+            (33, json!({"key": "/deleted", "deleted": true})),
+        ];
+        // As they stand at the start of a later part: each with the time at which it was seen.
+        let later = [(31, initial("/changed", 3, 30)), (32, initial("/new", 4, 31))];
+        let mut merged = [&first[..], &later].concat();
+        merged.sort_by_key(|(at, _)| *at);
+        let int = |key: &str, value| (key.to_owned(), Value::Int(value));
+        assert_eq!(keys(&merged, 20), [int("/changed", 1), int("/deleted", 2)]);
+        assert_eq!(keys(&merged, 40), [int("/changed", 3), int("/new", 4)]);
+        // A later part alone says nothing else of these keys, whatever its first message is.
+        assert_eq!(keys(&later, 21), [int("/changed", 3), int("/new", 4)]);
+    }
 }
