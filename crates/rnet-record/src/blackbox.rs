@@ -285,7 +285,8 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
 fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
     let Ok(stat) = rustix::fs::statvfs(ring) else { return Ok(()) };
     let all = stat.f_blocks.saturating_mul(stat.f_frsize);
-    if all / 2 >= memory_bytes {
+    // A tmpfs without a bound says 0.
+    if all == 0 || all / 2 >= memory_bytes {
         return Ok(());
     }
     Err(RecordError::Options(format!(
