@@ -52,6 +52,8 @@ pub struct Counters {
     expected: Option<Expected>,
     /// The sessions of the nodes' processes: nobody says them of a process that has ended.
     sessions: BTreeMap<String, i32>,
+    /// Those that were known before them: a node may have ended since it was looked at whether one has died.
+    sessions_before: BTreeMap<String, i32>,
     looked: Option<Instant>,
     counts: Counts,
     /// When an endpoint has lost messages last (`false`) or missed a deadline (`true`).
@@ -76,6 +78,7 @@ impl Counters {
             triggers,
             expected,
             sessions: BTreeMap::new(),
+            sessions_before: BTreeMap::new(),
             looked: None,
             counts: Counts::new(),
             grew: BTreeMap::new(),
@@ -118,7 +121,7 @@ impl Counters {
     }
 
     fn is_expected(&self, node: &str) -> bool {
-        let session = self.sessions.get(node);
+        let session = self.sessions.get(node).or_else(|| self.sessions_before.get(node));
         session.zip(self.expected.as_ref()).is_some_and(|(session, of)| (of.is_meant)(*session))
     }
 
@@ -130,7 +133,7 @@ impl Counters {
             let session = (expected.session)(i32::try_from(node.meta.pid).ok()?)?;
             Some((node.meta.name.clone(), session))
         });
-        self.sessions = known.collect();
+        self.sessions_before = std::mem::replace(&mut self.sessions, known.collect());
     }
 
     fn count(&mut self, bell: Option<&Bell>) -> rnet::Result<()> {
@@ -186,4 +189,26 @@ fn in_all(of: &SubscriptionInfo) -> (u64, u64) {
     of.channels.iter().chain(&of.past).fold((0, 0), |(lost, missed), channel| {
         (lost + channel.lost.total(), missed + channel.deadline_missed)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_of_a_node_that_has_just_ended_is_known() {
+        let dir = std::env::temp_dir().join(format!("rnet-counters-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let node = rnet::Node::builder("/n").dir(&dir).domain("counters").open().unwrap();
+        let location = Location::new(Some("counters"), Some(dir.clone()), None).unwrap();
+        let expected = Expected::new(|_| Some(7), |session| session == 7);
+        let mut counters = Counters::new(&location, &[], Some(expected)).unwrap();
+        drop(node);
+        counters.learn_sessions();
+        assert!(counters.sessions.is_empty() && counters.is_expected("/n"));
+        // It is told with the next events; then nobody needs it any more.
+        counters.learn_sessions();
+        assert!(!counters.is_expected("/n"));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }
