@@ -357,6 +357,34 @@ fn what_a_killed_box_has_left_is_recovered_without_a_box() {
 }
 
 #[test]
+fn what_a_box_of_an_earlier_boot_has_left_is_removed() {
+    let net = Net::new("earlier boot");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut child = Child::spawn(&net, "box");
+    child.expect("keeps");
+    for n in 0..100u32 {
+        raw.send(&n.to_le_bytes()).unwrap();
+    }
+    child.say("wait for 100");
+    child.expect("waited");
+    eventually("the chunk is written", || in_ring(&net) == 100);
+    child.kill();
+    let ring = rnet_record::blackbox::Memory::of(place(&net).path()).unwrap().ring;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let names = ring.read_dir().unwrap().flatten().map(|part| part.file_name());
+    let names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    for name in names.iter().filter(|name| name.contains(boot.trim())) {
+        let earlier = name.replace(boot.trim(), "earlier");
+        std::fs::rename(ring.join(name), ring.join(earlier)).unwrap();
+    }
+    // Its times would fit: they are those of this boot.
+    let blackbox = start(&net, &[]);
+    assert_eq!(in_ring(&net), 0);
+    blackbox.stop().unwrap();
+}
+
+#[test]
 fn a_window_that_was_cut_off_at_any_point_is_written_once() {
     let net = Net::new("cut windows");
     let node = net.node("/n");

@@ -66,16 +66,21 @@ impl Ring {
         Ok(Ring { dir, _lock: lock })
     }
 
-    /// The first file of a new recording, of a name that no other has.
+    /// The first file of a new recording, of a name that no other has: it says the boot, whose times are in it.
     pub fn file(&self) -> PathBuf {
-        self.dir.join(format!("ring-{}.mcap", rnet::now_ns()))
+        self.dir.join(format!("ring-{}-{}.mcap", rnet::now_ns(), boot_id()))
     }
 
     /// What an earlier box of this boot has left, the oldest first. The rest is removed: its times mean nothing any more.
     pub fn left_of_this_boot(&self) -> Vec<RingPart> {
-        let now_ns = rnet::now_ns();
+        // A directory on a disk outlives a boot, and a boot that was shorter has times that would fit.
+        let (now_ns, boot_id) = (rnet::now_ns(), boot_id());
+        let is_of_this = |part: &RingPart| {
+            let name = part.path.file_name().unwrap_or_default().to_string_lossy();
+            part.to_ns <= now_ns && name.contains(&boot_id)
+        };
         let (left, other): (Vec<RingPart>, Vec<RingPart>) =
-            self.left().into_iter().partition(|part| part.to_ns <= now_ns);
+            self.left().into_iter().partition(is_of_this);
         for part in other {
             let _ = std::fs::remove_file(part.path);
         }
@@ -100,6 +105,12 @@ impl Ring {
         left.sort_by_key(|part| (part.from_ns, part.to_ns));
         left
     }
+}
+
+/// Which boot of the machine this is; empty where the kernel does not say it.
+fn boot_id() -> String {
+    let said = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    said.trim().to_owned()
 }
 
 /// The memory of a domain's black box, as its ring shows it to who looks from outside.

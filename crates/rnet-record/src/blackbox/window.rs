@@ -252,12 +252,12 @@ fn parts(dir: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut parts: Vec<PathBuf> =
         files.filter(|path| path.extension() == Some("mcap".as_ref())).collect();
-    // `ring-START.mcap`, `ring-START_1.mcap`: by their numbers.
+    // `ring-START-BOOT.mcap`, `ring-START-BOOT_1.mcap`: by their numbers.
     parts.sort_by_key(|path| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let (start, number) = name.split_once('_').unwrap_or((&name, "0"));
-        let start = start.trim_start_matches("ring-").parse::<u64>().unwrap_or(0);
-        (start, number.parse::<u64>().unwrap_or(0))
+        let start = start.split('-').nth(1).and_then(|start| start.parse::<u64>().ok());
+        (start.unwrap_or(0), number.parse::<u64>().unwrap_or(0))
     });
     parts
 }
