@@ -115,7 +115,9 @@ impl Writer {
 
     fn item(&mut self, item: Item) {
         match item {
-            Item::Message(taken) if Latched::wants(&taken) => {
+            Item::Message(mut taken) if Latched::wants(&taken) => {
+                // A large one came in the follower's own memory, which may have held a larger one before.
+                taken.bytes.shrink_to_fit();
                 let taken = Arc::new(taken);
                 self.message(&taken);
                 self.latched.keep(taken);
