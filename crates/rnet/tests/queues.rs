@@ -344,3 +344,58 @@ fn a_job_of_another_type_is_handed_back() {
     assert_eq!((job, error.code()), (1, "incompatible_type"));
     drop(worker);
 }
+
+#[test]
+fn what_a_worker_said_before_it_closed_stands() {
+    let net = Net::new("said");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (builder, back) = pusher(&b);
+    let jobs = builder.open().unwrap();
+    // Often, as the thread that tells the pusher may be faster.
+    for x in 0..50 {
+        // A job that were sent to the one before would be redelivered.
+        eventually("the pusher knows", || jobs.worker_count() == 0);
+        let mut worker = a.pull::<N>("/jobs").open().unwrap();
+        jobs.push(&n(x)).unwrap();
+        let job = worker.recv(LONG).unwrap().unwrap();
+        assert_eq!((job.x, job.context().redelivered()), (x, false));
+        match x % 2 {
+            0 => job.ack(),
+            _ => job.fail(HandlerError::new("no", "not today")),
+        }
+        drop(worker);
+        if x % 2 == 1 {
+            let (job, error) = handed_back(&back);
+            assert_eq!((job, error.code()), (x, "call_failed"));
+        }
+        jobs.wait_until_done(LONG).unwrap();
+    }
+    let stats = jobs.stats();
+    assert_eq!((stats.done, stats.undelivered, stats.redelivered), (25, 25, 0));
+}
+
+#[test]
+fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
+    let net = Net::new("ends");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    for looks in [false, true] {
+        let (give, worker) = mpsc::channel::<rnet::Service>();
+        let worker = Mutex::new(worker);
+        let work = move |_: &N, context: &rnet::JobContext| {
+            // It closes in the midst of the job.
+            drop(worker.lock().unwrap().recv());
+            assert!(!looks || context.is_cancelled());
+            Ok(())
+        };
+        give.send(a.pull::<N>("/jobs").on(work).unwrap()).unwrap();
+        jobs.push(&n(1)).unwrap();
+        if looks {
+            eventually("the job is back", || jobs.stats().redelivered == 1);
+            let mut other = a.pull::<N>("/jobs").open().unwrap();
+            other.recv(LONG).unwrap().unwrap().ack();
+        }
+        jobs.wait_until_done(LONG).unwrap();
+        assert_eq!(jobs.stats().redelivered, u64::from(looks));
+    }
+}

@@ -90,6 +90,8 @@ pub enum Outcome {
     /// With the result of a goal, encoded.
     Reached(Vec<u8>),
     Failed(HandlerError),
+    /// With the word of a worker about its job, which stands although the worker closes: the job would be done twice.
+    Settled(Result<(), HandlerError>),
 }
 
 /// Runs the handler.
@@ -504,6 +506,11 @@ impl Call {
 
     pub fn is_cancelled(&self) -> bool {
         self.peer.is_cancelled(self.number)
+    }
+
+    /// Whether its handler has heard that it was cancelled.
+    pub fn is_cancel_seen(&self) -> bool {
+        self.peer.is_cancel_seen(self.number)
     }
 
     pub fn reply(&mut self, encoded: &[u8]) -> Result<()> {

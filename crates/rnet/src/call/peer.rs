@@ -169,6 +169,11 @@ impl Peer {
         lock(&self.open).get_mut(&number).is_none_or(|open| open.look().is_some())
     }
 
+    /// Whether its handler knows that it was cancelled.
+    pub fn is_cancel_seen(&self, number: u32) -> bool {
+        lock(&self.open).get(&number).is_none_or(|open| open.seen)
+    }
+
     /// Why it was cancelled, as a handler asks.
     pub fn cancel_reason(&self, number: u32) -> Option<CancelReason> {
         lock(&self.open).get_mut(&number).and_then(Open::look)
@@ -233,9 +238,16 @@ impl Peer {
         let (cancelled, unwanted, replies, unsent) =
             lock(&self.open).get(&number).map_or((true, true, 0, false), |o| {
                 let gone = o.cancelled == Some(CancelReason::CallerGone);
-                (o.cancelled.is_some(), o.seen || gone, o.replies, o.unsent)
+                let stands = matches!(outcome, Outcome::Settled(_))
+                    && o.cancelled == Some(CancelReason::ServerClosing);
+                (o.cancelled.is_some() && !stands, o.seen || gone, o.replies, o.unsent)
             });
         let none = HandlerError::new("", "");
+        let outcome = match outcome {
+            Outcome::Settled(Ok(())) => Outcome::Returned,
+            Outcome::Settled(Err(error)) => Outcome::Failed(error),
+            outcome => outcome,
+        };
         match outcome {
             // A goal that was reached before its handler knew that it was not wanted any more is reached.
             Outcome::Reached(result) if !unwanted => match self.send_reply(number, &result) {
@@ -267,7 +279,7 @@ impl Peer {
                 let text = "the handler has returned without a reply";
                 self.end(number, End::Failed, &HandlerError::new("no_reply", text))
             }
-            Outcome::Returned | Outcome::Reached(_) => self.end(number, End::Sent, &none),
+            _ => self.end(number, End::Sent, &none),
         }
     }
 

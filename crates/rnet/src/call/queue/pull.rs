@@ -52,7 +52,8 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     }
 
     /// Opens a worker with a handler on a thread of its own. A job is acknowledged when its handler returns; one
-    /// that fails or panics is reported to the pusher, and not delivered again.
+    /// that fails or panics is reported to the pusher, and not delivered again. That holds while the worker closes, too,
+    /// unless the handler has seen that from [`JobContext::is_cancelled`]: such a job goes to another worker.
     ///
     /// # Errors
     /// As [`PullBuilder::open`].
@@ -63,9 +64,15 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         let ty = choose::<J>(&self.name, self.ty)?;
         let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
         let run = move |call: &mut Call| {
-            guarded(call, &ty, |job, call| {
+            let outcome = guarded(call, &ty, |job, call| {
                 handler(job, &JobContext(call.context())).map(|()| Outcome::Returned)
-            })
+            });
+            match outcome {
+                // One that knew that it was to stop may have left the job half done.
+                outcome if call.is_cancel_seen() => outcome,
+                Outcome::Failed(error) => Outcome::Settled(Err(error)),
+                _ => Outcome::Settled(Ok(())),
+            }
         };
         Service::open(&self.node, settings(&self.name), types, Box::new(run))
     }
@@ -133,7 +140,10 @@ impl Handover {
         }
         loop {
             match std::mem::take(&mut *place) {
-                Place::Ended(outcome) => return outcome,
+                Place::Ended(outcome) => {
+                    self.changed.notify_all();
+                    return outcome;
+                }
                 Place::Closed => {
                     *place = Place::Closed;
                     return Outcome::Failed(HandlerError::new("closed", "the worker has closed"));
@@ -197,16 +207,22 @@ impl Handover {
         }
     }
 
-    fn end(&self, outcome: Outcome) {
+    fn end(&self, result: Result<(), HandlerError>) {
         let mut place = self.lock();
         if matches!(*place, Place::Taken) {
-            *place = Place::Ended(outcome);
+            *place = Place::Ended(Outcome::Settled(result));
             self.changed.notify_all();
         }
     }
 
     fn close(&self) {
-        *self.lock() = Place::Closed;
+        let mut place = self.lock();
+        // What was said of a job is heard first, by the thread that has it.
+        while matches!(*place, Place::Ended(_)) {
+            place = self.changed.wait(place).unwrap_or_else(PoisonError::into_inner);
+        }
+        *place = Place::Closed;
+        drop(place);
         self.changed.notify_all();
         self.wake();
     }
@@ -215,7 +231,7 @@ impl Handover {
 struct ClosedHere;
 
 /// A worker of a work queue, made by [`PullBuilder::open`]. It takes the next job when it has ended the one that it
-/// has. Dropping it closes it: a job that it has is delivered to another worker.
+/// has. Dropping it closes it: a job of which it has not said how it ended is delivered to another worker.
 #[must_use = "the worker closes when this is dropped"]
 pub struct Puller<J: Message + ?Sized> {
     desk: Arc<Handover>,
@@ -282,7 +298,7 @@ impl<J: Message + ?Sized> Puller<J> {
                 Ok(job) => return Ok(Some(Job { job, context, desk: Some(self.desk.clone()) })),
                 Err(why) => {
                     let text = format!("the job is malformed: {why}");
-                    self.desk.end(Outcome::Failed(HandlerError::new("malformed", text)));
+                    self.desk.end(Err(HandlerError::new("malformed", text)));
                 }
             }
         }
@@ -313,12 +329,12 @@ impl<J: Message + ?Sized> Job<J> {
     /// It is done.
     pub fn ack(mut self) {
         fail_point!("queue.done");
-        self.end(Outcome::Returned);
+        self.end(Ok(()));
     }
 
     /// It could not be done: the pusher is told why, and it is not delivered again.
     pub fn fail(mut self, error: impl Into<HandlerError>) {
-        self.end(Outcome::Failed(error.into()));
+        self.end(Err(error.into()));
     }
 
     /// Where it comes from, and whether it was delivered before.
@@ -326,9 +342,9 @@ impl<J: Message + ?Sized> Job<J> {
         &self.context
     }
 
-    fn end(&mut self, outcome: Outcome) {
+    fn end(&mut self, result: Result<(), HandlerError>) {
         if let Some(desk) = self.desk.take() {
-            desk.end(outcome);
+            desk.end(result);
         }
     }
 }
@@ -350,6 +366,6 @@ impl<J: Message + ?Sized + fmt::Debug> fmt::Debug for Job<J> {
 impl<J: Message + ?Sized> Drop for Job<J> {
     fn drop(&mut self) {
         let text = "the worker has dropped the job without an acknowledgement";
-        self.end(Outcome::Failed(HandlerError::new("not_acknowledged", text)));
+        self.end(Err(HandlerError::new("not_acknowledged", text)));
     }
 }
