@@ -399,3 +399,24 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
         assert_eq!(jobs.stats().redelivered, u64::from(looks));
     }
 }
+
+#[test]
+fn a_worker_that_is_closed_and_kept_gets_no_jobs() {
+    let net = Net::new("kept");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let kept = a.pull::<N>("/jobs").open().unwrap();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    eventually("the worker is there", || jobs.worker_count() == 1);
+    kept.close();
+    eventually("the pusher knows", || jobs.worker_count() == 0);
+    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    (0..10).for_each(|x| {
+        jobs.push(&n(x)).unwrap();
+        let job = worker.recv(LONG).unwrap().unwrap();
+        assert_eq!((job.x, job.context().redelivered()), (x, false));
+        job.ack();
+    });
+    jobs.wait_until_done(LONG).unwrap();
+    assert_eq!(kept.recv_within(Duration::ZERO).unwrap_err().code(), "closed");
+    assert_eq!((jobs.stats().done, jobs.stats().redelivered, kept.stats().calls), (10, 0, 0));
+}

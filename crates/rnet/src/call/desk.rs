@@ -130,27 +130,27 @@ impl Book {
     }
 }
 
-/// What the thread that reads has to itself.
+/// What the thread that reads has to itself. It is the threads': with the last of them a server that is closed is gone
+/// for its callers, whoever still holds it.
 struct Door {
     intake: Intake,
     arrivals: Arrivals<Peer>,
     /// When the ends of these were looked for last.
     looked: Instant,
+    /// They say of which types replies and feedback are, for tools. Nothing is sent by them.
+    _announced: Vec<Publisher<[u8]>>,
 }
 
 pub struct Desk {
     node: Node,
     settings: DeskSettings,
     types: (MessageType, MessageType),
-    door: Mutex<Door>,
     reading: WaitSetHandle,
     /// Whether the ends of a new caller may have come.
     matched: Arc<AtomicBool>,
     book: Mutex<Book>,
     bell: Condvar,
     run: Run,
-    /// They say of which types replies and feedback are, for tools. Nothing is sent by them.
-    _announced: Vec<Publisher<[u8]>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -181,23 +181,23 @@ impl Desk {
         }
         let intake = Intake::open(node, &topics, &types.0)?;
         let reading = intake.handle();
+        let (arrivals, looked) = (Arrivals::new(), Instant::now());
+        let door = Arc::new(Mutex::new(Door { intake, arrivals, looked, _announced: announced }));
         let desk = Arc::new(Desk {
             node: node.clone(),
             types,
-            door: Mutex::new(Door { intake, arrivals: Arrivals::new(), looked: Instant::now() }),
             reading,
             matched: Arc::default(),
             book: Mutex::default(),
             bell: Condvar::new(),
             run,
             settings,
-            _announced: announced,
         });
         // One more than handlers: while all of these run, it reads what is cancelled and refuses.
         let mut threads = Vec::new();
         for _ in 0..=desk.settings.at_once {
-            let this = desk.clone();
-            match rnet_shm::thread::spawn("rnet-service", move || this.work()) {
+            let (this, door) = (desk.clone(), door.clone());
+            match rnet_shm::thread::spawn("rnet-service", move || this.work(&door)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     desk.close();
@@ -242,7 +242,7 @@ impl Desk {
     }
 
     /// What each thread does: run a handler if one is wanted, else read requests if nobody does, else wait.
-    fn work(&self) {
+    fn work(&self, door: &Mutex<Door>) {
         let mut book = lock(&self.book);
         while !book.closed {
             let free = book.running.len() < self.settings.at_once;
@@ -262,7 +262,7 @@ impl Desk {
             if !book.leading && (free || book.left.is_none_or(|left| left.elapsed() >= GRACE)) {
                 book.leading = true;
                 drop(book);
-                self.read();
+                self.read(door);
                 book = lock(&self.book);
                 (book.leading, book.left) = (false, Some(Instant::now()));
                 continue;
@@ -295,9 +295,9 @@ impl Desk {
     }
 
     /// Waits for requests, and takes in what has come.
-    fn read(&self) {
-        let mut door = lock(&self.door);
-        let Door { intake, arrivals, looked } = &mut *door;
+    fn read(&self, door: &Mutex<Door>) {
+        let mut door = lock(door);
+        let Door { intake, arrivals, looked, .. } = &mut *door;
         let told = intake.wait((!arrivals.is_empty()).then_some(LOOK));
         if lock(&self.book).closed {
             return;

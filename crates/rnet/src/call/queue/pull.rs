@@ -52,8 +52,8 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     }
 
     /// Opens a worker with a handler on a thread of its own. A job is acknowledged when its handler returns; one
-    /// that fails or panics is reported to the pusher, and not delivered again. That holds while the worker closes, too,
-    /// unless the handler has seen that from [`JobContext::is_cancelled`]: such a job goes to another worker.
+    /// that fails or panics is reported to the pusher, and not delivered again. That holds while the worker closes,
+    /// too, unless the handler has seen that from [`JobContext::is_cancelled`]: such a job goes to another worker.
     ///
     /// # Errors
     /// As [`PullBuilder::open`].
