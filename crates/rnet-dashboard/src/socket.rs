@@ -1,9 +1,11 @@
 //! The WebSocket of a page: requests in, what waits for the page out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -68,97 +70,129 @@ impl Rate {
 /// Why a page is cut, as WebSockets say it.
 struct Cut(u16, &'static str);
 
+const ANSWERS_UNREAD: Cut = Cut(POLICY, "slow: answers are not read");
+
 /// Serves a page until it leaves or is cut.
 pub async fn serve(
     hub: Arc<Hub>,
     pages: Arc<Pages>,
-    mut socket: WebSocket,
+    socket: WebSocket,
     place: OwnedSemaphorePermit,
 ) {
     let outbox = Arc::new(Outbox::default());
     let mut session = Session::new(hub, outbox.clone());
     outbox.answer(session.hello());
-    let cut = run(&mut session, &outbox, &pages, &mut socket).await;
+    let (mut sink, stream) = socket.split();
+    let cut = run(&mut session, &outbox, &pages, (&mut sink, stream)).await;
     outbox.close();
     // Its subscriptions and calls end before the page may come again.
     drop(session);
     if let Some(Cut(code, reason)) = cut {
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-        let _ = timeout(Duration::from_secs(1), socket.send(close)).await;
+        let _ = timeout(Duration::from_secs(1), sink.send(close)).await;
     }
     drop(place);
 }
 
+/// Reads and sends beside each other: a page that takes nothing, or whose network is slow, can still say "stop".
 async fn run(
     session: &mut Session,
     outbox: &Outbox,
     pages: &Pages,
-    socket: &mut WebSocket,
+    (sink, stream): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
 ) -> Option<Cut> {
-    let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
-    let mut heard = Instant::now();
-    let mut pings = interval(PING_INTERVAL);
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = pages.end.notified();
     tokio::pin!(end);
     end.as_mut().enable();
     if session.is_over() {
         return Some(Cut(GOING_AWAY, "the server ends"));
     }
+    let heard = Mutex::new(Instant::now());
+    tokio::select! {
+        biased;
+        () = &mut end => Some(Cut(GOING_AWAY, "the server ends")),
+        cut = read(stream, session, outbox, &heard) => cut,
+        cut = send(sink, outbox, &heard) => cut,
+    }
+}
+
+async fn read(
+    mut stream: SplitStream<WebSocket>,
+    session: &mut Session,
+    outbox: &Outbox,
+    heard: &Mutex<Instant>,
+) -> Option<Cut> {
+    let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
     loop {
-        tokio::select! {
-            biased;
-            () = &mut end => return Some(Cut(GOING_AWAY, "the server ends")),
-            _ = pings.tick() => {
-                if heard.elapsed() > SILENT_FOR {
-                    return Some(Cut(POLICY, "slow: no answer to pings"));
-                }
-                send(socket, Message::Ping(Vec::new().into())).await?;
+        let message = stream.next().await;
+        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        match message {
+            // One for each data that was sent, so it counts as no request.
+            Some(Ok(Message::Text(text))) if session.acknowledge(&text) => {}
+            Some(Ok(Message::Text(text))) if rate.take() => session.request(&text),
+            Some(Ok(Message::Text(_) | Message::Binary(_))) if rate.left < 0.0 => {
+                return Some(Cut(POLICY, "rate: too many requests"));
             }
-            message = socket.recv() => {
-                heard = Instant::now();
-                match message {
-                    // One for each data that was sent, so it counts as no request.
-                    Some(Ok(Message::Text(text))) if session.acknowledge(&text) => {}
-                    Some(Ok(Message::Text(text))) if rate.take() => session.request(&text),
-                    Some(Ok(Message::Text(_) | Message::Binary(_))) if rate.left < 0.0 => {
-                        return Some(Cut(POLICY, "rate: too many requests"));
-                    }
-                    Some(Ok(Message::Text(_) | Message::Binary(_))) => {
-                        return Some(Cut(UNSUPPORTED, "requests are text"));
-                    }
-                    // Pings count as requests: they are answered.
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                        if !rate.take() {
-                            return Some(Cut(POLICY, "rate: too many frames"));
-                        }
-                    }
-                    Some(Ok(Message::Close(_))) | None => return None,
-                    Some(Err(error)) => return too_large(&error),
+            Some(Ok(Message::Text(_) | Message::Binary(_))) => {
+                return Some(Cut(UNSUPPORTED, "requests are text"));
+            }
+            // Pings count as requests: they are answered.
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                if !rate.take() {
+                    return Some(Cut(POLICY, "rate: too many frames"));
                 }
             }
-            () = outbox.wait() => {
-                if outbox.is_full() {
-                    return Some(Cut(POLICY, "slow: answers are not read"));
-                }
-                while let Some(frame) = outbox.take() {
-                    let message = match frame {
-                        Frame::Text(text) => Message::Text(text.into()),
-                        Frame::Binary(bytes) => Message::Binary(bytes.into()),
-                    };
-                    match timeout(SEND_WITHIN, socket.send(message)).await {
-                        Ok(Ok(())) => {}
-                        Ok(Err(_)) => return None,
-                        Err(_) => return Some(Cut(POLICY, "slow: frames are not read")),
-                    }
-                }
-            }
+            Some(Ok(Message::Close(_))) | None => return None,
+            Some(Err(error)) => return too_large(&error),
+        }
+        if outbox.is_full() {
+            return Some(ANSWERS_UNREAD);
         }
     }
 }
 
-async fn send(socket: &mut WebSocket, message: Message) -> Option<()> {
-    timeout(SEND_WITHIN, socket.send(message)).await.ok()?.ok()
+async fn send(
+    sink: &mut SplitSink<WebSocket, Message>,
+    outbox: &Outbox,
+    heard: &Mutex<Instant>,
+) -> Option<Cut> {
+    let mut pings = interval(PING_INTERVAL);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let message = tokio::select! {
+            biased;
+            _ = pings.tick() => {
+                let heard = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+                if heard.elapsed() > SILENT_FOR {
+                    return Some(Cut(POLICY, "slow: no answer to pings"));
+                }
+                Message::Ping(Vec::new().into())
+            }
+            frame = next(outbox) => match frame {
+                Some(Frame::Text(text)) => Message::Text(text.into()),
+                Some(Frame::Binary(bytes)) => Message::Binary(bytes.into()),
+                None => return Some(ANSWERS_UNREAD),
+            },
+        };
+        match timeout(SEND_WITHIN, sink.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return None,
+            Err(_) => return Some(Cut(POLICY, "slow: frames are not read")),
+        }
+    }
+}
+
+/// The next frame for the page; `None` if there was no room for an answer.
+async fn next(outbox: &Outbox) -> Option<Frame> {
+    loop {
+        if outbox.is_full() {
+            return None;
+        }
+        if let Some(frame) = outbox.take() {
+            return Some(frame);
+        }
+        outbox.wait().await;
+    }
 }
 
 /// What was too large is told so; on what is no WebSocket any more nothing can be said.
