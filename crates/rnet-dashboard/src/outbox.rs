@@ -76,6 +76,9 @@ impl Outbox {
     /// An answer.
     pub fn answer(&self, text: String) {
         let mut queue = self.queue();
+        if queue.is_closed {
+            return;
+        }
         queue.len_bytes += text.len();
         queue.frames.push_back(Waiting::Answer(text));
         queue.make_room();
@@ -175,6 +178,11 @@ impl Outbox {
     pub fn close(&self) {
         let mut queue = self.queue();
         *queue = Queue { is_closed: true, ..Queue::default() };
+    }
+
+    /// Whether the page is gone.
+    pub fn is_closed(&self) -> bool {
+        self.queue().is_closed
     }
 
     /// Whether there was no room for an answer: the page does not read.

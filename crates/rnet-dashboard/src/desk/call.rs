@@ -19,6 +19,8 @@ const STEP: Duration = Duration::from_millis(20);
 const TIMEOUT_S: f64 = 5.0;
 /// Longest time that a page may ask for, in s.
 const MAX_TIMEOUT_S: f64 = 86_400.0;
+/// For an action to heed the cancelling of a goal whose page is gone: nobody waits for it any more.
+const HEEDED_WITHIN: Duration = Duration::from_secs(5);
 /// For a server to be found.
 const FOUND_WITHIN: Duration = Duration::from_secs(2);
 
@@ -189,11 +191,18 @@ fn act(
         result_type,
     )?;
     let goal = client.send(goal, options)?;
-    let mut is_cancelled = false;
+    let mut cancelled = None::<Instant>;
     loop {
-        if running.is_cancelled() && !is_cancelled {
+        if running.is_cancelled() && cancelled.is_none() {
             goal.cancel()?;
-            is_cancelled = true;
+            cancelled = Some(Instant::now());
+        }
+        let is_ignored = cancelled.is_some_and(|at| at.elapsed() >= HEEDED_WITHIN);
+        if is_ignored && running.outbox.is_closed() {
+            return Err(Refusal::new(
+                "cancelled",
+                format!("{action} does not heed the cancelling"),
+            ));
         }
         if running.seat.world.is_stopped() {
             return Err(Refusal::new("cancelled", "the dashboard ends"));
