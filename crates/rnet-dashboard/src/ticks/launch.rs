@@ -36,7 +36,7 @@ impl Sink for LaunchSink {
         let records = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
         let nodes: Vec<Json> = records.iter().map(row).collect();
         let text = json!({"nodes": nodes}).to_string();
-        if text != self.told {
+        if text != self.told || self.outbox.take_broken(self.sub) {
             self.outbox.whole(self.sub, text.clone());
             self.told = text;
         }

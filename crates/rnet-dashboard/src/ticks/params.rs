@@ -27,10 +27,12 @@ impl ParamsSink {
     }
 
     fn look(&mut self, tick: &Tick<'_>) -> rnet::Result<()> {
+        // What had no room in the queue of the page is told again.
+        let is_broken = self.outbox.take_broken(self.sub);
         let mut params = Vec::new();
         if let Some(state) = tick.desk.seat.state_if_any()? {
             let revision = state.revision();
-            if self.revision == Some(revision) {
+            if self.revision == Some(revision) && !is_broken {
                 return Ok(());
             }
             self.revision = Some(revision);
@@ -41,7 +43,7 @@ impl ParamsSink {
             .map(|(node, name, info)| in_seconds(documents::param(node, name, info)))
             .collect();
         let text = json!({"params": params}).to_string();
-        if text != self.told {
+        if text != self.told || is_broken {
             self.outbox.whole(self.sub, text.clone());
             self.told = text;
         }
@@ -57,6 +59,7 @@ impl Sink for ParamsSink {
         self.last = Some(tick.now);
         if let Err(error) = self.look(tick) {
             self.revision = None;
+            self.told.clear();
             self.outbox.trouble(self.sub, &error.into(), false);
         }
     }

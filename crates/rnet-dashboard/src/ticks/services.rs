@@ -40,7 +40,7 @@ impl Sink for ServicesSink {
         let services: Vec<Json> =
             services.iter().filter_map(|(name, servers)| row(name, servers)).collect();
         let text = json!({"services": services}).to_string();
-        if text != self.told {
+        if text != self.told || self.outbox.take_broken(self.sub) {
             self.outbox.whole(self.sub, text.clone());
             self.told = text;
         }

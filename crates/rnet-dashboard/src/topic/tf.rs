@@ -74,6 +74,7 @@ impl TopicSink for TfSink {
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
+        self.has_changed |= self.outbox.take_broken(self.sub);
         if self.has_changed && self.pace.take(now) {
             self.has_changed = false;
             let frames: Vec<&Json> = self.frames.values().collect();
