@@ -12,13 +12,16 @@ use crate::world::World;
 
 /// Changes and calls that run at one moment, of all pages.
 pub const MAX_JOBS: usize = 32;
+/// Stops and releases that run at one moment, of all pages: they have threads of their own.
+pub const MAX_STOPS: usize = 64;
 
 pub struct Hub {
     pub world: Arc<World>,
     pub ticks: Ticks,
     pub reader: Reader,
     pub desk: Arc<Desk>,
-    pub jobs: Semaphore,
+    pub jobs: Arc<Semaphore>,
+    pub stops: Arc<Semaphore>,
 }
 
 impl Hub {
@@ -27,7 +30,8 @@ impl Hub {
         let world = Arc::new(World::new(options));
         let desk = Arc::new(Desk::new(world.clone()));
         let (ticks, reader) = (Ticks::default(), Reader::default());
-        let hub = Arc::new(Hub { world, ticks, reader, desk, jobs: Semaphore::new(MAX_JOBS) });
+        let [jobs, stops] = [MAX_JOBS, MAX_STOPS].map(|places| Arc::new(Semaphore::new(places)));
+        let hub = Arc::new(Hub { world, ticks, reader, desk, jobs, stops });
         let spawn = |name: &str, run: fn(&Hub)| {
             let hub = hub.clone();
             std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&hub))

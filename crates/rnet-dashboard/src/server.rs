@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::http::{Guard, Shared, router};
-use crate::hub::{Hub, MAX_JOBS};
+use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::Pages;
 use crate::tls;
@@ -57,7 +57,7 @@ impl Dashboard {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(MAX_JOBS)
+            .max_blocking_threads(MAX_JOBS + MAX_STOPS)
             .thread_name("rnet-dash-job")
             .build()?;
         let asked = options.access.address;

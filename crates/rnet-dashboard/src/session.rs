@@ -29,10 +29,17 @@ use crate::wire::{
 
 /// Changes and calls of a page that run at one moment.
 const MAX_JOBS: usize = 8;
+/// Stops and releases of a page that run at one moment: nothing else of the page takes their places.
+const MAX_STOPS: usize = 8;
 /// `{"ack": 1}`, with the longest number.
 const MAX_ACK_LEN_BYTES: usize = 32;
 
-type Jobs = Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>;
+struct JobOfPage {
+    cancel: Arc<AtomicBool>,
+    is_stop: bool,
+}
+
+type Jobs = Arc<Mutex<HashMap<u64, JobOfPage>>>;
 
 pub struct Session {
     hub: Arc<Hub>,
@@ -43,14 +50,14 @@ pub struct Session {
     jobs: Jobs,
 }
 
-fn lock(jobs: &Jobs) -> MutexGuard<'_, HashMap<u64, Arc<AtomicBool>>> {
+fn lock(jobs: &Jobs) -> MutexGuard<'_, HashMap<u64, JobOfPage>> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         // Nobody is left to be told what comes of them.
-        lock(&self.jobs).values().for_each(|cancel| cancel.store(true, Ordering::Release));
+        lock(&self.jobs).values().for_each(|job| job.cancel.store(true, Ordering::Release));
     }
 }
 
@@ -143,8 +150,8 @@ impl Session {
         }
         let Cancel { call } = request.fields()?;
         match lock(&self.jobs).get(&call) {
-            Some(cancel) => {
-                cancel.store(true, Ordering::Release);
+            Some(job) => {
+                job.cancel.store(true, Ordering::Release);
                 Ok(json!({}))
             }
             None => Err(Refusal::not_found(format!("no call {call} runs"))),
@@ -159,31 +166,35 @@ impl Session {
         if !matches!(request.op.as_str(), "type" | "launch.logs") {
             self.hub.world.may_change()?;
         }
+        let is_stop = request.op.starts_with("command.");
+        let (places, max) = match is_stop {
+            true => (&self.hub.stops, MAX_STOPS),
+            false => (&self.hub.jobs, MAX_JOBS),
+        };
+        let busy = |_| Refusal::new("limit", "the dashboard is busy with other pages");
         let cancel = Arc::new(AtomicBool::new(false));
-        {
+        let place = {
             let mut jobs = lock(&self.jobs);
-            if jobs.len() >= MAX_JOBS {
-                let why = format!("{MAX_JOBS} requests run already; wait for one, or cancel it");
+            if jobs.values().filter(|job| job.is_stop == is_stop).count() >= max {
+                let why = format!("{max} requests run already; wait for one, or cancel it");
                 return Err(Refusal::new("limit", why));
             }
             if jobs.contains_key(&request.id) {
                 return Err(Refusal::bad(format!("the request {} runs still", request.id)));
             }
-            jobs.insert(request.id, cancel.clone());
-        }
+            // Before a thread is taken: those that would only wait must not take the place of a stop.
+            let place = places.clone().try_acquire_owned().map_err(busy)?;
+            jobs.insert(request.id, JobOfPage { cancel: cancel.clone(), is_stop });
+            place
+        };
         let (hub, outbox, jobs) = (self.hub.clone(), self.outbox.clone(), self.jobs.clone());
         tokio::task::spawn_blocking(move || {
             let id = request.id;
-            let done = match hub.jobs.try_acquire() {
-                Ok(_place) => {
-                    let running =
-                        Running { seat: &hub.desk.seat, outbox: &outbox, id, cancelled: &cancel };
-                    job((&hub.desk, &running), &request.op, Json::Object(request.rest))
-                }
-                Err(_) => Err(Refusal::new("limit", "the dashboard is busy with other pages")),
-            };
+            let running = Running { seat: &hub.desk.seat, outbox: &outbox, id, cancelled: &cancel };
+            let done = job((&hub.desk, &running), &request.op, Json::Object(request.rest));
             lock(&jobs).remove(&id);
             outbox.answer(answer(id, done));
+            drop(place);
         });
         Ok(())
     }
@@ -357,7 +368,9 @@ fn job_of(op: &str) -> Option<Job> {
         "param.set" => |(desk, _), _, fields| desk::param_set(&desk.seat, fields),
         "param.reset" => |(desk, _), _, fields| desk::param_reset(&desk.seat, fields),
         "command.take" => |(desk, _), _, fields| desk.authority.take(&desk.seat, fields),
+        "command.take_all" => |(desk, _), _, fields| desk.authority.take_all(&desk.seat, fields),
         "command.release" => |(desk, _), _, fields| desk.authority.release(fields),
+        "command.release_all" => |(desk, _), _, _| desk.authority.release_all(),
         "call" => |(_, running), _, fields| desk::call(running, fields),
         "record.start" => |(desk, _), _, fields| desk.recording.start(&desk.seat, fields),
         "record.stop" => |(desk, _), _, _| desk.recording.stop(),

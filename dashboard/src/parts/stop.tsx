@@ -9,37 +9,49 @@ import { useLink } from "../wire/use";
 
 export const STOP_PRIORITY = 100;
 
-/** Takes each command at once, and says of which it could not be done. */
-async function on_all(op: string, names: string[]): Promise<string | null> {
-  const asked = names.map((command) =>
-    wire.request(op, op === "command.take" ? { command, priority: STOP_PRIORITY } : { command }).then(
-      () => null,
-      (error: Error) => `${command}: ${error.message}`,
-    ),
-  );
-  const wrong = (await Promise.all(asked)).filter((text) => text !== null);
-  return wrong.length ? `${op === "command.take" ? "Not stopped" : "Not released"}: ${wrong.join("; ")}` : null;
+interface Refused {
+  command: string;
+  message: string;
 }
 
-export function useStop() {
+/** One request for all commands, or for one: what could not be done, in words. */
+async function ask(op: "take" | "release", command: string | null): Promise<string | null> {
+  const fields = op === "take" ? { priority: STOP_PRIORITY } : {};
+  const not = op === "take" ? "Not stopped" : "Not released";
+  try {
+    if (command !== null) await wire.request(`command.${op}`, { command, ...fields });
+    else {
+      const { refused }: { refused: Refused[] } = await wire.request(`command.${op}_all`, fields);
+      if (refused.length) return `${not}: ${refused.map((one) => `${one.command}: ${one.message}`).join("; ")}`;
+    }
+    return null;
+  } catch (error) {
+    return `${not}: ${(error as Error).message}`;
+  }
+}
+
+/** Stops and releases one command, or all (`null`). */
+export function useStop(command: string | null) {
   const [error, set_error] = useState<string | null>(null);
   const [busy, set_busy] = useState(false);
-  const run = async (op: string, names: string[]) => {
+  const run = async (op: "take" | "release") => {
     set_busy(true);
-    set_error(await on_all(op, names));
+    set_error(await ask(op, command));
     set_busy(false);
   };
-  return { error, busy, stop: (names: string[]) => run("command.take", names), release: (names: string[]) => run("command.release", names), clear: () => set_error(null) };
+  return { error, busy, stop: () => run("take"), release: () => run("release"), clear: () => set_error(null) };
 }
 
 /** In the head of the page: all commands of the domain. */
 export function StopAll() {
   const { commands } = useDomain();
   const link = useLink();
-  const { error, busy, stop, release, clear } = useStop();
+  const { error, busy, stop, release, clear } = useStop(null);
   if (!commands?.length) return null;
-  const held = commands.filter((c) => c.held).map((c) => c.command);
-  const off = link.is !== "open" || wire.hello?.read_only;
+  const wanted = commands.filter((c) => c.stop_wanted);
+  const lost = wanted.filter((c) => !c.held).map((c) => c.command);
+  // A link through which nothing comes may still carry this.
+  const off = link.is === "connecting" || wire.hello?.read_only;
   const names = commands.map((c) => c.command);
   const why = wire.hello?.read_only ? "The dashboard is read-only" : `Takes authority over ${plural(names.length, "command")}: ${names.join(", ")}`;
   return (
@@ -49,13 +61,14 @@ export function StopAll() {
           {error} <button class="link" onClick={clear}>Dismiss</button>
         </span>
       )}
-      {held.length > 0 && (
-        <button disabled={off || busy} onClick={() => release(held)} title={`Gives back ${held.join(", ")}`}>
+      {lost.length > 0 && <span class="error" role="alert">Stop does not hold, and is tried again: {lost.join(", ")}</span>}
+      {wanted.length > 0 && (
+        <button disabled={off || busy} onClick={release} title={`Gives back ${wanted.map((c) => c.command).join(", ")}`}>
           Release
         </button>
       )}
-      <button class="stop" disabled={off} title={why} onClick={() => stop(names)}>
-        {held.length === names.length ? "Stopped" : "Stop"}
+      <button class="stop" disabled={off} title={why} onClick={stop}>
+        {commands.every((c) => c.held) ? "Stopped" : "Stop"}
       </button>
     </span>
   );

@@ -24,9 +24,8 @@ export function Commands() {
 
 function CommandPanel({ command }: { command: Command }) {
   const link = useLink();
-  const { error, busy, stop, release, clear } = useStop();
-  const off = link.is !== "open" || !!wire.hello?.read_only;
-  const names = [command.command];
+  const { error, busy, stop, release, clear } = useStop(command.command);
+  const off = link.is === "connecting" || !!wire.hello?.read_only;
   return (
     <Panel title={command.command} tools={<State word={command.state} />} class={command.held ? "held" : ""}>
       <div class="command">
@@ -39,6 +38,7 @@ function CommandPanel({ command }: { command: Command }) {
             ) : (
               <>Nobody drives</>
             )}
+            {command.stop_wanted && !command.held && <b class="bad"> Stop does not hold, and is tried again</b>}
           </p>
           <dl class="facts">
             <div><dt>Receiver</dt><dd>{command.receiver ? <NodeLink name={command.receiver} /> : "–"}</dd></div>
@@ -51,14 +51,10 @@ function CommandPanel({ command }: { command: Command }) {
           </dl>
         </div>
         <div class="command-buttons">
-          <button class="stop big" disabled={off || command.held} onClick={() => stop(names)} aria-label={`Stop ${command.command}`}>
+          <button class="stop big" disabled={off || command.held} onClick={stop} aria-label={`Stop ${command.command}`}>
             {command.held ? "Stopped" : "Stop"}
           </button>
-          {command.held ? (
-            <button disabled={off || busy} onClick={() => release(names)}>Release</button>
-          ) : (
-            <button disabled={off || busy || !command.driver} onClick={() => release(names)} title="Ends the authority of whoever drives; it may take it again">End authority</button>
-          )}
+          {command.stop_wanted && <button disabled={off || busy} onClick={release}>Release</button>}
         </div>
       </div>
       <Fault text={error} clear={clear} />

@@ -201,10 +201,13 @@ export interface Command {
   priority: number | null;
   lease_ns: number | null;
   deadline_ns: number | null;
-  applied: number;
-  ignored: number;
-  fallbacks: number;
+  applied?: number;
+  ignored?: number;
+  fallbacks?: number;
+  /** This dashboard has the authority. */
   held: boolean;
+  /** This dashboard was told to stop it, and takes authority again whenever it is lost. */
+  stop_wanted: boolean;
 }
 
 export interface AuditLine {

@@ -1,39 +1,116 @@
 //! Authority over commands: taken to stop a robot, and held until somebody gives it back.
 //!
-//! It belongs to the dashboard, not to the page: a phone that loses its network must not let the robot go on.
+//! It belongs to the dashboard, not to the page: a phone that loses its network must not let the robot go on. Each
+//! command that is to be stopped has a thread, which takes authority again whenever it is lost: a receiver that
+//! restarts knows of no stop, and a driver of before may be quick.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rnet::inspect::{CallType, Snapshot};
-use rnet::{Driver, MessageType};
+use rnet::{Driver, MessageType, Node};
 use rnet_monitor::documents::receivers;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::seat::Seat;
 use crate::wire::{Answer, Refusal, fields_of};
+use crate::world::World;
 
 /// How long authority lasts should the dashboard be killed.
 const LEASE: Duration = Duration::from_millis(500);
 /// Longest time for a receiver.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Commands that are held at one moment.
-const MAX_HELD: usize = 32;
+/// Longest time for the answer to a page: that of a receiver, and what threads need.
+const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+/// Between two tries to take authority again.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Commands that are to be stopped at one moment, each with a thread: as many as pages are shown.
+const MAX_HELD: usize = 256;
+
+/// How far a thread is.
+#[derive(Clone)]
+enum Step {
+    /// It has had no authority yet.
+    Taking,
+    InForce,
+    /// It has had authority, and takes it again; why it has none.
+    Lost(Refusal),
+    Ended(Result<(), Refusal>),
+}
+
+#[derive(Clone)]
+struct Now {
+    is_wanted: bool,
+    step: Step,
+}
+
+/// What a thread and who waits for it share.
+struct Held {
+    now: Mutex<Now>,
+    changed: Condvar,
+    priority: AtomicI32,
+}
+
+impl Held {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn go(&self, step: Step) {
+        self.now().step = step;
+        self.changed.notify_all();
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.now().is_wanted
+    }
+
+    fn is_ended(&self) -> bool {
+        matches!(self.now().step, Step::Ended(_))
+    }
+
+    /// How it is when this is so, or the time is over.
+    fn when(&self, limit: Duration, is_so: impl Fn(&Now) -> bool) -> Now {
+        let wait = self.changed.wait_timeout_while(self.now(), limit, |now| !is_so(now));
+        wait.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+
+    /// Waits until it is in force.
+    fn outcome(&self, until: Instant) -> Result<(), Refusal> {
+        let left = until.saturating_duration_since(Instant::now());
+        let now = self.when(left, |now| matches!(now.step, Step::InForce | Step::Ended(_)));
+        match now.step {
+            Step::InForce => Ok(()),
+            Step::Ended(Err(refusal)) | Step::Lost(refusal) => Err(refusal),
+            Step::Ended(Ok(())) => Err(Refusal::new("cancelled", "it was released meanwhile")),
+            Step::Taking => Err(Refusal::new("timed_out", "its receiver does not answer")),
+        }
+    }
+
+    /// Ends the wish, and the thread soon after it; waits for what has authority to give it back.
+    fn release(&self) -> Result<(), Refusal> {
+        let was_in_force = {
+            let mut now = self.now();
+            now.is_wanted = false;
+            matches!(now.step, Step::InForce)
+        };
+        self.changed.notify_all();
+        if !was_in_force {
+            return Ok(());
+        }
+        match self.when(ANSWER_WITHIN, |now| matches!(now.step, Step::Ended(_))).step {
+            Step::Ended(done) => done,
+            _ => Err(Refusal::new("timed_out", "its receiver does not answer; the lease ends it")),
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct Authority {
-    held: Mutex<BTreeMap<String, Held>>,
-}
-
-struct Held {
-    wanted: Arc<AtomicBool>,
-    /// Whether it is in force still.
-    in_force: Arc<AtomicBool>,
-    thread: JoinHandle<rnet::Result<()>>,
+    held: Mutex<BTreeMap<String, Arc<Held>>>,
 }
 
 #[derive(Deserialize)]
@@ -48,40 +125,45 @@ fn high() -> i32 {
 }
 
 impl Authority {
-    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this dashboard has authority over a command.
-    pub fn has(&self, command: &str) -> bool {
-        self.held().get(command).is_some_and(|held| held.in_force.load(Ordering::Acquire))
+    /// The commands that are to be stopped, and whether they are.
+    pub fn wanted(&self) -> BTreeMap<String, bool> {
+        let all = self.held();
+        let rows = all.iter().filter_map(|(command, held)| {
+            let now = held.now();
+            let is_in_force = matches!(now.step, Step::InForce);
+            now.is_wanted.then(|| (command.clone(), is_in_force))
+        });
+        rows.collect()
     }
 
     /// `command.take`.
     pub fn take(&self, seat: &Seat, fields: Json) -> Answer {
         let Take { command, priority } = fields_of(fields)?;
-        if self.has(&command) {
-            return Ok(json!({"held": true}));
-        }
-        if self.held().len() >= MAX_HELD {
-            return Err(Refusal::new(
-                "limit",
-                format!("{MAX_HELD} commands are held; release one"),
-            ));
-        }
-        let snapshot = seat.world.options.location.domain()?.snapshot()?;
-        let message_type = type_of(&snapshot, &command)?;
-        let node = seat.node()?;
-        let drive = node.drive::<[u8]>(&command).priority(priority).lease(LEASE);
-        let driver = drive.message_type(message_type).take(Some(TIMEOUT))?;
-        let wanted = Arc::new(AtomicBool::new(true));
-        let in_force = Arc::new(AtomicBool::new(true));
-        let (on, force) = (wanted.clone(), in_force.clone());
-        let thread = std::thread::Builder::new().name("rnet-dash-drive".to_owned());
-        let thread = thread.spawn(move || hold(driver, &on, &force));
-        let thread = thread.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
-        self.held().insert(command, Held { wanted, in_force, thread });
+        let held = self.want(seat, &command, priority)?;
+        held.outcome(Instant::now() + ANSWER_WITHIN)?;
         Ok(json!({"held": true}))
+    }
+
+    /// `command.take_all`: all at once, so that one whose receiver does not answer holds up none.
+    pub fn take_all(&self, seat: &Seat, fields: Json) -> Answer {
+        #[derive(Deserialize)]
+        struct TakeAll {
+            #[serde(default = "high")]
+            priority: i32,
+        }
+        let TakeAll { priority } = fields_of(fields)?;
+        let snapshot = seat.world.options.location.domain()?.snapshot()?;
+        let commands: BTreeSet<&str> =
+            receivers(&snapshot).into_iter().map(|(command, _)| command).collect();
+        let wanted = commands.into_iter().map(|of| (of, self.want(seat, of, priority)));
+        let wanted: Vec<_> = wanted.collect();
+        let until = Instant::now() + ANSWER_WITHIN;
+        let done = wanted.into_iter().map(|(of, held)| (of, held.and_then(|h| h.outcome(until))));
+        Ok(summary("held", done))
     }
 
     /// `command.release`.
@@ -91,44 +173,183 @@ impl Authority {
             command: String,
         }
         let Release { command } = fields_of(fields)?;
-        let Some(held) = self.held().remove(&command) else {
+        let held = self.held().get(&command).filter(|held| held.is_wanted()).cloned();
+        let Some(held) = held else {
             return Err(Refusal::not_found(format!(
                 "this dashboard has no authority over {command}"
             )));
         };
-        end(held)?;
+        held.release()?;
         Ok(json!({"held": false}))
+    }
+
+    /// `command.release_all`.
+    pub fn release_all(&self) -> Answer {
+        let held = self.held().clone();
+        let of_wanted: Vec<_> = held.iter().filter(|(_, held)| held.is_wanted()).collect();
+        // All are told before the first is waited for.
+        let releases = std::thread::scope(|scope| {
+            let threads = of_wanted.iter().map(|(of, held)| (*of, scope.spawn(|| held.release())));
+            let threads: Vec<_> = threads.collect();
+            let panicked = || Refusal::failed("a thread has panicked");
+            let done = threads.into_iter().map(|(of, t)| (of, t.join().map_err(|_| panicked())));
+            done.map(|(of, done)| (of.as_str(), done.and_then(|done| done))).collect::<Vec<_>>()
+        });
+        Ok(summary("released", releases.into_iter()))
     }
 
     /// Gives all of it back.
     pub fn close(&self) {
+        let _ = self.release_all();
+        // Until each has left the domain.
+        let until = Instant::now() + ANSWER_WITHIN;
         for held in std::mem::take(&mut *self.held()).into_values() {
-            let _ = end(held);
+            let left = until.saturating_duration_since(Instant::now());
+            held.when(left, |now| matches!(now.step, Step::Ended(_)));
+        }
+    }
+
+    /// Sees to it that a command is stopped from now on: by the thread that does so already, or by a new one.
+    fn want(&self, seat: &Seat, command: &str, priority: i32) -> Result<Arc<Held>, Refusal> {
+        let node = seat.node()?;
+        let until = Instant::now() + ANSWER_WITHIN;
+        loop {
+            let ending = {
+                let mut all = self.held();
+                all.retain(|_, held| !held.is_ended());
+                match all.get(command) {
+                    Some(held) if held.is_wanted() => {
+                        held.priority.fetch_max(priority, Ordering::AcqRel);
+                        return Ok(held.clone());
+                    }
+                    // It was released just now; two threads would compete.
+                    Some(held) => held.clone(),
+                    None if all.len() >= MAX_HELD => {
+                        let why = format!("{MAX_HELD} commands are held; release one");
+                        return Err(Refusal::new("limit", why));
+                    }
+                    None => {
+                        let holder = Holder::new(command, priority, &seat.world, node);
+                        let held = holder.start()?;
+                        all.insert(command.to_owned(), held.clone());
+                        return Ok(held);
+                    }
+                }
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            let now = ending.when(left, |now| matches!(now.step, Step::Ended(_)));
+            if !matches!(now.step, Step::Ended(_)) {
+                let why = format!("{command} was released, and its receiver does not answer");
+                return Err(Refusal::new("timed_out", why));
+            }
         }
     }
 }
 
-fn end(held: Held) -> Result<(), Refusal> {
-    held.wanted.store(false, Ordering::Release);
-    held.thread.thread().unpark();
-    match held.thread.join() {
-        Ok(done) => Ok(done?),
-        Err(_) => Err(Refusal::failed("the thread that held it has panicked")),
+/// What came of all of them.
+fn summary<'a>(word: &str, done: impl Iterator<Item = (&'a str, Result<(), Refusal>)>) -> Json {
+    let (mut well, mut refused) = (Vec::new(), Vec::new());
+    for (command, done) in done {
+        match done {
+            Ok(()) => well.push(command),
+            Err(Refusal { code, message }) => {
+                refused.push(json!({"command": command, "code": code, "message": message}));
+            }
+        }
     }
+    json!({word: well, "refused": refused})
 }
 
-/// Renews authority and sends nothing, so that the receiver falls back.
-fn hold(mut driver: Driver<[u8]>, wanted: &AtomicBool, in_force: &AtomicBool) -> rnet::Result<()> {
-    while wanted.load(Ordering::Acquire) {
-        if driver.renew().is_err() {
-            // Somebody of a higher priority has it now, which the command's state tells.
-            in_force.store(false, Ordering::Release);
-            return Ok(());
-        }
-        std::thread::park_timeout(LEASE / 3);
+/// What the thread of a command has.
+struct Holder {
+    held: Arc<Held>,
+    command: String,
+    world: Arc<World>,
+    node: Arc<Node>,
+    /// As of the last time; a receiver that comes back has it still, as a rule.
+    message_type: Option<MessageType>,
+}
+
+impl Holder {
+    fn new(command: &str, priority: i32, world: &Arc<World>, node: Arc<Node>) -> Holder {
+        let (priority, changed) = (AtomicI32::new(priority), Condvar::new());
+        let now = Mutex::new(Now { is_wanted: true, step: Step::Taking });
+        let held = Arc::new(Held { now, changed, priority });
+        let (command, world) = (command.to_owned(), world.clone());
+        Holder { held, command, world, node, message_type: None }
     }
-    in_force.store(false, Ordering::Release);
-    driver.release()
+
+    fn start(self) -> Result<Arc<Held>, Refusal> {
+        let held = self.held.clone();
+        let thread = std::thread::Builder::new().name("rnet-dash-drive".to_owned());
+        let thread = thread.spawn(move || self.run());
+        thread.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
+        Ok(held)
+    }
+
+    fn run(mut self) {
+        let held = self.held.clone();
+        let work = std::panic::AssertUnwindSafe(|| self.hold());
+        let panicked = |_| Err(Refusal::failed("the thread that held it has panicked"));
+        let done = std::panic::catch_unwind(work).unwrap_or_else(panicked);
+        // The node may be left only after this.
+        drop(self);
+        held.go(Step::Ended(done));
+    }
+
+    fn hold(&mut self) -> Result<(), Refusal> {
+        let mut has_had = false;
+        while self.held.is_wanted() {
+            match self.take() {
+                Ok(driver) => {
+                    has_had = true;
+                    self.held.go(Step::InForce);
+                    match self.renew(driver)? {
+                        Some(lost) => self.held.go(Step::Lost(lost)),
+                        None => return Ok(()),
+                    }
+                }
+                // Whoever has pressed is told, and nothing stops long after that by itself.
+                Err(refusal) if !has_had => return Err(refusal),
+                Err(refusal) => {
+                    self.held.go(Step::Lost(refusal));
+                    self.held.when(PAUSE, |now| !now.is_wanted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Driver<[u8]>, Refusal> {
+        let message_type = match self.message_type.take() {
+            Some(message_type) => message_type,
+            None => {
+                let snapshot = self.world.options.location.domain()?.snapshot()?;
+                type_of(&snapshot, &self.command)?
+            }
+        };
+        let priority = self.held.priority.load(Ordering::Acquire);
+        let drive = self.node.drive::<[u8]>(&self.command).priority(priority).lease(LEASE);
+        let taken = drive.message_type(message_type.clone()).take(Some(TIMEOUT));
+        // Of one that has not come back yet nothing else is known.
+        if matches!(taken, Ok(_) | Err(rnet::Error::Timeout { .. })) {
+            self.message_type = Some(message_type);
+        }
+        Ok(taken?)
+    }
+
+    /// Renews authority and sends nothing, so that the receiver falls back; why it was lost, unless it was released.
+    fn renew(&self, mut driver: Driver<[u8]>) -> Result<Option<Refusal>, Refusal> {
+        while self.held.is_wanted() {
+            // The receiver has gone, somebody of a higher priority has it, or this was too late for the lease.
+            if let Err(why) = driver.renew() {
+                return Ok(Some(why.into()));
+            }
+            self.held.when(LEASE / 3, |now| !now.is_wanted);
+        }
+        driver.release()?;
+        Ok(None)
+    }
 }
 
 /// The type of what the receiver takes.

@@ -44,6 +44,25 @@ impl CommandsSink {
         CommandsSink { sub, outbox, desk, pace, looks, said, told }
     }
 
+    fn rows(&self) -> Vec<Json> {
+        let mut wanted = self.desk.authority.wanted();
+        let stops = wanted.clone();
+        let mut rows = Vec::new();
+        for ((command, receiver), status) in &self.said {
+            wanted.remove(command);
+            let mut row = documents::command(command, receiver, status);
+            row["held"] = (stops.get(command) == Some(&true)).into();
+            row["stop_wanted"] = stops.contains_key(command).into();
+            rows.push(row);
+        }
+        // A stop outlives its receiver, and must be there to be released.
+        rows.extend(wanted.into_iter().map(|(command, held)| {
+            let state = if held { "fallback" } else { "closed" };
+            json!({"command": command, "receiver": null, "state": state, "held": held, "stop_wanted": true})
+        }));
+        rows
+    }
+
     /// Forgets receivers that are gone; they may have died without a word.
     fn forget_gone(&mut self) {
         if self.said.is_empty() {
@@ -83,14 +102,8 @@ impl TopicSink for CommandsSink {
         if self.looks.take(now) {
             self.forget_gone();
         }
-        let row = |((command, receiver), status): (&(String, String), &CommandStatus)| {
-            let mut row = documents::command(command, receiver, status);
-            row["held"] = self.desk.authority.has(command).into();
-            row
-        };
-        let commands: Vec<Json> = self.said.iter().map(row).collect();
-        let text = json!({"commands": commands}).to_string();
-        if text != self.told {
+        let text = json!({"commands": self.rows()}).to_string();
+        if text != self.told || self.outbox.take_broken(self.sub) {
             self.outbox.whole(self.sub, text.clone());
             self.told = text;
         }
