@@ -139,8 +139,17 @@ function resubscribe(one: Held): void {
   );
 }
 
+/** A clock of the robot that is set back by less is waited for; the server sends what comes late with what is new. */
+const SET_BACK_S = 2;
+
 function append(buffer: Buffer, data: PlotData): void {
-  const newest = buffer.t[buffer.t.length - 1] ?? -Infinity;
+  let newest = buffer.t[buffer.t.length - 1] ?? -Infinity;
+  // The robot's clock was set back: what was drawn lies in the future now, and would hide all that comes.
+  const first = data.t_s[0] ?? Infinity;
+  if (first < newest - SET_BACK_S) {
+    for (const column of [buffer.t, buffer.min, buffer.max, buffer.last]) column.length = 0;
+    newest = -Infinity;
+  }
   for (let i = 0; i < data.t_s.length; i++) {
     // uPlot needs times that grow; a bucket that comes twice at a change of the bucket's length is the same data.
     if (data.t_s[i]! <= newest) continue;

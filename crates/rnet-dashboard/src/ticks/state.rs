@@ -171,7 +171,7 @@ impl StatePlotSink {
                 None => Ok(value),
             };
             match picked.map(|value| number(&value)) {
-                Ok(Some(number)) => self.buckets.add(at_s, number),
+                Ok(Some(number)) => self.buckets.add(at_s.min(unix_now_s()), number),
                 Ok(None) => self.buckets.miss("the value is no number"),
                 Err(why) => self.buckets.miss(&why),
             }

@@ -7,6 +7,9 @@ use serde_json::{Value as Json, json};
 /// Stretches that wait, at most: the oldest are dropped.
 const MAX_WAITING: usize = 4_096;
 
+/// A number from so far ahead of the time was added before the wall clock was set back, in s.
+const SET_BACK_S: f64 = 1.0;
+
 struct Bucket {
     /// Number of the stretch since 1970.
     at: i64,
@@ -40,7 +43,7 @@ impl Buckets {
         }
     }
 
-    /// A number, and when it was sent.
+    /// A number, and when it was sent: no later than now, or numbers of now would all come late.
     pub fn add(&mut self, t_s: f64, x: f64) {
         let at = (t_s / self.width_s).floor() as i64;
         match &mut self.open {
@@ -77,7 +80,8 @@ impl Buckets {
     /// The data, as text: what is complete at this time.
     pub fn take(&mut self, now_s: f64) -> Option<String> {
         let now = (now_s / self.width_s).floor() as i64;
-        if self.open.as_ref().is_some_and(|open| open.at < now) {
+        let is_over = |open: &Bucket| open.at < now || open.t_s > now_s + SET_BACK_S;
+        if self.open.as_ref().is_some_and(is_over) {
             self.complete.extend(self.open.take());
         }
         if self.complete.is_empty() && self.missing == 0 && self.lost == 0 {
@@ -132,6 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn a_wall_clock_that_is_set_back_freezes_nothing() {
+        let mut buckets = Buckets::new(20.0);
+        buckets.add(5_000.0, 1.0);
+        assert_eq!(json(buckets.take(1_400.0))["t_s"], json!([5_000.0]));
+        buckets.add(1_400.0, 2.0);
+        assert_eq!(json(buckets.take(1_401.0))["t_s"], json!([1_400.0]));
+    }
+
+    #[test]
     fn what_is_missing_is_counted_and_what_waits_is_bounded() {
         let mut buckets = Buckets::new(1.0);
         buckets.miss("it is a text");
@@ -139,7 +152,7 @@ mod tests {
         for n in 0..MAX_WAITING + 10 {
             buckets.add(1.0 + n as f64 / 1e3 + 1e-6, 0.0);
         }
-        let data = json(buckets.take(1.0));
+        let data = json(buckets.take(1.0 + (MAX_WAITING + 9) as f64 / 1e3 + 1e-6));
         assert_eq!((&data["missing"], &data["why"]), (&json!(1), &json!("it is a text")));
         assert_eq!(data["n"].as_array().unwrap().len(), MAX_WAITING);
         assert_eq!(data["lost"], json!(11));

@@ -9,6 +9,7 @@ use rnet_record::read::FieldReader;
 use super::buckets::Buckets;
 use super::sink::{Pace, TopicSink, Wants, type_of};
 use crate::outbox::Outbox;
+use crate::times::unix_now_s;
 
 /// Data in a second.
 const HZ: f64 = 10.0;
@@ -65,7 +66,8 @@ impl TopicSink for PlotSink {
             Err(why) => Err(why.clone()),
         };
         match read {
-            Ok(Some(x)) => self.buckets.add(sent_s, x),
+            // A stamp may be of any time, and one of the future would hide all that is of now.
+            Ok(Some(x)) => self.buckets.add(sent_s.min(unix_now_s()), x),
             Ok(None) => self.buckets.miss("the message has nothing there"),
             Err(why) => self.buckets.miss(&why),
         }
