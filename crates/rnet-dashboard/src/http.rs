@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{DefaultBodyLimit, Form, Request, State};
+use axum::extract::{DefaultBodyLimit, Form, FromRequest, Request, State};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
-    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
@@ -31,6 +31,8 @@ use crate::wire::MAX_REQUEST_LEN_BYTES;
 const MAX_BODY_LEN_BYTES: usize = 4 << 10;
 /// Longest time for figures.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// For the body of a login, which needs no token: who sends it slowly keeps a connection that others may need.
+const LOGIN_WITHIN: Duration = Duration::from_secs(2);
 /// Before a wrong token is told to be one.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
@@ -97,8 +99,16 @@ struct Login {
     token: String,
 }
 
-async fn login(State(shared): State<Arc<Shared>>, Form(form): Form<Login>) -> Response {
-    log_in(&shared, form.token.trim()).await
+async fn login(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let form = Form::<Login>::from_request(request, &());
+    match tokio::time::timeout(LOGIN_WITHIN, form).await {
+        Ok(Ok(Form(form))) => log_in(&shared, form.token.trim()).await,
+        Ok(Err(why)) => why.into_response(),
+        Err(_) => {
+            let close = [(CONNECTION, "close")];
+            (StatusCode::REQUEST_TIMEOUT, close, "the token did not come in time\n").into_response()
+        }
+    }
 }
 
 async fn log_in(shared: &Shared, token: &str) -> Response {

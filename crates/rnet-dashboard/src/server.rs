@@ -1,8 +1,9 @@
 //! Connections: taken by one thread, each bounded in time until it is a WebSocket.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::tls;
 
 /// Connections at one moment, those of pages included. Who comes then waits.
 const MAX_CONNECTIONS: usize = 128;
+/// Connections of one address, those of pages not included: the others are closed, so that nobody takes all places.
+const MAX_OF_PEER: usize = MAX_CONNECTIONS / 2;
 /// For the headers of a request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
 /// For the handshake of TLS.
@@ -159,22 +162,64 @@ impl Serving {
     }
 }
 
+/// How many connections there are, by the address that they come from.
+#[derive(Default)]
+struct Peers(Mutex<HashMap<IpAddr, usize>>);
+
+/// A place of an address, given back when it is dropped.
+struct OfPeer(Arc<Peers>, IpAddr);
+
+impl Peers {
+    fn count(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self: &Arc<Peers>, peer: IpAddr) -> Option<OfPeer> {
+        let peer = match peer.to_canonical() {
+            // One network has all of the rest.
+            IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() >> 64 << 64).into(),
+            peer => peer,
+        };
+        let mut all = self.count();
+        let count = all.entry(peer).or_default();
+        if *count >= MAX_OF_PEER {
+            return None;
+        }
+        *count += 1;
+        Some(OfPeer(self.clone(), peer))
+    }
+}
+
+impl Drop for OfPeer {
+    fn drop(&mut self) {
+        let mut all = self.0.count();
+        if let Some(count) = all.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.1);
+            }
+        }
+    }
+}
+
 async fn accept(listener: TcpListener, router: Router, acceptor: Option<TlsAcceptor>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let peers = Arc::new(Peers::default());
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             // Out of descriptors, say: others may close some.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
+        let Some(of_peer) = peers.take(peer.ip()) else { continue };
         let (router, acceptor) = (router.clone(), acceptor.clone());
         tokio::spawn(async move {
             // A page that is served goes on in a task of its own, and has a place of its own.
-            let _place = place;
+            let _places = (place, of_peer);
             let _ = stream.set_nodelay(true);
             let _ = connection(stream, router, acceptor).await;
         });
@@ -205,4 +250,22 @@ async fn serve(
     let service = TowerToHyperService::new(router);
     let serving = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     timeout(CONNECTION_FOR, serving).await?.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_does_not_take_all_places() {
+        let peers = Arc::new(Peers::default());
+        let [one, same, other] = ["fd00::1", "fd00::2", "10.0.0.1"].map(|of| of.parse().unwrap());
+        let mut places: Vec<_> = std::iter::from_fn(|| peers.take(one)).collect();
+        assert_eq!(places.len(), MAX_OF_PEER);
+        assert!(peers.take(same).is_none() && peers.take(other).is_some());
+        places.pop();
+        assert!(peers.take(same).is_some());
+        drop(places);
+        assert!(peers.count().is_empty());
+    }
 }

@@ -241,6 +241,19 @@ fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
 }
 
 #[test]
+fn a_login_that_never_comes_is_cut() {
+    let place = Place::new();
+    let dashboard = place.start();
+    let address = dashboard.address();
+    let head = format!(
+        "POST /login HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
+    );
+    // Without the limit it would be the end of the connection, without an answer.
+    assert_eq!(parse(&raw(address, head.as_bytes())).status, 408);
+}
+
+#[test]
 fn requests_that_are_none_are_answered_so_and_harm_nobody() {
     let place = Place::new();
     let dashboard = place.start();
