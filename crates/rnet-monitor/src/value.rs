@@ -5,7 +5,7 @@ mod json;
 mod plain_json;
 
 pub use field::FieldPath;
-pub use json::{base64, from_base64, json_options, message_to_json, to_json};
+pub use json::{base64, from_base64, json_options, message_to_json, message_to_json_with, to_json};
 
 use rnet::MessageType;
 use rnet::schema::Dynamic;

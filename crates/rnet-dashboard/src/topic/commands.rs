@@ -13,7 +13,7 @@ use rnet::msgs::{CommandEvent, CommandStatus, timestamp_to_ns};
 use rnet_monitor::documents;
 use serde_json::{Value as Json, json};
 
-use super::sink::{Pace, TopicSink, Wants};
+use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants, cut_text};
 use crate::desk::Desk;
 use crate::outbox::Outbox;
 
@@ -86,7 +86,8 @@ impl TopicSink for CommandsSink {
 
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], _: f64) {
         let Some(command) = command_of_status(heard.topic) else { return };
-        let Ok(status) = CommandStatus::decode(bytes) else { return };
+        let Ok(mut status) = CommandStatus::decode(bytes) else { return };
+        status.holder = cut_text(&status.holder, MAX_NAME_LEN_BYTES).to_owned();
         let key = (command.to_owned(), heard.node.to_owned());
         if status.state() == State::Closed {
             self.said.remove(&key);
@@ -144,11 +145,11 @@ impl TopicSink for CommandLogSink {
             "time_s": at_ns.map_or(sent_s, |ns| ns as f64 / 1e9),
             "receiver": heard.node,
             "kind": kind,
-            "node": event.node,
+            "node": cut_text(&event.node, MAX_NAME_LEN_BYTES),
             "priority": event.priority,
             // Too long for a number of JavaScript.
             "number": event.number.to_string(),
-            "text": event.text,
+            "text": cut_text(&event.text, MAX_NAME_LEN_BYTES),
         }));
     }
 

@@ -10,7 +10,7 @@ use rnet::msgs::{Log, timestamp_to_ns};
 use rnet::{LOG_TOPIC, LogLevel};
 use serde_json::{Value as Json, json};
 
-use super::sink::{Pace, TopicSink, Wants};
+use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants, cut_text};
 use crate::outbox::Outbox;
 
 /// Data in a second.
@@ -21,6 +21,17 @@ pub const MAX_LINES: usize = 2_000;
 const GATHER: Duration = Duration::from_millis(300);
 /// Longest text of a line that is shown, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 8 << 10;
+
+/// Texts of lines that wait, at most, in bytes: what the queue of a page has room for. The oldest are dropped.
+const MAX_LINES_LEN_BYTES: usize = 1 << 20;
+/// What a line takes beside its text, in bytes.
+const LINE_LEN_BYTES: usize = 256;
+
+struct Line {
+    at_ns: i64,
+    len_bytes: usize,
+    json: Json,
+}
 
 /// Which lines are shown.
 pub struct Filter {
@@ -38,7 +49,8 @@ pub struct LogsSink {
     /// Lines of before that are shown.
     history: usize,
     is_history_told: bool,
-    lines: VecDeque<(i64, Json)>,
+    lines: VecDeque<Line>,
+    len_bytes: usize,
     /// Lines that had no room.
     dropped: u64,
 }
@@ -54,11 +66,12 @@ impl LogsSink {
             history: history.min(MAX_LINES),
             is_history_told: false,
             lines: VecDeque::new(),
+            len_bytes: 0,
             dropped: 0,
         }
     }
 
-    fn line(&self, heard: &Heard<'_>, bytes: &[u8]) -> Option<(i64, Json)> {
+    fn line(&self, heard: &Heard<'_>, bytes: &[u8]) -> Option<Line> {
         let log = Log::decode(bytes).ok()?;
         // A level that is not known may be the worst of all.
         let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
@@ -71,21 +84,17 @@ impl LogsSink {
         }
         let at_ns = log.timestamp.as_ref().and_then(timestamp_to_ns).unwrap_or(0);
         let known = LogLevel::from_number(level);
-        let chars = log.message.char_indices().map(|(at, _)| at);
-        let end = match log.message.len() > MAX_TEXT_LEN_BYTES {
-            true => chars.take_while(|at| *at <= MAX_TEXT_LEN_BYTES).last().unwrap_or(0),
-            false => log.message.len(),
-        };
+        let message = cut_text(&log.message, MAX_TEXT_LEN_BYTES);
         let line = json!({
             "time_s": at_ns as f64 / 1e9,
             "level": known.map_or_else(|| level.to_string(), |level| level.name().to_owned()),
             "node": heard.node,
-            "name": log.name,
-            "message": &log.message[..end],
-            "file": log.file,
+            "name": cut_text(&log.name, MAX_NAME_LEN_BYTES),
+            "message": message,
+            "file": cut_text(&log.file, MAX_NAME_LEN_BYTES),
             "line": log.line,
         });
-        Some((at_ns, line))
+        Some(Line { at_ns, len_bytes: message.len() + LINE_LEN_BYTES, json: line })
     }
 }
 
@@ -99,11 +108,13 @@ impl TopicSink for LogsSink {
             return;
         }
         let Some(line) = self.line(heard, bytes) else { return };
-        if self.lines.len() == MAX_LINES {
-            self.lines.pop_front();
+        self.len_bytes += line.len_bytes;
+        self.lines.push_back(line);
+        while self.lines.len() > MAX_LINES || self.len_bytes > MAX_LINES_LEN_BYTES {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.len_bytes -= oldest.len_bytes;
             self.dropped += u64::from(self.is_history_told);
         }
-        self.lines.push_back(line);
     }
 
     fn missed(&mut self, count: u64) {
@@ -117,14 +128,17 @@ impl TopicSink for LogsSink {
             }
             self.is_history_told = true;
             // Lines of one node with one time stay in their order.
-            self.lines.make_contiguous().sort_by_key(|(at_ns, _)| *at_ns);
+            self.lines.make_contiguous().sort_by_key(|line| line.at_ns);
             let older = self.lines.len().saturating_sub(self.history);
-            self.lines.drain(..older);
+            for line in self.lines.drain(..older) {
+                self.len_bytes -= line.len_bytes;
+            }
         }
         if self.lines.is_empty() || !self.pace.take(now) {
             return;
         }
-        let lines: Vec<Json> = self.lines.drain(..).map(|(_, line)| line).collect();
+        let lines: Vec<Json> = self.lines.drain(..).map(|line| line.json).collect();
+        self.len_bytes = 0;
         let mut data = json!({"lines": lines});
         if self.dropped > 0 {
             data["lost"] = std::mem::take(&mut self.dropped).into();

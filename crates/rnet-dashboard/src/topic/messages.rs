@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rnet::inspect::Heard;
+use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
-use rnet_monitor::value::message_to_json;
+use rnet_monitor::value::{json_options, message_to_json_with};
 use serde_json::{Value as Json, json};
 
 use super::sink::{Pace, TopicSink, Wants, type_of};
@@ -16,6 +17,8 @@ use crate::wire::{MAX_MESSAGE_JSON_LEN_BYTES, Refusal};
 const MAX_DECODED_LEN_BYTES: usize = 1 << 20;
 /// Raw bytes that are shown.
 const MAX_RAW_LEN_BYTES: usize = 1024;
+/// Fields that may be written though they have their defaults.
+const MAX_DEFAULTS: usize = 500_000;
 /// Elements of a list, and characters of a text, to which a message is cut that is too long: the first that fits.
 const CUTS: [usize; 3] = [256, 32, 4];
 
@@ -36,6 +39,8 @@ struct Newest {
     node: String,
     type_name: String,
     ty: Result<MessageType, String>,
+    /// Fields of the message of its schema that has most.
+    widest: usize,
     seq: u64,
     sent_s: f64,
     meta: Meta,
@@ -46,17 +51,33 @@ struct Newest {
 
 impl Newest {
     fn new(heard: &Heard<'_>) -> Newest {
+        let ty = type_of(heard);
+        let widest = match &ty {
+            Ok(MessageType::Protobuf(schema)) => {
+                let all = schema.descriptor().parent_pool().all_messages();
+                all.map(|message| message.fields().len()).max().unwrap_or(0)
+            }
+            _ => 0,
+        };
         Newest {
             publisher: heard.stamp.publisher,
             node: heard.node.to_owned(),
             type_name: heard.type_desc.name().unwrap_or("raw").to_owned(),
-            ty: type_of(heard),
+            ty,
+            widest,
             seq: 0,
             sent_s: 0.0,
             meta: heard.meta,
             len: 0,
             bytes: Vec::new(),
         }
+    }
+
+    /// Without fields that have their defaults where there could be too many of them: two bytes are a message within
+    /// the message, which may have thousands of fields.
+    fn options(&self) -> JsonOptions {
+        let defaults = self.bytes.len() / 2 * self.widest <= MAX_DEFAULTS;
+        JsonOptions { defaults, ..json_options() }
     }
 
     fn head(&self) -> Json {
@@ -98,7 +119,7 @@ impl MessagesSink {
                 data["json"] = Json::Null;
                 Ok(())
             }
-            Ok(ty) => message_to_json(ty, &newest.bytes).map(|json| {
+            Ok(ty) => message_to_json_with(ty, &newest.bytes, &newest.options()).map(|json| {
                 let (json, is_cut) = fit(json);
                 data["json"] = json;
                 if is_cut {

@@ -71,3 +71,24 @@ pub fn type_of(heard: &Heard<'_>) -> Result<MessageType, String> {
         (None, desc) => Err(format!("the type {desc} cannot be read")),
     }
 }
+
+/// The beginning of a text, of at most so many bytes: nodes may send texts of any length.
+pub fn cut_text(text: &str, max_len_bytes: usize) -> &str {
+    let ends = (0..=max_len_bytes.min(text.len())).rev();
+    &text[..ends.into_iter().find(|at| text.is_char_boundary(*at)).unwrap_or(0)]
+}
+
+/// Longest name of a frame or a node, and of what is told of a command, in bytes.
+pub const MAX_NAME_LEN_BYTES: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut_text("abc", 8), "abc");
+        assert_eq!(cut_text("abc", 2), "ab");
+        assert_eq!((cut_text("aé", 2), cut_text("é", 1), cut_text("é", 2)), ("a", "", "é"));
+    }
+}

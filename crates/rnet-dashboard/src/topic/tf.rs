@@ -10,7 +10,7 @@ use rnet::inspect::Heard;
 use rnet::msgs::{FrameTransform, FrameTransforms};
 use serde_json::{Value as Json, json};
 
-use super::sink::{Pace, TopicSink, Wants};
+use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants};
 use crate::outbox::Outbox;
 
 /// Frames that are kept.
@@ -34,6 +34,9 @@ impl TfSink {
     fn put(&mut self, transform: FrameTransform, node: &str, sent_s: f64) {
         let FrameTransform { parent_frame_id, child_frame_id, translation, rotation, .. } =
             transform;
+        if child_frame_id.len().max(parent_frame_id.len()) > MAX_NAME_LEN_BYTES {
+            return;
+        }
         if self.frames.len() >= MAX_FRAMES && !self.frames.contains_key(&child_frame_id) {
             return;
         }

@@ -44,6 +44,18 @@ pub fn json_options() -> JsonOptions {
 /// # Errors
 /// In words, why it is none of its type.
 pub fn message_to_json(ty: &MessageType, bytes: &[u8]) -> Result<Json, String> {
+    message_to_json_with(ty, bytes, &json_options())
+}
+
+/// The same, written so.
+///
+/// # Errors
+/// In words, why it is none of its type.
+pub fn message_to_json_with(
+    ty: &MessageType,
+    bytes: &[u8],
+    options: &JsonOptions,
+) -> Result<Json, String> {
     match ty {
         MessageType::Raw => Ok(base64(bytes).into()),
         MessageType::Plain(plain) if plain.accepts_len(bytes.len()) => Ok(plain.format(bytes)),
@@ -52,7 +64,7 @@ pub fn message_to_json(ty: &MessageType, bytes: &[u8]) -> Result<Json, String> {
         }
         MessageType::Protobuf(schema) => {
             let message = Dynamic::decode(schema, bytes).map_err(|error| error.to_string())?;
-            Ok(message.to_json(&json_options()))
+            Ok(message.to_json(options))
         }
     }
 }
