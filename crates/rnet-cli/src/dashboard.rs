@@ -55,19 +55,20 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     }
     let asks = if has_token { " (it asks for the token)" } else { "" };
     context.say(format_args!("the dashboard of domain {domain}: {url}{asks}"));
-    let ended = match viewers {
-        Some(viewers) => {
-            context.say(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
-            viewers.tell(context)
+    if let Some(viewers) = viewers {
+        context.say(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
+        // Who has stopped a robot by the page has not released it because viewers see nothing any more.
+        if let Err(Failure::Failed(why)) = viewers.tell(context) {
+            context.say(format_args!("{why}; the dashboard goes on"));
         }
-        None => loop {
-            if let Err(stopped) = signal::sleep(LONG) {
-                break Err(stopped);
-            }
-        },
+    }
+    let stopped = loop {
+        if let Err(stopped) = signal::sleep(LONG) {
+            break stopped;
+        }
     };
     dashboard.stop();
-    ended
+    Err(stopped)
 }
 
 /// The server of the Foxglove protocol, for whom the dashboard would let in, too.

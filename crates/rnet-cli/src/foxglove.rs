@@ -82,7 +82,8 @@ impl Viewers {
             match self.said.recv_timeout(STEP) {
                 Ok(text) => context.say(format_args!("{}", tame(&text))),
                 Err(RecvTimeoutError::Timeout) if self.server.is_over() => {
-                    let why = "the domain cannot be followed any more";
+                    let why =
+                        "the server for viewers shows nothing new any more: its thread has ended";
                     return Err(Failure::Failed(why.to_owned()));
                 }
                 Err(_) => {}

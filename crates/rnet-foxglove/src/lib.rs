@@ -208,11 +208,7 @@ fn begin(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>, JoinHan
     };
     let live = Arc::new(Live::new(shown, hub.clone()));
     let (follows, tell) = (live.clone(), options.tell.clone());
-    let follow = move || {
-        if let Err(error) = follows.run(&session) {
-            tell(&format!("the domain is followed no more: {error}"));
-        }
-    };
+    let follow = move || follows.run(&session, &tell);
     let thread = builder.spawn(follow).map_err(FoxgloveError::Thread)?;
     Ok((live, thread))
 }
@@ -232,7 +228,7 @@ impl Handle {
         }
     }
 
-    /// Whether it has come to an end by itself: the domain cannot be read any more.
+    /// Whether it shows nothing new any more: its thread has panicked. A domain that cannot be read does not end it.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use crate::backend::Backend;
 use crate::hub::{Hub, Passed};
 use crate::say;
+use crate::server::Tell;
 use crate::shape::{Shape, describe_call};
 use crate::wire::{ClientChannel, Parameter};
 use calls::Calls;
@@ -32,6 +33,8 @@ use publish::Publishers;
 
 /// Between two looks at the domain.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// After a look that failed, since descriptors have run out, say: to open the domain anew costs more than to look.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Between two looks at the publishers that are followed; a log holds far more than is sent meanwhile.
 const PAUSE: Duration = Duration::from_millis(2);
 /// The same while messages are large: the memory of one is used anew for the next.
@@ -125,26 +128,44 @@ impl Live {
         }));
     }
 
-    /// Follows the domain until the hub ends.
-    pub fn run(&self, session: &str) -> rnet::Result<()> {
+    /// Follows the domain until the hub ends. While the domain cannot be read, what was known before is followed.
+    pub fn run(&self, session: &str, tell: &Tell) {
         let mut look = Look {
             live: self,
-            domain: self.options.location.domain()?,
+            domain: None,
             follower: Follower::default(),
             channels: BTreeMap::new(),
             clock_told: None,
             session,
         };
         let mut next = Instant::now();
-        let (mut pause, mut bytes) = (LOOK_INTERVAL, Vec::new());
+        let mut fails = false;
+        let (mut pause, mut bytes) = (Duration::ZERO, Vec::new());
         while !self.hub.is_over() {
-            if self.hub.wait(pause) || Instant::now() >= next {
-                look.look()?;
-                next = Instant::now() + LOOK_INTERVAL;
+            let is_woken = self.hub.wait(pause);
+            if Instant::now() >= next || is_woken && !fails {
+                let looked = look.look();
+                if fails != looked.is_err() {
+                    fails = !fails;
+                    self.tell_look(&looked, tell);
+                }
+                next = Instant::now() + if fails { AGAIN_AFTER } else { LOOK_INTERVAL };
             }
             pause = look.pass(&mut bytes).min(next.saturating_duration_since(Instant::now()));
         }
-        Ok(())
+    }
+
+    /// Says that the domain cannot be read any more, or that it can again: to viewers and to who runs the server.
+    fn tell_look(&self, looked: &rnet::Result<()>, tell: &Tell) {
+        let (level, text) = match looked {
+            Ok(()) => (say::Level::Info, "the domain can be read again".to_owned()),
+            Err(error) => {
+                let what = "topics, services and the graph are those of before until it can";
+                (say::Level::Warning, format!("the domain cannot be read: {error}; {what}"))
+            }
+        };
+        self.hub.broadcast(&say::status(level, &text));
+        tell(&text);
     }
 
     /// Has messages of other hosts come here: they cross the network only while somebody subscribes.
@@ -174,7 +195,8 @@ struct Known {
 
 struct Look<'a> {
     live: &'a Live,
-    domain: Domain,
+    /// It is opened by the next look if it is not there: another layout, say, or rights that somebody gives back.
+    domain: Option<Domain>,
     follower: Follower,
     /// By publisher.
     channels: BTreeMap<u64, Known>,
@@ -185,7 +207,13 @@ struct Look<'a> {
 impl Look<'_> {
     /// Looks at the domain.
     fn look(&mut self) -> rnet::Result<()> {
-        let (live, snapshot) = (self.live, self.domain.snapshot()?);
+        let live = self.live;
+        let mut domain = match self.domain.take() {
+            Some(domain) => domain,
+            None => live.options.location.domain()?,
+        };
+        let snapshot = domain.snapshot()?;
+        self.domain = Some(domain);
         let has_clock = snapshot.publishers.iter().any(|publisher| publisher.topic == CLOCK);
         live.tell_info(self.session, has_clock);
         self.find_channels(&snapshot);

@@ -8,6 +8,7 @@ use crate::wire::Parameter;
 /// How bad something is that a client is told.
 #[derive(Clone, Copy, Debug)]
 pub enum Level {
+    Info = 0,
     Warning = 1,
     Error = 2,
 }

@@ -103,6 +103,44 @@ fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
 }
 
 #[test]
+fn a_domain_that_cannot_be_read_is_followed_again_once_it_can() {
+    let place = Place::new();
+    let mut options = place.options();
+    let (tell, told) = std::sync::mpsc::channel();
+    options.tell = std::sync::Arc::new(move |text| drop(tell.send(text.to_owned())));
+    let told = |what: &str| {
+        while !told.recv_timeout(util::HANG).expect("it is told").contains(what) {}
+    };
+    let node = place.node("early");
+    let early = node.publisher::<[u8]>("/early").unwrap();
+    let server = rnet_foxglove::serve(options).unwrap();
+    let mut viewer = Viewer::of(&server);
+    viewer.channel("/early");
+    drop((early, node));
+    viewer.said("unadvertise", |_| true);
+    // What no look gets past: a file where the directory was.
+    let (domain, aside) = (place.location().path().to_owned(), place.0.join("aside"));
+    std::fs::rename(&domain, &aside).unwrap();
+    std::fs::write(&domain, b"").unwrap();
+    let says =
+        |what: &'static str| move |said: &Value| said["message"].as_str().unwrap().contains(what);
+    told("the domain cannot be read");
+    viewer.said("status", says("the domain cannot be read"));
+    // Who comes meanwhile is let in, and the server stays.
+    let mut other = Viewer::of(&server);
+    other.said("serverInfo", |_| true);
+    assert!(!server.is_over());
+    std::fs::remove_file(&domain).unwrap();
+    std::fs::rename(&aside, &domain).unwrap();
+    told("the domain can be read again");
+    viewer.said("status", says("the domain can be read again"));
+    let node = place.node("late");
+    let _late = node.publisher::<[u8]>("/late").unwrap();
+    viewer.channel("/late");
+    other.channel("/late");
+}
+
+#[test]
 fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
     let place = Place::new();
     let node = place.node("base");
