@@ -131,10 +131,8 @@ impl Server {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client { id, queue: Queue::default() });
         (self.tell)(&format!("{addr} has come"));
-        self.hub.join(client.clone());
         let mut session = Session::new(self.hub.clone(), self.backend.clone(), client.clone());
         let why = converse(socket, &client, &mut session).await;
-        self.hub.leave(id);
         drop(session);
         let dropped = client.queue.dropped();
         let dropped = match dropped {

@@ -23,6 +23,7 @@ const MAX_CALLS: usize = 16;
 /// Names in one request for parameters.
 const MAX_NAMES: usize = 4096;
 
+/// A client that has come in. It leaves when this is dropped, so also where a request panics.
 pub struct Session {
     hub: Arc<Hub>,
     backend: Arc<dyn Backend>,
@@ -36,6 +37,7 @@ pub struct Session {
 impl Session {
     pub fn new(hub: Arc<Hub>, backend: Arc<dyn Backend>, client: Arc<Client>) -> Session {
         let calls = Arc::new(Semaphore::new(MAX_CALLS));
+        hub.join(client.clone());
         Session { hub, backend, client, channels: BTreeSet::new(), faults: 0, calls }
     }
 
@@ -186,6 +188,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.hub.leave(self.client.id);
         for channel in std::mem::take(&mut self.channels) {
             self.backend.close(self.client.id, channel);
         }
@@ -202,5 +205,33 @@ fn bounded(names: usize) -> Result<(), String> {
     match names {
         0..=MAX_NAMES => Ok(()),
         _ => Err(format!("{names} parameters in one request: {MAX_NAMES} at most")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Queue;
+    use crate::say::PlaybackState;
+    use crate::wire::Control;
+
+    struct Panics;
+
+    impl Backend for Panics {
+        fn control(&self, _control: &Control) -> Result<PlaybackState, String> {
+            panic!("a defect of the server")
+        }
+    }
+
+    #[test]
+    fn a_request_that_panics_leaves_no_client_behind() {
+        let hub = Arc::new(Hub::default());
+        let client = Arc::new(Client { id: 1, queue: Queue::default() });
+        let mut session = Session::new(hub.clone(), Arc::new(Panics), client);
+        assert_eq!(hub.clients(), 1);
+        let control = [3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let ended = std::thread::spawn(move || session.take(&Message::binary(control.to_vec())));
+        assert!(ended.join().is_err());
+        assert_eq!(hub.clients(), 0);
     }
 }

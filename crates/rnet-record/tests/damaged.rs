@@ -179,6 +179,23 @@ fn an_index_that_lies_is_found_out() {
         assert!(told.iter().any(|t| t.contains("not as it is")), "{told:?}");
         assert_eq!(times(&path).len(), MESSAGES as usize);
     }
+    // Those that end before they begin can: such an index is not used.
+    let (first, last) = (26, 34);
+    for (opcode, at, number) in [
+        (op::CHUNK_INDEX, start, u64::MAX),
+        (op::CHUNK_INDEX, end, 7),
+        (op::STATISTICS, first, u64::MAX),
+        (op::STATISTICS, last, 7),
+    ] {
+        let path = dir.write("reversed", &lying(&whole, opcode, at, number));
+        let recording = Recording::open(&path).unwrap();
+        let found = recording.found();
+        let end_ns = START_NS + u64::from(MESSAGES - 1) * STEP_NS;
+        assert_eq!(found.times, Some((START_NS, end_ns)), "{opcode} {at}");
+        assert!(!found.problems.is_empty(), "{opcode} {at}");
+        let select = Select { start_ns: Some(START_NS), ..Select::default() };
+        assert_eq!(recording.messages(select).count(), MESSAGES as usize, "{opcode} {at}");
+    }
     let bytes = lying(&whole, op::STATISTICS, 0, 1_000_000);
     let (found, problems) = read(&dir, &bytes);
     assert_eq!(found.len(), MESSAGES as usize);

@@ -70,7 +70,11 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
         ..Found::default()
     };
     if statistics.message_count > 0 {
-        found.times = Some((statistics.message_start_time, statistics.message_end_time));
+        let (first, last) = (statistics.message_start_time, statistics.message_end_time);
+        if first > last {
+            return Err(lies(format!("its first message is of {first}, and its last of {last}")));
+        }
+        found.times = Some((first, last));
     }
     found.blocks = blocks(input, start, &summary)?;
     for chunk in &summary.chunks {
@@ -101,6 +105,13 @@ fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, Re
             return Err(lies(
                 "a chunk is said to begin inside of what stands before it".to_owned(),
             ));
+        }
+        let (first, last) = (chunk.message_start_time, chunk.message_end_time);
+        // No time would be found in it.
+        if first > last {
+            return Err(lies(format!(
+                "the chunk here is said to be of the times {first} to {last}"
+            )));
         }
         between(input, at, offset)?;
         let end = offset.checked_add(chunk.chunk_length).filter(|end| *end <= data_end);
