@@ -309,10 +309,6 @@ impl Host {
                 let key = (self.presence.host, id);
                 let pool = qos.pool_limit_bytes;
                 known.close_orphan(key);
-                let claim = known.shared.places.claim(self.presence.host, id);
-                let expects_all = claim.next_seq.is_some() && !known.places.contains_key(&key);
-                let place = known.places.remove(&key).unwrap_or_default();
-                let next_seq = place.next_seq.or(claim.next_seq);
                 let options = PublisherOptions::new()
                     .qos(PublisherQos { reserve_log: false, ..qos })
                     .message_type(message_type)
@@ -320,6 +316,11 @@ impl Host {
                     .room_for_will(remote.will)
                     .deferred();
                 let publisher = known.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
+                // Not before there is one: where there was no room, its place is there for the next try.
+                let claim = known.shared.places.claim(self.presence.host, id);
+                let expects_all = claim.next_seq.is_some() && !known.places.contains_key(&key);
+                let place = known.places.remove(&key).unwrap_or_default();
+                let next_seq = place.next_seq.or(claim.next_seq);
                 let (events, host) = (known.shared.events.clone(), self.presence.host);
                 publisher.on_match(move |event| {
                     if !matches!(event, MatchEvent::Incompatible(_)) {

@@ -55,6 +55,16 @@ impl<K: Copy + Eq> Reassembly<K> {
         let given_up = self.under_way.take().map(|(key, _)| key).filter(|before| *before != key);
         if have == 0 {
             self.bytes.clear();
+            // A short one does not hold on to the room of a long one.
+            if (self.bytes.capacity() as u64) / 2 > total {
+                self.bytes = Vec::new();
+            }
+        }
+        // Twice as much each time, but no more than the whole takes: what is counted is what is held.
+        let (need, room) = (have + part.len(), 2 * self.bytes.capacity());
+        if need > self.bytes.capacity() {
+            let room = room.clamp(need, need.max(usize::try_from(total).unwrap_or(need)));
+            self.bytes.reserve_exact(room - have);
         }
         self.bytes.extend_from_slice(part);
         if (self.bytes.len() as u64) < total {
@@ -64,9 +74,10 @@ impl<K: Copy + Eq> Reassembly<K> {
         Ok(Added { whole: Some(&self.bytes), given_up })
     }
 
-    /// Length of what is under way, as it was announced; of nothing, what is kept for the next.
+    /// Length of what is under way, as it was announced, or of the room for it, which is kept for the next, if that is
+    /// more.
     pub fn held_len_bytes(&self) -> u64 {
-        self.under_way.map_or(self.bytes.capacity() as u64, |(_, total)| total)
+        self.under_way.map_or(0, |(_, total)| total).max(self.bytes.capacity() as u64)
     }
 
     /// Gives back what is kept for the next, unless something is under way.

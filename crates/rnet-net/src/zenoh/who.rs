@@ -76,6 +76,9 @@ fn listen(group: SocketAddrV4, interfaces: &[String]) -> io::Result<UdpSocket> {
     Ok(UdpSocket::from(socket))
 }
 
+/// Of one look: a flood does not hold it up.
+const MAX_PACKETS: usize = 1000;
+
 /// From where packets of this kind have come.
 fn received(socket: &UdpSocket, kind: u8) -> impl Iterator<Item = IpAddr> {
     let mut packet = [0; 64];
@@ -84,5 +87,6 @@ fn received(socket: &UdpSocket, kind: u8) -> impl Iterator<Item = IpAddr> {
         let (len, from) = socket.recv_from(&mut packet).ok()?;
         Some((len > 0 && packet[0] & 0x1f == kind & 0x1f, from.ip()))
     })
+    .take(MAX_PACKETS)
     .filter_map(|(is_it, from)| is_it.then_some(from))
 }

@@ -8,6 +8,9 @@ use super::super::directory::Described;
 use super::super::known::Known;
 use super::{Host, MAX_ENDPOINTS};
 
+/// Of one round of tries: where so many have no room, there is none.
+const MAX_FAILED: usize = 64;
+
 /// What waits for room, by id.
 pub type Later = BTreeMap<u64, Described>;
 
@@ -32,12 +35,18 @@ impl Host {
     /// Tries those again for which there was no room.
     pub(super) fn open_again(&mut self, known: &mut Known) {
         let waiting: Vec<Described> = self.later.values().cloned().collect();
+        let mut failed = 0;
         for described in waiting {
             let id = described.id;
             // It was told.
             let waits = self.opened(known, described).is_err_and(|error| may_pass(&error));
             if waits {
-                return;
+                // One for which there is no room says little of others, many say that there is none.
+                failed += 1;
+                if failed == MAX_FAILED {
+                    return;
+                }
+                continue;
             }
             self.later.remove(&id);
             self.asked(known, id);
