@@ -70,6 +70,15 @@ impl Drop for Pilot {
     }
 }
 
+/// What a goal looks at; false once this is dropped.
+struct Runs(Arc<AtomicBool>);
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Waits until this is so; says what it waited for.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -106,6 +115,8 @@ fn it_stops_forty_commands_while_eight_goals_run() {
         Ok(twist(0.0))
     });
     let action = action.unwrap();
+    // The action ends, also if this test fails.
+    let running = Runs(running);
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let goals: Vec<u64> =
@@ -123,7 +134,7 @@ fn it_stops_forty_commands_while_eight_goals_run() {
     assert_eq!(released["refused"], json!([]), "{released}");
     assert_eq!(released["released"].as_array().unwrap().len(), COMMANDS, "{released}");
     until("somebody holds a command", || commands.iter().all(|of| of.status().holder.is_empty()));
-    running.store(false, Ordering::Relaxed);
+    drop(running);
     for goal in goals {
         page.answer(goal);
     }
