@@ -78,6 +78,11 @@ impl Channel {
         said
     }
 
+    fn retain_kept(&mut self, stays: impl Fn(u64) -> bool) {
+        self.kept.retain(|(publisher, ..)| stays(*publisher));
+        self.kept_len = self.kept.iter().map(|(.., payload)| payload.len()).sum();
+    }
+
     fn keep(&mut self, publisher: u64, depth: usize, time_ns: u64, payload: &[u8]) {
         self.kept_len += payload.len();
         self.kept.push_back((publisher, time_ns, payload.to_vec()));
@@ -207,22 +212,33 @@ impl Hub {
         id
     }
 
-    /// Only these channels are left.
-    pub fn retain_channels(&self, left: &BTreeSet<u32>) {
+    /// Only these publishers are left, with their channels. What others kept is kept no more.
+    pub fn retain(&self, left: &BTreeMap<u64, u32>) {
         let mut all = self.lock();
-        let gone: Vec<u32> = all.channels.keys().copied().filter(|id| !left.contains(id)).collect();
+        let channels: BTreeSet<u32> = left.values().copied().collect();
+        let is_gone = |id: &u32| !channels.contains(id);
+        let gone: Vec<u32> = all.channels.keys().copied().filter(is_gone).collect();
+        all.channels.retain(|id, _| channels.contains(id));
+        all.channels.values_mut().for_each(|c| c.retain_kept(|of| left.contains_key(&of)));
         if !gone.is_empty() {
-            all.channels.retain(|id, _| left.contains(id));
             let said = say::unadvertise(&gone);
             all.members.values().for_each(|member| member.client.queue.control(said.clone()));
         }
     }
 
-    /// Channels whose messages somebody wants.
-    pub fn wanted(&self) -> BTreeSet<u32> {
-        let all = self.lock();
-        let wanted = all.channels.iter().filter(|(_, channel)| !channel.subscribers.is_empty());
-        wanted.map(|(id, _)| *id).collect()
+    /// Channels that are to be followed: somebody wants their messages, or anybody is there and they are among
+    /// `always`. Of the others nothing is kept: nobody sees to it that it stays the newest.
+    pub fn wanted(&self, always: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let mut all = self.lock();
+        let anybody = !all.members.is_empty();
+        let mut wanted = BTreeSet::new();
+        for (id, channel) in &mut all.channels {
+            match !channel.subscribers.is_empty() || anybody && always.contains(id) {
+                true => drop(wanted.insert(*id)),
+                false => channel.retain_kept(|_| false),
+            }
+        }
+        wanted
     }
 
     /// Subscribes a client, and sends what publishers keep.
@@ -258,11 +274,6 @@ impl Hub {
             let is_it = |(of, id): &(Arc<Client>, u32)| of.id == client.id && *id == subscription;
             if let Some(at) = channel.subscribers.iter().position(is_it) {
                 channel.subscribers.swap_remove(at);
-                if channel.subscribers.is_empty() {
-                    // Nobody sees to it that these stay the newest.
-                    channel.kept.clear();
-                    channel.kept_len = 0;
-                }
                 self.note(all);
                 return Ok(());
             }

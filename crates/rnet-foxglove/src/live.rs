@@ -219,12 +219,10 @@ impl Look<'_> {
         self.find_channels(&snapshot);
         live.hub.set_services(&services(&snapshot, live.options.read_only));
         live.hub.set_graph(graph::of(&snapshot, live.options.all));
-        let wanted = live.hub.wanted();
-        let anybody = live.hub.clients() > 0;
-        let takes = |id: u64| {
-            let known = self.channels.get(&id);
-            known.is_some_and(|known| wanted.contains(&known.channel) || known.is_clock && anybody)
-        };
+        let clocks = self.channels.values().filter(|known| known.is_clock);
+        let wanted = live.hub.wanted(&clocks.map(|known| known.channel).collect());
+        let takes =
+            |id: u64| self.channels.get(&id).is_some_and(|known| wanted.contains(&known.channel));
         let followed: Vec<_> = snapshot.publishers.iter().filter(|p| takes(p.id)).collect();
         let remote = followed.iter().filter(|p| p.via.is_some()).map(|p| p.topic.as_str());
         live.show_interest(&remote.collect());
@@ -259,7 +257,7 @@ impl Look<'_> {
             let known = Known { channel, shape, is_clock, keeps, was_told: false };
             self.channels.insert(publisher.id, known);
         }
-        live.hub.retain_channels(&self.channels.values().map(|known| known.channel).collect());
+        live.hub.retain(&self.channels.iter().map(|(id, known)| (*id, known.channel)).collect());
     }
 
     /// Passes on what has been sent, and says how long to wait then.

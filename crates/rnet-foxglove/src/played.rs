@@ -3,7 +3,7 @@
 //!
 //! The thread `rnet-foxglove` waits until somebody has subscribed, so that nobody misses the beginning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,7 @@ impl Played {
             let shape = Shape::recorded(channel);
             channels.insert(channel.id, (self.hub.channel(&channel.topic, &shape), shape));
         }
-        while self.hub.wanted().is_empty() && !self.hub.is_over() {
+        while self.hub.wanted(&BTreeSet::new()).is_empty() && !self.hub.is_over() {
             self.hub.wait(Duration::from_secs(1));
         }
         self.pace().since = Instant::now();

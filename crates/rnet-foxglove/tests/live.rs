@@ -141,6 +141,42 @@ fn a_domain_that_cannot_be_read_is_followed_again_once_it_can() {
 }
 
 #[test]
+fn what_publishers_kept_is_shown_neither_once_it_is_old_nor_once_they_are_gone() {
+    let place = Place::new();
+    let kept = || PublisherOptions::new().transient_local(1);
+    let (first, second) = (place.node("first"), place.node("second"));
+    let mut publisher = first.publisher_with::<[u8]>("/mode", kept()).unwrap();
+    let text = |payload: Vec<u8>| {
+        serde_json::from_slice::<Value>(&payload).unwrap()["text"].as_str().unwrap().to_owned()
+    };
+    let server = place.server();
+    let comes = || {
+        let mut viewer = Viewer::of(&server);
+        let channel = viewer.channel("/mode");
+        viewer.subscribe(1, &channel);
+        viewer
+    };
+    publisher.send(b"old").unwrap();
+    let mut viewer = comes();
+    assert_eq!(text(viewer.message().1), "old");
+    // While nobody looks there is something newer.
+    drop(viewer);
+    wait("the end of the viewer", || server.stats().clients == 0);
+    publisher.send(b"new").unwrap();
+    let mut viewer = comes();
+    assert_eq!(text(viewer.message().1), "new");
+    let mut other = second.publisher_with::<[u8]>("/mode", kept()).unwrap();
+    other.send(b"other").unwrap();
+    assert_eq!(text(viewer.message().1), "other");
+    drop((publisher, first));
+    viewer.send(&json!({"op": "subscribeConnectionGraph"}));
+    viewer.said("connectionGraphUpdate", |graph| {
+        graph["publishedTopics"] == json!([{"name": "/mode", "publisherIds": ["/second"]}])
+    });
+    assert_eq!(text(comes().message().1), "other");
+}
+
+#[test]
 fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
     let place = Place::new();
     let node = place.node("base");
