@@ -188,8 +188,7 @@ fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_d
     row(&mut page, commands, |row| row["held"] == true && row["receiver"] == "/base");
     drop((command, base));
     // While it is away it is not stopped, which the page shows, and can be released.
-    let away = row(&mut page, commands, |row| row["held"] == false);
-    assert_eq!((&away["stop_wanted"], &away["command"]), (&json!(true), &json!("/cmd_vel")));
+    row(&mut page, commands, |row| row["held"] == false && row["stop_wanted"] == true);
     let base = place.node("base2");
     let command = receiver(&base, "/cmd_vel", &applied);
     row(&mut page, commands, |row| row["held"] == true && row["receiver"] == "/base2");
