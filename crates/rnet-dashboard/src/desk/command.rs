@@ -22,9 +22,9 @@ use crate::world::World;
 /// How long authority lasts should the dashboard be killed.
 const LEASE: Duration = Duration::from_millis(500);
 /// Longest time for a receiver.
-const TIMEOUT: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for the answer to a page: that of a receiver, and what threads need.
-const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+const ANSWER_WITHIN: Duration = Duration::from_secs(12);
 /// Between two tries to take authority again.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Commands that are to be stopped at one moment, each with a thread: as many as pages are shown.
