@@ -220,13 +220,17 @@ fn requests_that_are_many_or_twice_are_bounded() {
 fn a_client_that_does_not_read_loses_messages_that_are_counted_and_nobody_else_does() {
     let place = Place::new();
     let node = place.node("talker");
-    let mut publisher = node.publisher::<[u8]>("/big").unwrap();
+    // Its newest message is there for who comes: when that has arrived, the publisher is followed.
+    let options = rnet::PublisherOptions::new().transient_local(1);
+    let mut publisher = node.publisher_with::<[u8]>("/big", options).unwrap();
+    publisher.send(b"first").unwrap();
     let server = place.server();
     let (mut slow, mut good) = (Viewer::of(&server), Viewer::of(&server));
     for viewer in [&mut slow, &mut good] {
         let channel = viewer.channel("/big");
         viewer.subscribe(1, &channel);
     }
+    good.message();
     // No more than the queue and the sockets hold is left for one who reads nothing.
     let payload = vec![0xff; 1 << 20];
     let mut sent = 0;
