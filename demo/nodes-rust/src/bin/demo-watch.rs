@@ -12,8 +12,9 @@ use rnet_demo::process::{self, Command, Process};
 use rnet_demo::rates::Rates;
 use serde_json::json;
 
-/// How often to look. A publisher must live this long for its log to be known when it dies.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often to look. A publisher must live this long for its log to be known when it dies; a driver whose authority is
+/// taken back at once lives for some 30 ms.
+const LOOK: Duration = Duration::from_millis(10);
 const TABLE: Duration = Duration::from_secs(1);
 /// Topics of robot-net itself, of which the nodes count nothing: calls for authority, the audit trail, the link's.
 const OWN_TOPICS: &str = "/_rnet/";
