@@ -94,7 +94,7 @@ fn is_dashboard(command: &Command) -> bool {
 
 /// The row of a command, when it fits.
 fn row(page: &mut Page, sub: u64, fits: impl Fn(&Json) -> bool) -> Json {
-    page.data(sub, |data| data["commands"].as_array()?.iter().find(|row| fits(row)).cloned())
+    page.data_since(sub, |data| data["commands"].as_array()?.iter().find(|row| fits(row)).cloned())
 }
 
 #[test]
@@ -191,12 +191,13 @@ fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_d
     row(&mut page, commands, |row| row["held"] == false && row["stop_wanted"] == true);
     let base = place.node("base2");
     let command = receiver(&base, "/cmd_vel", &applied);
-    row(&mut page, commands, |row| row["held"] == true && row["receiver"] == "/base2");
-    assert!(is_dashboard(&command));
+    let seen = row(&mut page, commands, |row| row["held"] == true && row["receiver"] == "/base2");
+    assert!(is_dashboard(&command), "{:?} {seen}", command.status());
     let before = applied.lock().unwrap().len();
     for _ in 0..20 {
         let refused = pilot.drive::<Twist>("/cmd_vel").priority(11).take(Some(HANG));
-        assert!(matches!(refused, Err(Error::NotInForce { .. })));
+        let error = refused.map(|_| "it drives").unwrap_err();
+        assert!(matches!(error, Error::NotInForce { .. }), "{error}");
     }
     assert_eq!(applied.lock().unwrap().len(), before, "it drives");
     assert!(is_dashboard(&command));

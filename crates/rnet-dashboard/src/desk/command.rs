@@ -19,8 +19,11 @@ use super::seat::Seat;
 use crate::wire::{Answer, Refusal, fields_of};
 use crate::world::World;
 
-/// How long authority lasts should the dashboard be killed.
-const LEASE: Duration = Duration::from_millis(500);
+/// How long authority lasts should the dashboard be killed. A renewal that comes late, as on a busy machine, would let
+/// the driver of before drive while a person sees the robot stopped: of the two, a robot that stands is safe.
+const LEASE: Duration = Duration::from_secs(5);
+/// Between two renewals.
+const RENEWAL: Duration = Duration::from_millis(250);
 /// Longest time for a receiver.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for the answer to a page: that of a receiver, and what threads need.
@@ -45,6 +48,10 @@ enum Step {
 struct Now {
     is_wanted: bool,
     step: Step,
+    /// How often somebody has asked for it.
+    asked: u64,
+    /// `asked` when the receiver was asked for what `step` says: who asks later wants to know how it is by then.
+    answered: u64,
 }
 
 /// What a thread and who waits for it share.
@@ -59,9 +66,25 @@ impl Held {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn go(&self, step: Step) {
-        self.now().step = step;
+    fn go(&self, step: Step, answered: u64) {
+        let mut now = self.now();
+        (now.step, now.answered) = (step, answered);
+        drop(now);
         self.changed.notify_all();
+    }
+
+    /// The number of one who asks now.
+    fn ask(&self) -> u64 {
+        let mut now = self.now();
+        now.asked += 1;
+        let asked = now.asked;
+        drop(now);
+        self.changed.notify_all();
+        asked
+    }
+
+    fn asked(&self) -> u64 {
+        self.now().asked
     }
 
     fn is_wanted(&self) -> bool {
@@ -78,15 +101,20 @@ impl Held {
         wait.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
-    /// Waits until it is in force.
-    fn outcome(&self, until: Instant) -> Result<(), Refusal> {
+    /// Waits until it is in force, as the receiver says to one who has asked with this number.
+    fn outcome(&self, asked: u64, until: Instant) -> Result<(), Refusal> {
         let left = until.saturating_duration_since(Instant::now());
-        let now = self.when(left, |now| matches!(now.step, Step::InForce | Step::Ended(_)));
+        let is_so = |now: &Now| match now.step {
+            Step::InForce => now.answered >= asked,
+            Step::Ended(_) => true,
+            Step::Taking | Step::Lost(_) => false,
+        };
+        let now = self.when(left, is_so);
         match now.step {
-            Step::InForce => Ok(()),
+            Step::InForce if now.answered >= asked => Ok(()),
             Step::Ended(Err(refusal)) | Step::Lost(refusal) => Err(refusal),
             Step::Ended(Ok(())) => Err(Refusal::new("cancelled", "it was released meanwhile")),
-            Step::Taking => Err(Refusal::new("timed_out", "its receiver does not answer")),
+            _ => Err(Refusal::new("timed_out", "its receiver does not answer")),
         }
     }
 
@@ -143,8 +171,8 @@ impl Authority {
     /// `command.take`.
     pub fn take(&self, seat: &Seat, fields: Json) -> Answer {
         let Take { command, priority } = fields_of(fields)?;
-        let held = self.want(seat, &command, priority)?;
-        held.outcome(Instant::now() + ANSWER_WITHIN)?;
+        let (held, asked) = self.want(seat, &command, priority)?;
+        held.outcome(asked, Instant::now() + ANSWER_WITHIN)?;
         Ok(json!({"held": true}))
     }
 
@@ -162,7 +190,8 @@ impl Authority {
         let wanted = commands.into_iter().map(|of| (of, self.want(seat, of, priority)));
         let wanted: Vec<_> = wanted.collect();
         let until = Instant::now() + ANSWER_WITHIN;
-        let done = wanted.into_iter().map(|(of, held)| (of, held.and_then(|h| h.outcome(until))));
+        let outcome = |(held, asked): (Arc<Held>, u64)| held.outcome(asked, until);
+        let done = wanted.into_iter().map(|(of, held)| (of, held.and_then(outcome)));
         Ok(summary("held", done))
     }
 
@@ -209,8 +238,9 @@ impl Authority {
         }
     }
 
-    /// Sees to it that a command is stopped from now on: by the thread that does so already, or by a new one.
-    fn want(&self, seat: &Seat, command: &str, priority: i32) -> Result<Arc<Held>, Refusal> {
+    /// Sees to it that a command is stopped from now on: by the thread that does so already, or by a new one. With the
+    /// number by which that knows who asks.
+    fn want(&self, seat: &Seat, command: &str, priority: i32) -> Result<(Arc<Held>, u64), Refusal> {
         let node = seat.node()?;
         let until = Instant::now() + ANSWER_WITHIN;
         loop {
@@ -220,7 +250,7 @@ impl Authority {
                 match all.get(command) {
                     Some(held) if held.is_wanted() => {
                         held.priority.fetch_max(priority, Ordering::AcqRel);
-                        return Ok(held.clone());
+                        return Ok((held.clone(), held.ask()));
                     }
                     // It was released just now; two threads would compete.
                     Some(held) => held.clone(),
@@ -232,7 +262,7 @@ impl Authority {
                         let holder = Holder::new(command, priority, &seat.world, node);
                         let held = holder.start()?;
                         all.insert(command.to_owned(), held.clone());
-                        return Ok(held);
+                        return Ok((held, 0));
                     }
                 }
             };
@@ -273,7 +303,7 @@ struct Holder {
 impl Holder {
     fn new(command: &str, priority: i32, world: &Arc<World>, node: Arc<Node>) -> Holder {
         let (priority, changed) = (AtomicI32::new(priority), Condvar::new());
-        let now = Mutex::new(Now { is_wanted: true, step: Step::Taking });
+        let now = Mutex::new(Now { is_wanted: true, step: Step::Taking, asked: 0, answered: 0 });
         let held = Arc::new(Held { now, changed, priority });
         let (command, world) = (command.to_owned(), world.clone());
         Holder { held, command, world, node, message_type: None }
@@ -294,25 +324,26 @@ impl Holder {
         let done = std::panic::catch_unwind(work).unwrap_or_else(panicked);
         // The node may be left only after this.
         drop(self);
-        held.go(Step::Ended(done));
+        held.go(Step::Ended(done), held.asked());
     }
 
     fn hold(&mut self) -> Result<(), Refusal> {
         let mut has_had = false;
         while self.held.is_wanted() {
+            let asked = self.held.asked();
             match self.take() {
                 Ok(driver) => {
                     has_had = true;
-                    self.held.go(Step::InForce);
+                    self.held.go(Step::InForce, asked);
                     match self.renew(driver)? {
-                        Some(lost) => self.held.go(Step::Lost(lost)),
+                        Some(lost) => self.held.go(Step::Lost(lost), asked),
                         None => return Ok(()),
                     }
                 }
                 // Whoever has pressed is told, and nothing stops long after that by itself.
                 Err(refusal) if !has_had => return Err(refusal),
                 Err(refusal) => {
-                    self.held.go(Step::Lost(refusal));
+                    self.held.go(Step::Lost(refusal), asked);
                     self.held.when(PAUSE, |now| !now.is_wanted);
                 }
             }
@@ -341,11 +372,13 @@ impl Holder {
     /// Renews authority and sends nothing, so that the receiver falls back; why it was lost, unless it was released.
     fn renew(&self, mut driver: Driver<[u8]>) -> Result<Option<Refusal>, Refusal> {
         while self.held.is_wanted() {
+            let asked = self.held.asked();
             // The receiver has gone, somebody of a higher priority has it, or this was too late for the lease.
             if let Err(why) = driver.renew() {
                 return Ok(Some(why.into()));
             }
-            self.held.when(LEASE / 3, |now| !now.is_wanted);
+            self.held.go(Step::InForce, asked);
+            self.held.when(RENEWAL, |now| !now.is_wanted || now.asked != asked);
         }
         driver.release()?;
         Ok(None)

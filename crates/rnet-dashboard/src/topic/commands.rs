@@ -47,18 +47,21 @@ impl CommandsSink {
     fn rows(&self) -> Vec<Json> {
         let mut wanted = self.desk.authority.wanted();
         let stops = wanted.clone();
+        // What it holds as far as it has heard: a receiver that was restarted knows nothing of it.
+        let node = (!stops.is_empty()).then(|| self.desk.seat.node().ok()).flatten();
+        let own = node.as_ref().map_or("", |node| node.name());
         let mut rows = Vec::new();
         for ((command, receiver), status) in &self.said {
             wanted.remove(command);
             let mut row = documents::command(command, receiver, status);
-            row["held"] = (stops.get(command) == Some(&true)).into();
+            let is_own = !own.is_empty() && status.holder == own;
+            row["held"] = (is_own && stops.get(command) == Some(&true)).into();
             row["stop_wanted"] = stops.contains_key(command).into();
             rows.push(row);
         }
         // A stop outlives its receiver, and must be there to be released.
-        rows.extend(wanted.into_iter().map(|(command, held)| {
-            let state = if held { "fallback" } else { "closed" };
-            json!({"command": command, "receiver": null, "state": state, "held": held, "stop_wanted": true})
+        rows.extend(wanted.into_keys().map(|command| {
+            json!({"command": command, "receiver": null, "state": "closed", "held": false, "stop_wanted": true})
         }));
         rows
     }

@@ -239,6 +239,21 @@ impl Page {
         self.until(|heard| (heard.json["sub"] == sub).then(|| fits(&heard.json["data"])).flatten())
     }
 
+    /// As `data`, and forgets what the subscription has said before that: how it was is not how it is.
+    pub fn data_since<T>(&mut self, sub: u64, mut fits: impl FnMut(&Json) -> Option<T>) -> T {
+        let all = std::mem::take(&mut self.heard).into_iter();
+        let (kept, others): (Vec<_>, _) = all.partition(|heard| heard.json["sub"] == sub);
+        self.heard = others;
+        let mut kept = kept.into_iter();
+        if let Some(found) = kept.by_ref().find_map(|heard| fits(&heard.json["data"])) {
+            self.heard.extend(kept);
+            return found;
+        }
+        let found = self.data(sub, fits);
+        self.heard.retain(|heard| heard.json["sub"] != sub);
+        found
+    }
+
     /// The code of the error that answers a request.
     pub fn refused(&mut self, request: Json) -> String {
         let answer = self.ask(request);

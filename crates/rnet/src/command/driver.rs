@@ -90,13 +90,14 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let authority = authority_of(&topic)?;
         let client =
             Client::<CommandRequest, CommandReply>::at(&node, authority, (None, None), None, None)?;
+        let (number, receiver, ended) = (0, None, None);
         let mut driver =
-            Driver { topic, publisher, status, client, number: 0, receiver: None, ended: None };
+            Driver { topic, publisher, status, client, lease, number, receiver, ended };
         // Ahead of the lease, which begins when it is granted.
         driver.status.wait_for_publishers(1, left())?;
         driver.publisher.wait_for_subscribers(1, left())?;
-        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
-        let reply = driver.ask(Action::Take, (priority, lease), left())?;
+        let lease_ns = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        let reply = driver.ask(Action::Take, (priority, lease_ns), left())?;
         if !reply.granted {
             let CommandReply { holder, priority: of, .. } = &reply;
             let why = format!("{holder} has it with priority {of}, and {priority} was asked with");
@@ -115,6 +116,7 @@ pub struct Driver<T: Message + ?Sized> {
     publisher: Publisher<T>,
     status: Subscriber<CommandStatus>,
     client: Client<CommandRequest, CommandReply>,
+    lease: Duration,
     /// Of its authority; 0 before it has any.
     number: u64,
     /// The node of its receiver, once that has said that it is in force.
@@ -147,14 +149,18 @@ impl<T: Message + ?Sized> Driver<T> {
     /// Begins the lease anew without a command. The receiver falls back when its deadline passes all the same.
     ///
     /// # Errors
-    /// `NotInForce`; as [`Client::call`].
+    /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
     pub fn renew(&mut self) -> Result<()> {
         self.check()?;
-        let reply = self.ask(Action::Renew, (0, 0), None)?;
-        if reply.granted {
-            return Ok(());
+        match self.ask(Action::Renew, (0, 0), Some(self.lease)) {
+            Ok(reply) if reply.granted => Ok(()),
+            Ok(_) => Err(self.lost("its authority has ended".to_owned())),
+            // What the receiver had granted has passed by now.
+            Err(Error::Timeout { .. }) => {
+                Err(self.lost("its receiver has not answered within the lease".to_owned()))
+            }
+            Err(error) => Err(error),
         }
-        Err(self.lost("its authority has ended".to_owned()))
     }
 
     /// Whether this driver is in force, as far as the receiver has said.
@@ -231,9 +237,10 @@ impl<T: Message + ?Sized> Driver<T> {
 fn text_of(status: &CommandStatus) -> String {
     let CommandStatus { holder, priority, .. } = status;
     match status.reason() {
+        // Its status names whoever had it at its end.
+        Reason::Closed => "its receiver was closed".to_owned(),
         _ if !holder.is_empty() => format!("{holder} has taken it with priority {priority}"),
         Reason::Expired => "its lease has passed".to_owned(),
-        Reason::Closed => "its receiver was closed".to_owned(),
         Reason::Released => "it was released".to_owned(),
         _ => "its authority has ended".to_owned(),
     }
