@@ -6,6 +6,7 @@
 //! that users see are `rnet`. The modules are the engine's surface for those two crates, and are no API for
 //! users.
 
+mod answers;
 #[doc(hidden)]
 pub mod awaited;
 #[doc(hidden)]

@@ -11,6 +11,7 @@ use rnet_shm::bell::{Bells, Sleep, Woken};
 use rnet_shm::clock;
 use rnet_shm::cpu::{self, ShortSlice};
 
+use crate::answers::Answers;
 use crate::period_estimator::{PeriodEstimator, Plan};
 
 /// Looks at the clock once per this many turns of a spin.
@@ -40,6 +41,8 @@ pub struct Pace {
     /// Whether it may change what the scheduler does with the thread.
     tunes: bool,
     period: PeriodEstimator,
+    /// Of a place at which answers are waited for.
+    answers: Option<Answers>,
     /// Whether what comes next was waited for, and whether awake.
     waited: bool,
     awake: bool,
@@ -56,6 +59,11 @@ impl Pace {
         Pace { tunes: bells.tunes_threads(), ..Pace::default() }
     }
 
+    /// What comes is the answer to what was sent right before the wait.
+    pub fn expect_answers(&mut self) {
+        self.answers = Some(Answers::default());
+    }
+
     /// Something has come that was sent at `sent_ns`, and is number `count` of what came, skipped ones included.
     pub fn came(&mut self, sent_ns: u64, count: u64) {
         self.period.saw(sent_ns);
@@ -64,6 +72,9 @@ impl Pace {
         }
         // Not until now: a dispatch thread may have run callbacks since the wait ended.
         let latency_ns = self.ended_ns.saturating_sub(sent_ns);
+        if let Some(answers) = &mut self.answers {
+            answers.came(self.ended_ns.saturating_sub(self.since_ns));
+        }
         self.period.learn(sent_ns, count);
         if self.awake {
             self.period.met(latency_ns);
@@ -105,7 +116,10 @@ impl Pace {
             let plan = match wait {
                 Wait::Spin => Plan::Spin(u64::MAX),
                 Wait::Block => Plan::Sleep,
-                Wait::Adaptive => self.period.plan(now_ns, since_ns),
+                Wait::Adaptive => match self.answers.as_ref().map(|a| a.awake_until(since_ns)) {
+                    Some(until) if now_ns < until => Plan::Spin(until),
+                    _ => self.period.plan(now_ns, since_ns),
+                },
             };
             match plan {
                 Plan::Sleep => {

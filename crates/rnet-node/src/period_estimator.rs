@@ -14,7 +14,7 @@
 //! each time for longer while that goes on (decision 0023).
 
 /// A wait awake is at most this long: about what going to sleep and being woken costs.
-const SPIN_NS: u64 = 50_000;
+pub const SPIN_NS: u64 = 50_000;
 /// A flood has ended once nothing of it was sent for this long.
 const FLOOD_ENDS_NS: u64 = 1_000_000;
 /// Messages that must have kept time before the next one is expected.

@@ -177,6 +177,11 @@ impl WaitSet {
         WaitSet { wait: Wait::Adaptive, ..WaitSet::new(node) }
     }
 
+    /// What it waits for answers what was sent right before the wait.
+    pub(crate) fn expect_answers(&mut self) {
+        self.pace.expect_answers();
+    }
+
     /// A message was taken that was sent at `sent_ns`, and is number `count` of all that were taken.
     pub(crate) fn came(&mut self, sent_ns: u64, count: u64) {
         self.pace.came(sent_ns, count);

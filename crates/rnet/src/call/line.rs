@@ -70,6 +70,7 @@ impl Line {
         let mut set = WaitSet::adaptive(node);
         // A signal ends the wait of a thread whose user looks for signals.
         set.set_interruptible(true);
+        set.expect_answers();
         let reading = set.handle();
         let book = Book::new(service, client);
         let (lost, taken) = Default::default();
