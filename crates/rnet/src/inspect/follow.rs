@@ -274,11 +274,14 @@ impl Follow {
     /// Sleeps until there may be something to poll, for `limit`, or until a signal comes. No publisher
     /// is slowed by it: see docs/design/observers.md.
     pub fn wait(&mut self, limit: Duration) {
-        if self.file.as_ref().is_none_or(|file| !file.is_here()) && !self.take_place() {
+        let looks_itself = matches!(self.wanted, Wanted::Taken(_));
+        // One that nobody rings sees at its next look that its place is gone.
+        let has_place = self.file.as_ref().is_some_and(|file| looks_itself || file.is_here());
+        if !has_place && !self.take_place() {
             std::thread::sleep(limit.min(UNWOKEN_SLEEP));
             return;
         }
-        if matches!(self.wanted, Wanted::Taken(_)) {
+        if looks_itself {
             std::thread::sleep(limit.min(self.next_pause()));
             // The next poll looks at the bell of endpoints, and at the clock.
             self.polls = 0;
@@ -458,6 +461,7 @@ impl Follow {
         let first = self.last_look.is_none();
         self.large_every = [None, self.large_every[0]];
         self.last_look = Some(Instant::now());
+        self.file.take_if(|file| !file.is_here());
         self.domain.refresh()?;
         let mut here = BTreeSet::new();
         let mut new = Vec::new();

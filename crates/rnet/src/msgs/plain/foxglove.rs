@@ -3,6 +3,7 @@
 //! docs/design/plain-messages.md has the tables, field by field.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use rnet_core::{Error, PlainHeader, Result};
 use rnet_schema::Schema;
@@ -12,6 +13,10 @@ use super::{Image, ImageView, NumberType, PointCloud, PointCloudView, PointField
 use crate::msgs::foxglove;
 use crate::msgs::{Timestamp, timestamp_from_ns, timestamp_to_ns};
 use crate::{Message, MessageType};
+
+/// Of images and of point clouds. A recorder asks for each message of any plain type.
+static NAMES: LazyLock<[String; 2]> =
+    LazyLock::new(|| [Image::header_type().name, PointCloud::header_type().name]);
 
 /// A plain message as the protobuf message of the same meaning: its type, and its bytes. `None` if there is none for this type, which is
 /// to be recorded as it is.
@@ -33,11 +38,12 @@ use crate::{Message, MessageType};
 /// # Ok::<(), rnet::Error>(())
 /// ```
 pub fn to_protobuf(type_name: &str, message: &[u8]) -> Result<Option<(Schema, Vec<u8>)>> {
-    if type_name == Image::header_type().name {
+    let [image, cloud] = &*NAMES;
+    if type_name == image {
         let (header, data) = read::<Image>(message)?;
         return encoded(&header.with_data(data).to_foxglove()).map(Some);
     }
-    if type_name == PointCloud::header_type().name {
+    if type_name == cloud {
         let (header, data) = read::<PointCloud>(message)?;
         return encoded(&header.with_data(data).to_foxglove()).map(Some);
     }
