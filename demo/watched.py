@@ -1,17 +1,22 @@
 """What it costs a robot to be watched: `python demo/watched.py`, on a quiet machine, after `make build`.
 
-A robot of ten processes (`rnet bench topology`) runs unobserved and with all watchers in turn, some times each, in one
-go: so both meet the same machine. Watchers that this `rnet` does not have are left out, and named. Prints for each topic
-the p99 of its latency, as median (minimum to maximum) of the runs, and the ratio of the medians.
+A robot of ten processes (`rnet bench topology`) runs unobserved and watched in turn, some times each, in one go: so both
+meet the same machine. The watchers are `rnet top`, `rnet dashboard` with one page that shows figures and is scraped for
+metrics each second, and `rnet record`, all at once; or those that --only names, `blackbox` among them. Prints for each
+topic the p99 of its latency, as median (minimum to maximum) of the runs, and the ratio of the medians. The exit code is 0
+if the geometric mean of the ratios is within the target: the p99 of a single topic differs by more from run to run.
 """
 
 import argparse
+import base64
 import contextlib
+import http.client
 import json
 import math
 import os
 import pathlib
 import pty
+import socket
 import statistics
 import subprocess
 import sys
@@ -24,17 +29,14 @@ TARGET = 1.1
 # Prometheus looks more seldom.
 METRICS_EVERY_S = 1.0
 APPEARS_WITHIN_S = 30.0
+TOGETHER = ("top", "dashboard", "record")
 
 
 class Watchers:
     """The programs that look on while a robot runs."""
 
-    def __init__(self, rnet):
-        self.rnet = rnet
-        said = subprocess.run([rnet, "--help"], check=True, capture_output=True, text=True).stdout
-        has = {line.split()[0] for line in said.splitlines() if line.startswith("  ") and line.split()}
-        self.names = [name for name in ("top", "dashboard", "record", "metrics") if name in has]
-        self.missing = [name for name in ("top", "dashboard", "record", "metrics") if name not in has]
+    def __init__(self, rnet, names):
+        self.rnet, self.names = rnet, names
 
     @contextlib.contextmanager
     def of(self, place, domain, folder):
@@ -45,12 +47,17 @@ class Watchers:
             if "top" in self.names:
                 ends.enter_context(self._on_terminal([self.rnet, "top", *where], ended))
             if "dashboard" in self.names:
-                ends.enter_context(self._runs([self.rnet, "dashboard", "--port", "0", *where], ended))
+                command = [self.rnet, "dashboard", "--port", "0", *where]
+                server = ends.enter_context(self._runs(command, ended, stderr=subprocess.PIPE, text=True))
+                port = int(server.stderr.readline().rstrip().rstrip("/").rpartition(":")[2])
+                ends.enter_context(_page(port))
+                ends.enter_context(_scrapes(port))
             if "record" in self.names:
                 file = str(folder / f"{time.monotonic_ns()}.mcap")
                 ends.enter_context(self._runs([self.rnet, "record", "-o", file, *where], ended))
-            if "metrics" in self.names:
-                ends.enter_context(self._again_and_again([self.rnet, "metrics", *where]))
+            if "blackbox" in self.names:
+                command = [self.rnet, "blackbox", "run", "-o", str(folder), *where]
+                ends.enter_context(self._runs(command, ended))
             yield ended
 
     @contextlib.contextmanager
@@ -58,12 +65,14 @@ class Watchers:
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **streams}
         process = subprocess.Popen(command, **streams)
         try:
-            yield
+            yield process
         finally:
             if process.poll() is not None:
                 ended.append(f"{command[1]} ended with {process.returncode}")
             process.terminate()
             process.wait()
+            if process.stderr:
+                process.stderr.close()
 
     @contextlib.contextmanager
     def _on_terminal(self, command, ended):
@@ -79,21 +88,59 @@ class Watchers:
             reader.join()
             os.close(outer)
 
-    @contextlib.contextmanager
-    def _again_and_again(self, command):
-        over = threading.Event()
 
-        def ask():
-            while not over.wait(METRICS_EVERY_S):
-                subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-
-        thread = threading.Thread(target=ask)
-        thread.start()
+@contextlib.contextmanager
+def _page(port):
+    """A page of the dashboard that shows figures, as one that is open does."""
+    said = b'{"id": 1, "op": "sub", "what": "figures", "interval_ms": 500}'
+    mask = os.urandom(4)
+    frame = bytes([0x81, 0x80 | len(said)]) + mask + bytes(c ^ mask[at % 4] for at, c in enumerate(said))
+    key = base64.b64encode(os.urandom(16)).decode()
+    ask = (
+        f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(ask.encode())
+        heard = b""
+        while b"\r\n\r\n" not in heard:
+            heard += connection.recv(4096) or sys.exit("the dashboard has closed the connection of its page")
+        if b" 101 " not in heard.partition(b"\r\n")[0]:
+            sys.exit(f"the dashboard serves no page: {heard!r}")
+        connection.sendall(frame)
+        reader = threading.Thread(target=_drain, args=(connection.fileno(),), daemon=True)
+        reader.start()
         try:
             yield
         finally:
-            over.set()
-            thread.join()
+            connection.shutdown(socket.SHUT_RDWR)
+            reader.join()
+
+
+@contextlib.contextmanager
+def _scrapes(port):
+    """Asks for metrics, as Prometheus does."""
+    over = threading.Event()
+    failed = []
+
+    def ask():
+        while not over.wait(METRICS_EVERY_S):
+            server = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            server.request("GET", "/metrics")
+            answer = server.getresponse()
+            if answer.status != 200 or b"rnet_" not in answer.read():
+                failed.append(answer.status)
+            server.close()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if failed:
+        sys.exit(f"/metrics answered with {failed[0]} and no metrics")
 
 
 def _drain(terminal):
@@ -140,12 +187,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="runs of each kind (default 9)")
     parser.add_argument("--seconds", type=float, default=5, help="length of a run (default 5)")
+    names = (*TOGETHER, "blackbox")
+    parser.add_argument("--only", nargs="+", choices=names, default=TOGETHER, help="watchers (default all but blackbox)")
     parser.add_argument("--rnet", default=str(ROOT / "target" / "release" / "rnet"), help="the program")
     options = parser.parse_args()
-    watchers = Watchers(options.rnet)
+    watchers = Watchers(options.rnet, options.only)
     print(f"watchers: {', '.join(watchers.names)}", file=sys.stderr)
-    if watchers.missing:
-        print(f"not in this rnet: {', '.join(watchers.missing)}", file=sys.stderr)
     alone, watched = [], []
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="rnet-watched-") as base, tempfile.TemporaryDirectory() as folder:
         base, folder = pathlib.Path(base), pathlib.Path(folder)

@@ -27,7 +27,7 @@ use crate::style::{NOTE, PROBLEM};
 use crate::{signal, table};
 use args::TopArgs;
 use model::Model;
-use terminal::Screen;
+use terminal::{Keys, Screen};
 
 /// How long a key waits at most; a signal is noticed as late.
 const KEY_WAIT: Duration = Duration::from_millis(100);
@@ -129,11 +129,15 @@ fn print(
 
 fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
     let mut screen = Screen::open()?;
+    let keys = Keys::open()?;
     let mut model = Model::new(looks.domain.id());
     let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
     while !signal::stopped() {
         screen.draw(|frame| screen::draw(frame, &mut model))?;
-        if event::poll(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
+        if !keys.wait(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
+            break;
+        }
+        if event::poll(Duration::ZERO)? {
             match event::read()? {
                 Event::Key(key) if key.kind == KeyEventKind::Press => {
                     if model.is_end(key) {

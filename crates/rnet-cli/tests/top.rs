@@ -84,3 +84,13 @@ fn a_signal_restores_the_terminal() {
     assert_eq!(terminal.end(), Some(130));
     assert!(!terminal.is_raw());
 }
+
+#[test]
+fn it_ends_when_the_window_is_closed_or_the_connection_breaks() {
+    let place = Place::new();
+    let _imu = place.node("imu");
+    let mut terminal = Terminal::start(&place, &["top", "--interval", "0.2"]);
+    terminal.until("domain");
+    terminal.hang_up();
+    assert_eq!(terminal.end(), Some(130));
+}

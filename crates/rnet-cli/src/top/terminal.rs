@@ -1,10 +1,11 @@
 //! The terminal on which `rnet top` draws, which may take no output: a window that is suspended, a connection that hangs.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::ops::{Deref, DerefMut};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -38,6 +39,8 @@ impl Write for Patient {
                     signal::wait_writable(self.0.as_fd())?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // It has hung up, which ends the command. Ratatui would panic where it cannot tell of this error.
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => return Ok(bytes.len()),
                 written => return written,
             }
         }
@@ -45,6 +48,29 @@ impl Write for Patient {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The terminal from which keys come, as crossterm chooses it.
+///
+/// Crossterm 0.29 reads on without end where a terminal has hung up, and heeds no signal meanwhile: so it is asked for
+/// keys only while there is one.
+pub struct Keys(File);
+
+impl Keys {
+    pub fn open() -> io::Result<Keys> {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let path = if io::stdin().is_terminal() { "/proc/self/fd/0" } else { "/dev/tty" };
+        File::options().read(true).custom_flags(flags).open(path).map(Keys)
+    }
+
+    /// Waits until there is a key, for a time at most; false once the terminal has hung up.
+    pub fn wait(&self, limit: Duration) -> io::Result<bool> {
+        signal::wait_readable_for(self.0.as_fd(), Some(limit), false)?;
+        let mut now = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one structure of this function, for the time of the call.
+        unsafe { libc::poll(&raw mut now, 1, 0) };
+        Ok(now.revents & (libc::POLLHUP | libc::POLLERR) == 0)
     }
 }
 

@@ -123,6 +123,12 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Closes the window: as soon as the program writes again, nobody has the terminal's other end.
+    pub fn hang_up(&mut self) {
+        self.shown = mpsc::channel().1;
+        self.master = File::open("/dev/null").unwrap();
+    }
+
     /// Whether the program has taken the keys one by one.
     pub fn is_raw(&self) -> bool {
         !tcgetattr(self.master.as_fd()).unwrap().local_modes.contains(LocalModes::ICANON)
