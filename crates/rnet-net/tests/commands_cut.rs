@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::command_status::State;
-use rnet::{Command, Driver, FallbackReason, Node};
+use rnet::{Command, Driver, Error, FallbackReason, Node};
 
 const TOPIC: &str = "/cmd_vel";
 /// So that no lease ends by itself.
@@ -78,4 +78,26 @@ fn a_cable_that_is_cut_ends_in_the_fallback() {
     while let Ok(did) = did.try_recv() {
         assert!(!matches!(did, Did::Applied(2 | 3, _)), "an old command was applied after the cut");
     }
+}
+
+#[test]
+fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
+    let hosts = Hosts::new("renewed in vain", 2);
+    let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
+    let (_command, did) = receiver(&base, Duration::from_secs(1));
+    assert!(matches!(did.recv().unwrap(), Did::FellBack(FallbackReason::Opened, _)));
+    let lease = Duration::from_millis(100);
+    let drive = away.drive::<[u8]>(TOPIC).priority(1).lease(lease);
+    let mut far = drive.take(LONG).unwrap();
+    hosts.cut(0, 1);
+    // A renewal that was answered right before the cut may be among them.
+    let begun = Instant::now();
+    let why = loop {
+        match far.renew() {
+            Ok(()) => assert!(begun.elapsed() < LONG.unwrap(), "the cable is cut"),
+            Err(why) => break why,
+        }
+    };
+    assert!(matches!(why, Error::NotInForce { .. }), "{why}");
+    assert!(!far.in_force());
 }
