@@ -12,8 +12,8 @@ use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::state_reply::Refusal;
 use rnet::msgs::{StateAsk, StateChange, StateEntry, StateReply, Twist};
-use rnet::state::{Change, Replica, Value};
-use rnet::{Error, HandlerError};
+use rnet::state::{Change, RemoteState, Replica, Value};
+use rnet::{Error, HandlerError, Node};
 
 const SHORT: Duration = Duration::from_millis(400);
 
@@ -28,6 +28,15 @@ fn told(change: &Change) -> (&str, Option<Value>) {
     (&change.key, change.entry.as_ref().map(|entry| entry.value.clone()))
 }
 
+/// The state of the first host, once its home is found: on a busy machine that may take longer than one that is away is
+/// waited for.
+fn state_of_host0(node: &Node) -> RemoteState {
+    let remote = node.state_of("host0").unwrap();
+    let is_there = || remote.get("/found").is_ok() && remote.delete("/found").is_ok();
+    eventually("the home is found", is_there);
+    remote
+}
+
 /// Waits until a key of a replica has this value.
 fn has(replica: &Replica, key: &str, value: impl Into<Value>) {
     let value = Some(value.into());
@@ -40,7 +49,7 @@ fn reads_and_writes_reach_the_home() {
     let _home = hosts.home(0);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
     let here = robot.state().unwrap();
-    let remote = desk.state_of("host0").unwrap();
+    let remote = state_of_host0(&desk);
     assert_eq!(remote.get("/arm/mode").unwrap().value, None);
     let revision = here.set("/arm/mode", "idle").unwrap();
     let entry = remote.entry("/arm/mode").unwrap();
@@ -90,7 +99,7 @@ fn parameters_are_what_their_node_declared() {
     let _home = hosts.home(0);
     let (arm, desk) = (hosts.node(0, "arm"), hosts.node(1, "desk"));
     let gain = arm.param("/gain").default(1.0).max(10.0).declare().unwrap();
-    let remote = desk.state_of("host0").unwrap();
+    let remote = state_of_host0(&desk);
     let params = remote.params().unwrap();
     assert_eq!(params.len(), 1);
     assert_eq!((&*params[0].key, params[0].is_default), ("/params/arm/gain", true));
@@ -110,7 +119,7 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     let here = robot.state().unwrap();
     here.set("/arm/mode", "idle").unwrap();
     here.set("/other", 1).unwrap();
-    let remote = desk.state_of("host0").unwrap();
+    let remote = state_of_host0(&desk);
     let replica = remote.follow("/arm").unwrap();
     assert_eq!(replica.list().value.len(), 1);
     let first = replica.recv(LONG).unwrap();
@@ -200,7 +209,7 @@ fn writes_of_many_hosts_are_decided_once_at_the_home() {
         .map(|host| {
             let node = hosts.node(host, "writer");
             std::thread::spawn(move || {
-                let remote = node.state_of("host0").unwrap();
+                let remote = state_of_host0(&node);
                 let mut done = 0;
                 while done < 40 {
                     let entry = remote.entry("/count").unwrap().value.unwrap();
@@ -228,7 +237,7 @@ fn sixty_four_replicas_end_with_the_newest_values() {
     let _home = hosts.home(0);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
     let here = robot.state().unwrap();
-    let remote = desk.state_of("host0").unwrap();
+    let remote = state_of_host0(&desk);
     let prefixes = (0..64).map(|n| format!("/p{}", n % 16));
     let replicas: Vec<Replica> = prefixes.map(|prefix| remote.follow(&prefix).unwrap()).collect();
     let error = remote.follow("/one/more").unwrap_err();
@@ -255,7 +264,7 @@ fn a_home_that_ends_and_comes_back_is_followed_on() {
     let here = robot.state().unwrap();
     here.set("/a", 1).unwrap();
     let home = hosts.home(0);
-    let remote = desk.state_of("host0").unwrap();
+    let remote = state_of_host0(&desk);
     let replica = remote.follow("/").unwrap();
     has(&replica, "/a", 1);
     drop(home);
@@ -398,7 +407,7 @@ fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
         }
     }
     state.set("/a", 2).unwrap();
-    assert_eq!(desk.state_of("host0").unwrap().get("/a").unwrap().value, Some(2.into()));
+    assert_eq!(state_of_host0(&desk).get("/a").unwrap().value, Some(2.into()));
 }
 
 #[test]
