@@ -33,6 +33,8 @@ mod parts;
 mod patterns;
 #[path = "../../rnet/tests/conformance/taking.rs"]
 mod taking;
+#[path = "../../rnet/tests/conformance/talk.rs"]
+mod talk;
 #[path = "../../rnet/tests/conformance/transport.rs"]
 mod transport;
 

@@ -163,3 +163,45 @@ fn counts_outlast_a_cut() {
     publisher.send(b"x").unwrap();
     both(&mut here, &mut there, State::Connected, 6);
 }
+
+/// A host wants a publisher once, however many of its nodes hear it.
+#[test]
+fn a_message_crosses_once_for_two_subscribers_of_a_host() {
+    const COUNT: u64 = 50;
+    let hosts = Hosts::new("once", 2);
+    let from = hosts.node(0, "from");
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&hosts.node(1, "looks")));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let nodes = ["one", "two"].map(|name| hosts.node(1, name));
+    let reliable = || SubscriberOptions::new().reliable();
+    let mut heard = nodes.each_ref().map(|node| {
+        let heard = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+        // The second finds a channel that is there.
+        eventually("it is counted", || publisher.subscriber_count() > 0);
+        heard
+    });
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    for number in 0..COUNT {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    for heard in &mut heard {
+        for number in 0..COUNT {
+            assert_eq!(*heard.recv(LONG).unwrap(), number.to_le_bytes());
+        }
+    }
+    let crossed = |topic: &Topic| topic.messages == COUNT;
+    here.until("each was sent once", State::Connected, ("/t", Direction::Out), crossed);
+    there.until("each came once", State::Connected, ("/t", Direction::In), crossed);
+    // A copy that is still under way would be counted with this one.
+    publisher.send(b"last").unwrap();
+    for heard in &mut heard {
+        assert_eq!(*heard.recv(LONG).unwrap(), *b"last");
+    }
+    let crossed = |topic: &Topic| {
+        assert!(topic.messages <= COUNT + 1, "{} messages", topic.messages);
+        topic.messages == COUNT + 1
+    };
+    here.until("and the last", State::Connected, ("/t", Direction::Out), crossed);
+    there.until("and the last", State::Connected, ("/t", Direction::In), crossed);
+}

@@ -4,11 +4,11 @@ use std::iter::Peekable;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rnet::{Error, Lane, now_ns};
+use rnet::{Error, Lane, LossCause, now_ns};
 
 use crate::stream::{Accept, ClockOffset};
 use crate::transport::HostId;
-use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompress};
+use crate::wire::{Added, Data, Document, Header, Item, Items, Piece, WireError, decompress};
 
 use super::event::Event;
 use super::lane::{LaneState, Order, Say, lock};
@@ -16,7 +16,7 @@ use super::proxy::{MESSAGE_COST, Proxy};
 use super::{Shared, key_of};
 
 /// What large messages of one host and lane that are being put together may take, in bytes: all of them, beside the one
-/// that begins.
+/// that begins. One that begins beyond that is given up.
 const MAX_PARTIAL_LEN_BYTES: usize = 1 << 30;
 /// Shorter ones are not looked at.
 const LARGE_LEN_BYTES: u64 = 1 << 20;
@@ -33,15 +33,11 @@ fn here(sent_ns: u64, clock: Option<ClockOffset>) -> u64 {
 }
 
 /// Whether another large message may begin: each publisher may have one under way.
-fn check_partial(state: &LaneState) -> Result<(), WireError> {
+fn has_room_for_another(state: &LaneState) -> bool {
     let channels: Vec<_> = lock(&state.channels).values().cloned().collect();
     let sum = |all| channels.iter().map(|proxy| lock(proxy).partial_len_bytes(all)).sum::<u64>();
-    let is_too_much = |len: &u64| *len > MAX_PARTIAL_LEN_BYTES as u64;
-    let len = Some(sum(false)).filter(is_too_much).map(|_| sum(true)).filter(is_too_much);
-    match len {
-        Some(len) => Err(WireError::Limit { len, limit: MAX_PARTIAL_LEN_BYTES }),
-        None => Ok(()),
-    }
+    let is_fine = |len: u64| len <= MAX_PARTIAL_LEN_BYTES as u64;
+    is_fine(sum(false)) || is_fine(sum(true))
 }
 
 impl Shared {
@@ -146,6 +142,9 @@ impl Shared {
             Item::Piece(piece) => return self.take_piece(state, current, &piece, clock),
             Item::Gap { channel, seq, count, cause } => {
                 if let Some(mut proxy) = self.proxy(state, current, channel) {
+                    if count > 0 {
+                        proxy.interrupt();
+                    }
                     proxy.gap(seq, count, cause);
                 }
                 return Ok(());
@@ -277,16 +276,27 @@ impl Shared {
         piece: &Piece<'_>,
         clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
-        if piece.offset == 0 && piece.total >= LARGE_LEN_BYTES {
-            check_partial(state)?;
-        }
+        let begins = piece.offset == 0 && piece.total >= LARGE_LEN_BYTES;
+        let has_room = !begins || has_room_for_another(state);
         let Some(mut proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
+        if !has_room && proxy.expects(piece.seq) {
+            self.give_up(state, &mut proxy, piece);
+        }
+        // The rest of one that was given up, or is repeated: it counts as read, and is put together no more.
+        if !proxy.expects(piece.seq) {
+            proxy.pass_over(piece);
+            return Ok(());
+        }
         let sent_ns = here(piece.sent_ns, clock);
         proxy.stamped_by(clock);
         proxy.came(piece.bytes.len() as u64);
         // Taken out meanwhile, as the whole stands in it.
         let mut reassembly = proxy.take_reassembly();
-        let whole = reassembly.add(piece.seq, piece.total, piece.offset, piece.bytes)?.whole;
+        let Added { whole, given_up } =
+            reassembly.add(piece.seq, piece.total, piece.offset, piece.bytes)?;
+        if let Some(before) = given_up {
+            proxy.gap(before, 1, LossCause::Link);
+        }
         if whole.is_some() {
             proxy.came(MESSAGE_COST);
         }
@@ -304,6 +314,21 @@ impl Shared {
         drop(proxy);
         self.note(published);
         Ok(())
+    }
+
+    /// Has no room for a message that begins: it alone is lost.
+    fn give_up(&self, state: &LaneState, proxy: &mut Proxy, piece: &Piece<'_>) {
+        proxy.give_up(piece.seq);
+        let limit = MAX_PARTIAL_LEN_BYTES;
+        let what = format!(
+            "bytes of large messages of host {} that are half there, so one of {} with {} bytes is lost",
+            state.host,
+            proxy.topic(),
+            piece.total
+        );
+        let hint = "send fewer large messages at once, or smaller ones".to_owned();
+        // There are enough complaints if this one has no room.
+        let _ = self.say(state, Event::Fault(Error::LimitReached { what, limit, hint }), 0);
     }
 
     fn note(&self, published: rnet::Result<()>) {

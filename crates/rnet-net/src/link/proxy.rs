@@ -6,7 +6,7 @@ use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Resu
 
 use crate::stream::ClockOffset;
 use crate::transport::HostId;
-use crate::wire::{Reassembly, decompress};
+use crate::wire::{Piece, Reassembly, decompress};
 
 use super::places::Slot;
 
@@ -27,7 +27,7 @@ pub fn of_cause(cause: LossCause, count: u64) -> LossCounts {
 /// A message that a subscriber of this host has no room for, or a gap behind one.
 struct Waiting {
     seq: u64,
-    gap: Option<(LossCause, u64)>,
+    gap: Option<LossCounts>,
     /// As they crossed: what waits counts as many bytes as the credit that it has used.
     bytes: Vec<u8>,
     /// What they are uncompressed, if they were, once there was a try to publish them.
@@ -204,8 +204,7 @@ impl Proxy {
     /// Counts what waits for room as lost: nobody will ask for it again.
     pub fn lose_waiting(&mut self) {
         while let Some(waiting) = self.waiting.pop_front() {
-            let (cause, count) = waiting.gap.unwrap_or((LossCause::Link, 1));
-            self.lose(cause, count);
+            self.lose_all(waiting.gap.unwrap_or_else(|| of_cause(LossCause::Link, 1)));
         }
         self.waiting_len_bytes = 0;
     }
@@ -218,6 +217,11 @@ impl Proxy {
             Some(publisher) if lost => publisher.lose(),
             publisher => drop(publisher),
         }
+    }
+
+    /// Its topic; empty once it was closed.
+    pub fn topic(&self) -> &str {
+        self.publisher.as_ref().map_or("", |publisher| publisher.topic())
     }
 
     /// Longest message that it takes, in bytes.
@@ -249,12 +253,38 @@ impl Proxy {
         !self.waiting.is_empty()
     }
 
+    /// Whether this message has neither come nor been counted as lost.
+    pub fn expects(&self, seq: u64) -> bool {
+        self.next_seq.is_none_or(|next| seq >= next)
+    }
+
+    /// What comes next is no piece of the message that is half there, which is lost.
+    pub fn interrupt(&mut self) {
+        if let Some(before) = self.reassembly.as_mut().and_then(Reassembly::give_up) {
+            self.gap(before, 1, LossCause::Link);
+        }
+    }
+
+    /// Gives up a message that begins, and the one that is half there: both are lost.
+    pub fn give_up(&mut self, seq: u64) {
+        self.interrupt();
+        self.reassembly = None;
+        self.gap(seq, 1, LossCause::Link);
+    }
+
+    /// A piece of a message that is not expected counts as read, and takes no memory.
+    pub fn pass_over(&mut self, piece: &Piece<'_>) {
+        let ends = piece.offset.saturating_add(piece.bytes.len() as u64) >= piece.total;
+        self.came(piece.bytes.len() as u64 + if ends { MESSAGE_COST } else { 0 });
+    }
+
     /// Whether nobody has had this message.
     fn is_new(&mut self, seq: u64) -> bool {
-        if self.next_seq.is_some_and(|next| seq < next) {
+        if !self.expects(seq) {
             self.arrived.repeated += 1;
             return false;
         }
+        self.interrupt();
         // A number that was passed over without a gap was left out as configured, and is no loss.
         self.next_seq = Some(seq.saturating_add(1));
         true
@@ -328,10 +358,10 @@ impl Proxy {
 
     fn publish_waiting(&mut self) -> Result<()> {
         while let Some(mut first) = self.waiting.pop_front() {
-            if let Some((cause, count)) = first.gap {
+            if let Some(lost) = first.gap {
                 self.waiting_len_bytes -= MESSAGE_COST;
                 self.read = self.read.max(first.came);
-                self.lose(cause, count);
+                self.lose_all(lost);
                 continue;
             }
             if first.compressed && first.message.is_none() {
@@ -376,19 +406,24 @@ impl Proxy {
         self.note_place();
         if end > from {
             self.next_seq = Some(end);
-            if self.waiting.is_empty() {
-                return self.lose(cause, end - from);
+            let (lost, came) = (of_cause(cause, end - from), self.came);
+            let Some(last) = self.waiting.back_mut() else { return self.lose_all(lost) };
+            // One entry for all between two messages: who tells of gaps without end takes no memory by it.
+            if let Some(before) = &mut last.gap {
+                before.add(&lost);
+                last.came = came;
+                return;
             }
             // In its place: a successor that goes on before it counts it.
             self.waiting.push_back(Waiting {
                 seq: from,
-                gap: Some((cause, end - from)),
+                gap: Some(lost),
                 bytes: Vec::new(),
                 message: None,
                 compressed: false,
                 meta: Meta::default(),
                 sent_ns: 0,
-                came: self.came,
+                came,
             });
             self.waiting_len_bytes += MESSAGE_COST;
         }
@@ -424,6 +459,14 @@ impl Proxy {
         }
     }
 
+    fn lose_all(&mut self, lost: LossCounts) {
+        for (cause, (_, count)) in LossCause::ALL.into_iter().zip(lost.parts()) {
+            if count > 0 {
+                self.lose(cause, count);
+            }
+        }
+    }
+
     fn lose(&mut self, cause: LossCause, count: u64) {
         self.arrived.lost.add(&of_cause(cause, count));
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
@@ -451,65 +494,4 @@ impl Proxy {
 }
 
 #[cfg(test)]
-mod tests {
-    use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
-
-    use super::*;
-    use crate::link::places::Places;
-
-    /// A link that is killed leaves no time to note anything: what it had published is noted already.
-    #[test]
-    fn a_place_is_noted_with_each_message_and_gap() {
-        let dir = std::path::PathBuf::from(format!("/dev/shm/rnet-proxy-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let host = HostId(7);
-        let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
-        let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
-        let mut reader =
-            node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-        let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-        publisher.wait_for_subscribers(1, Some(std::time::Duration::from_secs(30))).unwrap();
-        let places = Places::open(&dir).unwrap();
-        let slot = places.claim(host, 1).slot;
-        let mut proxy = Proxy::new(publisher, (host, 1), None, slot, 1 << 20);
-        // Whoever takes over from a process that is killed at this moment goes on from here.
-        let left = || Places::open(&dir).unwrap().claim(host, 1).next_seq;
-        assert_eq!(left(), None);
-        proxy.gap(40, 0, LossCause::Link);
-        assert_eq!(left(), Some(40));
-        // Those of a frame are seen together, some at a time; what nobody can see is not noted.
-        let mut seen = 40;
-        for seq in 40..75 {
-            proxy.publish(seq, 1, Meta::default(), &[0; 300], None).unwrap();
-            while let Some(message) = reader.try_recv().unwrap() {
-                seen = message.origin().unwrap().seq + 1;
-            }
-            assert_eq!(left(), Some(seen));
-        }
-        assert!(seen > 60, "{seen}");
-        proxy.show();
-        assert_eq!(left(), Some(75));
-        proxy.gap(75, 25, LossCause::Overrun);
-        assert_eq!(left(), Some(100));
-        // What waits for room was not published.
-        let mut seq = 100;
-        while !proxy.is_stuck() {
-            proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
-            seq += 1;
-        }
-        assert_eq!(left(), Some(seq - 1));
-        proxy.gap(seq, 10, LossCause::Link);
-        assert_eq!(left(), Some(seq - 1));
-        while reader.try_recv().unwrap().is_some() {}
-        proxy.retry().unwrap();
-        assert_eq!((proxy.is_stuck(), left()), (false, Some(seq + 10)));
-        proxy.forget();
-        assert_eq!(left(), None);
-        // Its slot is another's by now.
-        places.release(proxy.take_slot());
-        proxy.publish(500, 1, Meta::default(), b"of a frame being read", None).unwrap();
-        assert_eq!(left(), None);
-        drop((proxy, reader, node));
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 mod common;
 #[path = "../hosts/mod.rs"]
 mod hosts;
+mod partial;
 mod peer;
 mod wills;
 

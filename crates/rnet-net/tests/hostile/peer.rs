@@ -1,5 +1,7 @@
 //! A link that speaks the wire and means ill: the frames are right, and what stands in them is up to the test.
 
+#![allow(dead_code, reason = "each test binary uses its part")]
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

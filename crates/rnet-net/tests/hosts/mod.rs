@@ -45,6 +45,14 @@ impl Hosts {
         Hosts::in_domains(domains, &vec![""; count])
     }
 
+    /// As many hosts that are not lost for being silent within any pause of a busy machine: a cut ends nothing.
+    pub fn patient(test: &str, count: usize) -> Hosts {
+        let mut hosts = Hosts::unlinked((0..count).map(|_| Net::new(test)).collect());
+        hosts.net = MemoryNet::with_lease(Duration::from_secs(3600));
+        hosts.start_all(&vec!["[network]\nlost_after_ms = 30000"; count]);
+        hosts
+    }
+
     /// A host for each of these configurations.
     pub fn with_config(test: &str, configs: &[&str]) -> Hosts {
         Hosts::in_domains(configs.iter().map(|_| Net::new(test)).collect(), configs)

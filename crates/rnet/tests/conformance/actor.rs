@@ -15,6 +15,7 @@ use crate::content::{content, digest};
 pub use crate::forms::Form;
 use crate::forms::{self, Received};
 use crate::parts::{Part, Parts};
+use crate::talk::{Talk, Talks};
 
 /// What an actor is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -94,6 +95,8 @@ pub enum Step {
     CloseNode,
     /// Of calls, actions, commands and work queues.
     Part(Part),
+    /// Of the log, last wills and pairs of topics.
+    Talk(Talk),
 }
 
 /// What came of a step.
@@ -162,6 +165,7 @@ pub struct Actor {
     held: Vec<OwnedSample<[u8]>>,
     events: Events,
     parts: Parts,
+    talks: Talks,
     node: Option<Node>,
 }
 
@@ -202,6 +206,7 @@ impl Actor {
             held: Vec::new(),
             events: Events::default(),
             parts: Parts::default(),
+            talks: Talks::default(),
             node: Some(node),
         }
     }
@@ -294,6 +299,10 @@ impl Actor {
             Step::Part(part) => {
                 let node = self.node.as_ref().expect("the node is open");
                 return Ok(Outcome::Said(self.parts.act(node, part)?));
+            }
+            Step::Talk(talk) => {
+                let node = self.node.as_ref().expect("the node is open");
+                return Ok(Outcome::Said(self.talks.act(node, talk)?));
             }
             _ => unreachable!("handled by `act`"),
         }

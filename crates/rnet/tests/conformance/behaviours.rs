@@ -62,6 +62,10 @@ macro_rules! conformance {
             patterns::one_driver_is_obeyed_at_a_time,
             patterns::a_silent_driver_is_followed_by_the_fallback,
             patterns::jobs_are_done_once_or_handed_back,
+            talk::lines_of_the_log_keep_their_node_and_level,
+            talk::a_will_is_read_when_its_node_dies,
+            talk::a_publisher_that_is_closed_leaves_no_will,
+            talk::a_pair_of_topics_carries_both_ways,
         });)*
     };
 }

@@ -15,6 +15,7 @@ mod joining;
 mod parts;
 mod patterns;
 mod taking;
+mod talk;
 mod transport;
 
 /// The child's side; does nothing unless a parent started it.

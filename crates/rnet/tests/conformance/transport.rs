@@ -6,6 +6,7 @@ use rnet::{LossCounts, Node, PublisherQos, SubscriberQos};
 
 use crate::actor::{Actor, Got, Outcome, Step, Tally};
 use crate::common::{self, Child, Net};
+use crate::talk::Talk;
 
 /// Somewhere actors can meet.
 pub trait Transport: Sized {
@@ -93,6 +94,8 @@ pub fn play(name: &str) {
 trait Link {
     fn post(&mut self, step: Step);
     fn answer(&mut self) -> Outcome;
+    /// Its process dies; of a thread the publisher ends as if it had.
+    fn die(&mut self);
 }
 
 impl Link for Child {
@@ -101,6 +104,9 @@ impl Link for Child {
     }
     fn answer(&mut self) -> Outcome {
         serde_json::from_str(&self.hear()).expect("an outcome")
+    }
+    fn die(&mut self) {
+        self.kill();
     }
 }
 
@@ -116,6 +122,10 @@ impl Link for Thread {
     }
     fn answer(&mut self) -> Outcome {
         self.outcomes.recv().expect("the actor lives")
+    }
+    fn die(&mut self) {
+        self.post(Step::Talk(Talk::Lose));
+        assert_eq!(self.answer(), Outcome::Said(Vec::new()));
     }
 }
 
@@ -164,6 +174,11 @@ impl Handle {
     pub fn act(&mut self, step: Step) -> Outcome {
         self.post(step);
         self.answer()
+    }
+
+    /// The actor does nothing more.
+    pub fn die(&mut self) {
+        self.0.die();
     }
 
     #[track_caller]

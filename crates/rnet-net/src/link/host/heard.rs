@@ -18,7 +18,7 @@ const REPLACED: Duration = Duration::from_secs(2);
 /// So much of the time between two looks counts as silence at most. A link that was not run itself has heard nothing
 /// for that, and learns in one look what has come meanwhile.
 const LOOK: Duration = Duration::from_millis(150);
-/// For how long one lane may be silent while the other one is heard: far longer than it takes to connect again. The
+/// For how much longer one lane may be silent than the other one: far longer than it takes to connect again. The
 /// network says that both are there.
 const ONE_LANE: Duration = Duration::from_secs(5);
 
@@ -77,9 +77,11 @@ impl Heard {
         self.silent >= limit
     }
 
-    /// Whether one lane is silent for longer than it may be.
+    /// Whether one lane is silent for longer than it may be while the other one is heard. If neither is, the host is
+    /// silent, and may be for as long as its configuration says.
     fn is_half(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.silent >= ONE_LANE)
+        let [bulk, urgent] = self.lanes.map(|lane| lane.silent);
+        bulk.abs_diff(urgent) >= ONE_LANE
     }
 
     /// The lane that is silent for longest, if that is for so long.
@@ -262,6 +264,18 @@ mod tests {
         }
         assert!(heard.silent >= SILENCE);
     }
+
+    /// With a `lost_after_ms` of more than 5 s it is waited for, as configured.
+    #[test]
+    fn a_host_of_which_nothing_comes_is_not_half_heard() {
+        let mut heard = Heard::default();
+        heard.listen([1; 2], TICK);
+        for _ in 0..3 * ONE_LANE.as_millis() / TICK.as_millis() {
+            heard.listen([1, 2], TICK);
+        }
+        assert!(heard.silent >= 2 * ONE_LANE && !heard.is_half());
+    }
+
     #[test]
     fn a_lane_is_not_silent_for_long_while_the_other_is_heard() {
         let mut heard = Heard::default();

@@ -1,0 +1,203 @@
+//! Drivers of three hosts, and cables that are cut at random: no two drivers are ever both in force.
+//!
+//! Each host has a driver that takes authority with a random priority, drives for a while, and gives it back or is
+//! dropped; the receiver is on one of these hosts. Cables are cut, in one direction too, reset, healed and slowed
+//! at random. What is judged is the receiver's own order of what it applied.
+//!
+//! The hosts of one process have one clock. What stands in for clocks that are wrong: the delay of the network
+//! changes at random, in one direction after the other, so the offsets by which stamps are translated are wrong by
+//! up to half of it.
+//!
+//! `COMMANDS_SEED` and `COMMANDS` (how many steps) run one again.
+
+#[path = "../../rnet/tests/common/mod.rs"]
+mod common;
+mod hosts;
+#[path = "partitions/random.rs"]
+mod random;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use common::eventually;
+use hosts::Hosts;
+use random::Random;
+use rnet::{FallbackReason, Node};
+
+const TOPIC: &str = "/cmd";
+const HOSTS: usize = 3;
+const DEADLINE: Duration = Duration::from_millis(50);
+/// For a run on a machine that does more than it can.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// What a driver sends: its host, the number of its authority, and the how many-th command of that number it is.
+type Words = [u64; 3];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Did {
+    Applied(Words),
+    FellBack(FallbackReason),
+}
+
+fn bytes(words: Words) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn words(bytes: &[u8]) -> Words {
+    let word = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap());
+    [word(0), word(1), word(2)]
+}
+
+/// Drives again and again, until it is told to end.
+fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driven: &AtomicU64) {
+    while !ends.load(Ordering::Relaxed) {
+        let priority = random.below(3) as i32;
+        let lease = random.ms(20..400);
+        // Some give up waiting before they are answered: what was granted to them is not theirs.
+        let timeout = random.ms(1..1500);
+        let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(Some(timeout));
+        let Ok(mut driver) = taken else {
+            std::thread::sleep(random.ms(0..5)); // sleep: somebody else drives, or nobody is heard
+            continue;
+        };
+        driven.fetch_add(1, Ordering::Relaxed);
+        let number = driver.number();
+        for count in 0..random.in_range(1..300) {
+            if ends.load(Ordering::Relaxed) || driver.send(&bytes([host, number, count])).is_err() {
+                break;
+            }
+            std::thread::sleep(random.ms(0..3)); // sleep: the period of the commands
+        }
+        if random.chance(1, 2) {
+            let _ = driver.release();
+        }
+    }
+}
+
+/// Does something to the cables; says what.
+fn disturb(hosts: &Hosts, random: &mut Random) -> String {
+    let a = random.below(HOSTS);
+    let b = (a + 1 + random.below(HOSTS - 1)) % HOSTS;
+    match random.below(10) {
+        0 | 1 => {
+            hosts.cut(a, b);
+            format!("cut {a} {b}")
+        }
+        2 => {
+            hosts.cut_one_way(a, b);
+            format!("cut {a} to {b}")
+        }
+        3 => {
+            hosts.reset(a, b);
+            format!("reset {a} {b}")
+        }
+        4 => {
+            let delay = random.ms(0..40);
+            hosts.net().set_delay(delay);
+            format!("delay {} ms", delay.as_millis())
+        }
+        5..=7 => {
+            heal_all(hosts);
+            "heal all".into()
+        }
+        _ => {
+            hosts.heal(a, b);
+            format!("heal {a} {b}")
+        }
+    }
+}
+
+fn heal_all(hosts: &Hosts) {
+    for a in 0..HOSTS {
+        (0..a).for_each(|b| hosts.heal(a, b));
+    }
+}
+
+/// Ends the drivers, also where the test has failed.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What must hold of the receiver's own order.
+fn judge(did: &[Did]) -> usize {
+    let (mut last, mut of) = (None::<Words>, BTreeMap::new());
+    let applied = did.iter().filter_map(|did| match did {
+        Did::Applied(words) => Some(*words),
+        Did::FellBack(_) => None,
+    });
+    for now @ [host, number, count] in applied {
+        assert_eq!(*of.entry(number).or_insert(host), host, "{number} was granted to two hosts");
+        if let Some(before @ [_, last_number, last_count]) = last {
+            assert!(number >= last_number, "{now:?} after {before:?}: an earlier driver");
+            let is_later = number > last_number || count > last_count;
+            assert!(is_later, "{now:?} after {before:?}: an earlier command");
+        }
+        last = Some(now);
+    }
+    of.len()
+}
+
+/// What `COMMANDS_SEED` and `COMMANDS` say.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+#[test]
+fn two_drivers_of_several_hosts_are_never_both_in_force() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let seed = number("COMMANDS_SEED").unwrap_or(now.as_millis() as u64);
+    let steps = number("COMMANDS").unwrap_or(60);
+    println!("COMMANDS_SEED={seed} COMMANDS={steps}");
+    let mut random = Random(seed);
+    let hosts = Hosts::for_long("commands at random", HOSTS, LIMIT);
+    let base = hosts.node(0, "base");
+    let did = Arc::new(Mutex::new(Vec::new()));
+    let (applies, falls) = (did.clone(), did.clone());
+    let command = base
+        .command::<[u8]>(TOPIC)
+        .deadline(DEADLINE)
+        .fallback_handler(move |why| falls.lock().unwrap().push(Did::FellBack(why)))
+        .apply(move |bytes| applies.lock().unwrap().push(Did::Applied(words(bytes))))
+        .unwrap();
+    let (ends, driven) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; HOSTS]);
+    let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, "driver")).collect();
+    std::thread::scope(|scope| {
+        let _ends = Ends(&ends);
+        for (host, (node, driven)) in nodes.iter().zip(&driven).enumerate() {
+            let (random, ends) = (Random(random.next()), &ends);
+            scope.spawn(move || drive(node, host as u64, random, ends, driven));
+        }
+        for _ in 0..steps {
+            let what = disturb(&hosts, &mut random);
+            println!("{what}: {:?} granted", driven.each_ref().map(|n| n.load(Ordering::Relaxed)));
+            std::thread::sleep(random.ms(0..150)); // sleep: they drive
+        }
+        heal_all(&hosts);
+        hosts.net().set_delay(Duration::ZERO);
+        // Each host's driver is obeyed once more, whatever was.
+        let before = did.lock().unwrap().len();
+        eventually("each drives again", || {
+            let did = did.lock().unwrap();
+            let since = &did[before..];
+            (0..HOSTS as u64).all(|host| {
+                since.iter().any(|did| matches!(did, Did::Applied([of, ..]) if *of == host))
+            })
+        });
+    });
+    eventually("nobody drives", || command.status().holder.is_empty());
+    let stats = command.stats();
+    drop(command);
+    let did = did.lock().unwrap();
+    let drivers = judge(&did);
+    println!("{} things done by {drivers} numbers; {stats:?}", did.len());
+    assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few to say anything");
+    assert!(matches!(did.first(), Some(Did::FellBack(FallbackReason::Opened))));
+    assert!(matches!(did.last(), Some(Did::FellBack(_))), "{:?}", did.last());
+}

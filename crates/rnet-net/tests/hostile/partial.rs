@@ -1,0 +1,108 @@
+//! Large messages that never become whole.
+
+use rnet::LossCause;
+
+use super::*;
+
+/// What is put together in all may take as much, beside the message that begins.
+const LARGE_LEN_BYTES: u64 = 1 << 30;
+const TOPICS: [&str; 3] = ["/a", "/b", "/c"];
+
+/// A piece that begins a message and ends it only if it is as long.
+fn piece(channel: u32, seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Item<'_> {
+    let (sent_ns, meta, compressed) = (0, Meta::default(), false);
+    Item::Piece(Piece { channel, seq, sent_ns, meta, total, offset, bytes, compressed })
+}
+
+fn say(peer: &Peer, item: &Item<'_>) {
+    wait(peer, "there is room", || peer.say(Lane::Bulk, item));
+}
+
+/// Three publishers there that are heard here, and their channels.
+fn heard(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32; 3]) {
+    let node = hosts.node(0, "hears");
+    let mut hears = TOPICS.map(|topic| {
+        node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap()
+    });
+    let all: Vec<String> = (1..).zip(TOPICS).map(|(id, topic)| publisher(id, topic)).collect();
+    introduce(peer, 1, &all.join(","));
+    wait(peer, "all are wanted", || wishes(peer).len() == 3);
+    let of = |id: u64| wishes(peer).into_iter().find(|want| want.publisher == id).unwrap().channel;
+    let channels = [of(1), of(2), of(3)];
+    for channel in channels {
+        say(peer, &Item::Gap { channel, seq: 0, count: 0, cause: LossCause::Link });
+        say(peer, &Item::Flowing { channel, subscription: 0, yes: true });
+    }
+    wait(peer, "all flow", || hears.iter_mut().all(|hears| hears.publisher_count() == 1));
+    (node, hears, channels)
+}
+
+/// Waits until so many are counted as lost, and no message has come.
+fn wait_for_lost(peer: &Peer, hears: &mut Subscriber<[u8]>, count: u64) {
+    wait(peer, "they are counted", || {
+        assert!(hears.try_recv().unwrap().is_none());
+        hears.lost().link == count
+    });
+    assert_eq!(hears.lost().total(), count);
+}
+
+#[test]
+fn one_for_which_there_is_no_room_is_lost_alone() {
+    let (hosts, peer) = hosts("no room", "");
+    let (mut problems, _looks) = Problems::of(&hosts);
+    let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
+    for channel in [a, b] {
+        say(&peer, &piece(channel, 0, LARGE_LEN_BYTES, 0, b"x"));
+    }
+    // All of the third comes, and none of it is kept.
+    let (len, part) = (1 << 20, vec![7; 32 << 10]);
+    for offset in (0..len).step_by(part.len()) {
+        say(&peer, &piece(c, 0, len, offset, &part));
+    }
+    wait_for_lost(&peer, &mut hears[2], 1);
+    problems.wait(&peer, "one of /c with 1048576 bytes is lost");
+    // It counts as read nevertheless, so its publisher may go on.
+    let read = |item: &Item<'_>| matches!(item, Item::Credit { channel, read } if *channel == c && *read == len + 64);
+    wait(&peer, "it counts as read", || peer.count(read) == 1);
+    say(&peer, &data(c, 1, b"small"));
+    wait(&peer, "small ones come", || hears[2].try_recv().unwrap().is_some());
+    // Another message in its place ends one of those that are half there: it is lost, and makes room.
+    say(&peer, &piece(b, 1, 3, 0, b"new"));
+    let mut new = None;
+    wait(&peer, "it comes", || {
+        new = hears[1].try_recv().unwrap().map(|sample| sample.to_vec());
+        new.is_some()
+    });
+    assert_eq!(new.as_deref(), Some(&b"new"[..]));
+    wait_for_lost(&peer, &mut hears[1], 1);
+    for offset in (0..len).step_by(part.len()) {
+        say(&peer, &piece(c, 2, len, offset, &part));
+    }
+    let mut came = 0;
+    wait(&peer, "there is room again", || {
+        came = hears[2].try_recv().unwrap().map_or(0, |sample| sample.len() as u64);
+        came > 0
+    });
+    assert_eq!((came, hears[2].lost().total()), (len, 1));
+    assert_eq!((hears[0].lost().total(), hears[1].lost().total()), (0, 1));
+    assert_eq!(peer.sessions(), 1, "no session was ended");
+}
+
+#[test]
+fn those_that_only_begin_are_each_lost_and_end_no_session() {
+    let (hosts, peer) = hosts("only begin", "");
+    let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
+    say(&peer, &piece(a, 0, LARGE_LEN_BYTES, 0, b"x"));
+    const COUNT: u64 = 3_000;
+    for seq in 0..COUNT {
+        for channel in [b, c] {
+            say(&peer, &piece(channel, seq, LARGE_LEN_BYTES, 0, b"x"));
+        }
+    }
+    for (channel, hears) in [b, c].into_iter().zip(&mut hears[1..]) {
+        say(&peer, &data(channel, COUNT, b"end"));
+        wait(&peer, "the end comes", || hears.try_recv().unwrap().is_some());
+        wait_for_lost(&peer, hears, COUNT);
+    }
+    assert_eq!(peer.sessions(), 1);
+}
