@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from played_page import LIMIT_S, ROOT, Play, Terminal
 import rnet
 
 PAGE = ROOT / "docs" / "guide" / "change-a-message.md"
+RNET = ROOT / "target" / "release" / "rnet"
 HERE = ROOT / "examples" / "python" / "change_a_message"
 
 
@@ -95,6 +98,25 @@ def test_a_broken_message_ends_no_reader(play: Play, version: str) -> None:
             assert str(reader.next_line()).startswith("left: ")
     finally:
         assert reader.end() == []
+
+
+def test_the_old_recording_plays_into_nodes_of_the_new_version(play: Play) -> None:
+    """By the program, without a line of code; each reader has what its version knows of."""
+    environment = dict(play.environment, RNET_DOMAIN="played_old")
+    with rnet.Node("new", dir=environment["RNET_DIR"], domain="played_old") as node:
+        kinds = {v: rnet.load(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2")}
+        readers = {v: node.subscribe("/gripper", kind, reliable=True, keep_all=True) for v, kind in kinds.items()}
+        command = [RNET, "play", "old.mcap", "--rate", "max", "--json"]
+        done = subprocess.run(
+            command, cwd=play.where, env=environment, check=True, timeout=LIMIT_S, capture_output=True, text=True
+        )
+        played = json.loads(done.stdout)
+        assert (played["messages"], played["failed"]) == (20, 0)
+        for _ in range(20):
+            old, new = (readers[v].recv(LIMIT_S) for v in ("v1", "v2"))
+            assert (old.name, old.width, old.vendor_code) == ("left", 0.08, 17)
+            assert (new.name, new.opening, new.force) == ("left", 0.08, 0.5)
+            assert not new.HasField("temperature")
 
 
 def test_other_tools_read_the_recording(play: Play) -> None:

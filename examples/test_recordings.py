@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+import rnet
+
 RNET = Path(__file__).parents[1] / "target" / "release" / "rnet"
 LIMIT_S = 60
 START_NS = 1_790_000_000_000_000_000
@@ -78,6 +80,13 @@ def test_protobuf_comes_and_goes_with_its_description(tmp_path: Path) -> None:
         for n in range(20):
             time_ns = START_NS + n * 1_000_000
             writer.write_message("/time", Timestamp(seconds=n, nanos=7), time_ns, time_ns)
+    with rnet.Node("clock", dir=str(tmp_path), domain="recordings") as node:
+        heard = node.subscribe("/time", Timestamp, reliable=True, keep_all=True)
+        played = json.loads(run(tmp_path, "play", str(file), "--rate", "max", "--json"))
+        assert (played["messages"], played["failed"]) == (20, 0)
+        assert [(one.seconds, one.nanos) for one in (heard.recv(LIMIT_S) for _ in range(20))] == [
+            (n, 7) for n in range(20)
+        ]
     line = run(tmp_path, "bag", "cat", str(file), "--start", "0.019", "--json")
     assert json.loads(line)["data"] == "1970-01-01T00:00:19.000000007Z"
     run(tmp_path, "bag", "filter", str(file), "--end", "0.01", "--remap", "/time:=/when", "--output", str(new))

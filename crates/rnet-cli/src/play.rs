@@ -7,13 +7,17 @@ mod services;
 use std::fmt::Display;
 use std::io::IsTerminal;
 
+use rnet::NamePattern;
 use rnet::inspect::Domain;
-use rnet_record::play::{Conductor, Control, Lives, Options, Played, Position, play};
+use rnet_record::names;
+use rnet_record::play::{Conductor, Control, Lives, OWN_TOPICS, Options, Played, Position, play};
+use rnet_record::read::{Recording, Select};
 use serde_json::json;
 
 use self::args::PlayArgs;
 use self::keyboard::Keyboard;
 use self::services::Services;
+use crate::bag::args::SelectArgs;
 use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -26,7 +30,7 @@ use crate::value::tame;
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let options = Options {
-        select: file::select(&recording, &args.select)?,
+        select: select(&recording, &args.select)?,
         rate: args.rate.0,
         looped: args.r#loop,
         clock_hz: args.clock.then_some(args.clock_rate),
@@ -56,6 +60,31 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let played = played.map_err(|error| Failure::Failed(error.to_string()))?;
     tell(context, &played)?;
     signal::check()
+}
+
+/// The messages that are played. Topics of the library are so only where a pattern begins as they do: who asks for
+/// `/**` does not ask for requests to be made again.
+fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
+    let mut select = file::select(recording, args)?;
+    let plays = |pattern: &NamePattern, topic: &str| {
+        let is_named = !topic.starts_with(OWN_TOPICS) || pattern.as_str().starts_with(OWN_TOPICS);
+        is_named && !topic.starts_with(names::RESERVED_TOPICS) && pattern.matches(topic)
+    };
+    for pattern in &args.topic {
+        if !select.topics.iter().any(|topic| plays(pattern, topic)) {
+            let found = select.topics.iter().find(|topic| pattern.matches(topic));
+            let found = found.map_or("", String::as_str);
+            let why = if found.starts_with(names::RESERVED_TOPICS) {
+                format!("the recorder itself wrote {found}, and nobody published it")
+            } else {
+                let own = OWN_TOPICS.trim_end_matches('/');
+                format!("{found} is of robot-net itself: name it by a pattern from {own} on")
+            };
+            return Err(Failure::Failed(format!("--topic {pattern} plays nothing: {why}")));
+        }
+    }
+    select.topics.retain(|topic| args.topic.iter().any(|pattern| plays(pattern, topic)));
+    Ok(select)
 }
 
 /// Who is asked while it plays: the keyboard, and whoever signals the process.

@@ -95,3 +95,35 @@ fn a_goal_is_cancelled_by_a_signal_and_by_another_command() {
     assert!(rnet!(place, "action", "cancel", "/none").fails(1).contains("no action /none"));
     drop(action);
 }
+
+#[test]
+fn goals_of_one_key_go_to_one_server() {
+    let place = Place::new();
+    let nodes: Vec<Node> = ["a", "b", "c"].map(|name| place.node(name)).into();
+    let serve = |(n, node): (usize, &Node)| {
+        let action = node.action::<Twist, Vector3, Twist>("/who").policy(Policy::Queue(8));
+        let who = Twist {
+            linear: Some(Vector3 { x: n as f64, ..Default::default() }),
+            ..Twist::default()
+        };
+        let handler = move |_: &Twist, _: &mut ActionContext<'_, Vector3>| Ok(who);
+        action.serve(handler).unwrap()
+    };
+    let actions: Vec<Service> = nodes.iter().enumerate().map(serve).collect();
+    let client_node = place.node("asks");
+    let client = client_node.action_client::<Twist, Vector3, Twist>("/who").unwrap();
+    util::processes::until("all are ready", || client.server_count() == nodes.len());
+    for server in [0.0, 1.0, 2.0] {
+        let goes_there = |key: &String| {
+            let goal = client.send(&Twist::default(), CallOptions::new().key(key)).unwrap();
+            goal.result(SOON).unwrap().linear.unwrap_or_default().x == server
+        };
+        let mut keys = (0..).map(|n| format!("key {n}")).filter(goes_there);
+        for key in [keys.next().unwrap(), keys.next().unwrap()] {
+            let sent = place.run(&["action", "send", "/who", "{}", "--key", &key, "--json"]);
+            let result = sent.json_lines().pop().unwrap();
+            assert_eq!(result["data"]["linear"]["x"].as_f64().unwrap_or(0.0), server, "{key}");
+        }
+    }
+    drop(actions);
+}

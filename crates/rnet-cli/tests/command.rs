@@ -55,6 +55,26 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
 }
 
 #[test]
+fn a_trail_is_followed_until_it_is_stopped() {
+    let place = Place::new();
+    let (a, b) = (place.node("base"), place.node("hand"));
+    let (command, _applied) = base(&a);
+    let mut log = place.spawn(&["command", "log", "/cmd_vel", "--follow"]);
+    // What was before it is said first.
+    log.until_stdout("opened");
+    for round in ["first", "second"] {
+        let driver = b.drive::<Twist>("/cmd_vel").lease(Duration::from_secs(60));
+        let driver = driver.take(SOON).expect(round);
+        log.until_stdout("granted");
+        drop(driver);
+        log.until_stdout("released");
+    }
+    log.signal("INT");
+    assert_eq!(log.wait().code, Some(130));
+    drop(command);
+}
+
+#[test]
 fn a_command_is_taken_driven_and_released() {
     let place = Place::new();
     let (a, b) = (place.node("base"), place.node("hand"));

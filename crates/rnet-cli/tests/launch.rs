@@ -5,6 +5,7 @@ mod util;
 use serde_json::Value;
 use util::Place;
 use util::robot::{Robot, is_alive, sleeper, until, until_gone};
+use util::terminal::Terminal;
 
 #[test]
 fn nodes_start_in_their_order_and_stop_in_reverse() {
@@ -202,6 +203,35 @@ fn operators_stop_and_restart_nodes() {
 }
 
 #[test]
+fn on_a_terminal_the_table_follows_the_nodes() {
+    let robot = Robot::new(&(sleeper("a", "backoff_s = 0.01") + &sleeper("b", "")));
+    let file = robot.path("robot.toml");
+    let mut terminal =
+        Terminal::start(&robot.place, &["launch", file.to_str().unwrap(), "--watch"]);
+    let row = |node: &str, words: &[&str]| {
+        let (node, words) = (format!("/{node}"), words.join(" "));
+        move |screen: &str| {
+            let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            screen.lines().map(words_of).any(|l| l.starts_with(&format!("{node} {words}")))
+        }
+    };
+    let (a, b) = (robot.pids("a.pid", 1).remove(0), robot.pids("b.pid", 1).remove(0));
+    terminal.until_screen(row("a", &["running", "yes", &a]));
+    terminal.until_screen(row("b", &["running", "yes", &b]));
+    assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
+    let again = robot.pids("a.pid", 2).remove(1);
+    terminal.until_screen(row("a", &["running", "yes", &again]));
+    assert_eq!(robot.run(&["node", "stop", "b"]).ok(), "stopped /b\n");
+    terminal.until_screen(row("b", &["stopped", "no", "-"]));
+    // It stands beside what goes on.
+    terminal.until_screen(row("a", &["running", "yes", &again]));
+    terminal.until_screen(|screen| screen.contains("NODE") && screen.contains("RESTARTS"));
+    terminal.type_in("\u{3}");
+    assert_eq!(terminal.end(), Some(130));
+    until_gone(&again);
+}
+
+#[test]
 fn nodes_that_nobody_launched_are_stopped_and_killed_too() {
     let place = Place::new();
     for (word, said) in [("stop", "sent SIGTERM to /free\n"), ("kill", "killed /free\n")] {
@@ -250,7 +280,7 @@ fn a_changed_file_restarts_only_what_changed() {
 #[test]
 fn parameters_environment_and_limits_reach_the_node() {
     let robot = Robot::new(
-        "[var]\nspeed = 2\n[node.arm]\ncommand = [\"sh\", \"-c\", \"echo $$SPEED $$RNET_DOMAIN; ulimit -d; \
+        "[var]\nspeed = 2\n[node.arm]\ncommand = [\"sh\", \"-c\", \"echo $$$$ > arm.pid; echo $$SPEED $$RNET_DOMAIN; ulimit -d; \
          grep Cpus_allowed_list /proc/self/status; exec sleep 600\"]\nenv = { SPEED = \"${speed}\" }\n\
          params = { gain = 1.5, mode = \"run\", limits = [1, 2] }\ncpus = [0]\nmemory_limit_mib = 64\n\
          scheduler = \"batch\"\n",
@@ -260,6 +290,11 @@ fn parameters_environment_and_limits_reach_the_node() {
     let logs = || robot.run(&["node", "logs", "arm"]).ok();
     let log = until(&|| Some(logs()).filter(|log| log.lines().count() == 3), &logs);
     assert_eq!(log, "3 clitest\n65536\nCpus_allowed_list:\t0\n");
+    let pid = robot.pids("arm.pid", 1).remove(0);
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // Field 41, of which the first two are the id and the name, in which anything may stand.
+    let policy = stat.rsplit_once(") ").unwrap().1.split(' ').nth(41 - 3);
+    assert_eq!(policy, Some(libc::SCHED_BATCH.to_string().as_str()), "{stat}");
     assert_eq!(robot.run(&["state", "get", "/params/arm/gain"]).ok().trim(), "1.5");
     assert_eq!(robot.run(&["state", "get", "/params/arm/limits"]).ok().trim(), "1\n2");
     let said =

@@ -2,13 +2,21 @@
 
 mod util;
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rnet::{Subscriber, SubscriberOptions};
+use rnet::inspect::Location;
+use rnet::msgs::command_event::Kind;
+use rnet::msgs::{CommandEvent, Twist, Vector3};
+use rnet::{Lane, Meta, OnFull, Origin, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet_record::{RecordOptions, Recorder};
 use rustix::process::Signal;
-use util::recording::{START_NS, recording};
+use util::processes::until;
+use util::recording::{START_NS, kibibytes, recording};
 use util::terminal::Terminal;
-use util::{Place, SOON};
+use util::{DOMAIN, Place, SOON};
 
 fn hear(place: &Place, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = place.node("listener");
@@ -84,13 +92,13 @@ fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
     let place = Place::new();
     let file = recording(&place, "run.mcap");
     let file = file.to_str().unwrap();
-    let node = rnet::Node::builder("sim").dir(&place.dir).domain(util::DOMAIN).sim_time(true);
+    let node = rnet::Node::builder("sim").dir(&place.dir).domain(DOMAIN).sim_time(true);
     let node = node.open().unwrap();
     assert_eq!(node.now(), 0);
     rnet!(place, "play", file, "--rate", "10", "--clock", "--clock-rate", "10").ok();
     // The last time that was published: that of the last message.
     let end = START_NS + 1_000_000_000;
-    util::processes::until("the time is set", || node.now() == end);
+    until("the time is set", || node.now() == end);
 }
 
 #[test]
@@ -255,4 +263,187 @@ fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
     }
     playing.signal("TERM");
     assert_eq!(playing.wait().code, Some(130));
+}
+
+/// A recording of robot-net 0.1.0, with messages of each kind. All versions that follow must play it; another one
+/// is added where a version writes something else, and none is ever changed.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/must_play_0.1.0.mcap");
+const GOLDEN_COUNT: u32 = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+#[plain(name = "golden.Wheel")]
+struct Wheel {
+    speed: f64,
+    time_ns: i64,
+}
+
+/// The same of a later version: one field more.
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+#[plain(name = "golden.Wheel")]
+struct LaterWheel {
+    speed: f64,
+    time_ns: i64,
+    torque: f64,
+}
+
+fn wheel(n: u32) -> Wheel {
+    Wheel { speed: f64::from(n) / 4.0, time_ns: i64::from(n) }
+}
+
+fn twist(n: u32) -> Twist {
+    let linear = Vector3 { x: n.into(), ..Default::default() };
+    Twist { linear: Some(linear), ..Default::default() }
+}
+
+fn golden_origin(n: u32) -> Origin {
+    Origin { host: 9, publisher: 8, seq: n.into() }
+}
+
+/// Made once, by `/tmp/robot --ignored --exact makes_the_golden_file`, where `/tmp/robot` is a copy of this test
+/// program: the file names the programs of its nodes.
+#[test]
+#[ignore = "makes a file that is kept"]
+fn makes_the_golden_file() {
+    assert!(!Path::new(GOLDEN).exists(), "{GOLDEN} is there, and is never changed");
+    let place = Place::new();
+    let node = place.node("/old");
+    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(SOON.unwrap()));
+    let mut wheels = node.publisher_with::<Wheel>("/plain", reliable()).unwrap();
+    let mut twists = node.publisher::<Twist>("/protobuf").unwrap();
+    let latched = PublisherOptions::new().transient_local(2).urgent();
+    let mut raw = node.publisher_with::<[u8]>("/bytes", latched).unwrap();
+    node.state().unwrap().set("/speed", 3).unwrap();
+    std::fs::create_dir_all(Path::new(GOLDEN).parent().unwrap()).unwrap();
+    let mut options = RecordOptions::default();
+    options.location = Some(Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap());
+    options.state_dir = Some(place.dir.join("durable"));
+    options.host = Some("robot1".to_owned());
+    let recorder = Recorder::start(Path::new(GOLDEN), options).unwrap();
+    for n in 0..GOLDEN_COUNT {
+        wheels.send(&wheel(n)).unwrap();
+        twists.send(&twist(n)).unwrap();
+        let meta = Meta::default().with_origin(golden_origin(n)).with_correlation(u64::MAX);
+        raw.send_with(format!("bytes {n}").as_bytes(), meta).unwrap();
+    }
+    let report = recorder.stop().unwrap();
+    assert_eq!((report.messages, report.losses.total()), (3 * u64::from(GOLDEN_COUNT), 0));
+}
+
+#[test]
+fn a_recording_of_an_older_version_plays_into_nodes_of_this_one() {
+    let place = Place::new();
+    let checked = rnet!(place, "bag", "check", GOLDEN, "--json").json();
+    assert_eq!(checked["problems"], serde_json::json!([]));
+    let node = place.node("/new");
+    let all = || SubscriberOptions::new().reliable().keep_all();
+    let mut wheels = node.subscriber_with::<Wheel>("/plain", all()).unwrap();
+    let mut later = node.subscriber_with::<LaterWheel>("/plain", all()).unwrap();
+    let mut twists = node.subscriber_with::<Twist>("/protobuf", all()).unwrap();
+    let mut raw = node.subscriber_with::<[u8]>("/bytes", all().lane(Lane::Urgent)).unwrap();
+    let played = rnet!(place, "play", GOLDEN, "--rate", "max", "--json").json();
+    let total = 3 * GOLDEN_COUNT;
+    assert_eq!((&played["messages"], &played["failed"]), (&total.into(), &0.into()), "{played}");
+    for n in 0..GOLDEN_COUNT {
+        assert_eq!(*wheels.recv(SOON).unwrap(), wheel(n));
+        let Wheel { speed, time_ns } = wheel(n);
+        assert_eq!(*later.recv(SOON).unwrap(), LaterWheel { speed, time_ns, torque: 0.0 });
+        assert_eq!(twists.recv(SOON).unwrap().into_message(), twist(n));
+        let sample = raw.recv(SOON).unwrap();
+        assert_eq!(sample.bytes(), format!("bytes {n}").as_bytes());
+        assert_eq!(sample.origin(), Some(golden_origin(n)));
+        assert_eq!(sample.correlation(), Some(u64::MAX));
+    }
+}
+
+#[test]
+fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
+    let place = Place::new();
+    let (robot, desk) = (place.node("/robot"), place.node("/desk"));
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = calls.clone();
+    let service = robot.service::<[u8], [u8]>("/upper").serve(move |text| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Ok(text.to_ascii_uppercase())
+    });
+    let service = service.unwrap();
+    let command = robot.command::<Twist>("/cmd_vel").deadline(Duration::from_secs(30));
+    let command = command.fallback_zero().apply(|_| {}).unwrap();
+    let mut raw = robot.publisher::<[u8]>("/raw").unwrap();
+    let file = place.dir.join("run.mcap");
+    let file = file.to_str().unwrap();
+    let mut recorder = place.spawn(&["record", "--output", file, "--json"]);
+    recorder.until_stdout("progress");
+    assert_eq!(*desk.call::<[u8], [u8]>("/upper", b"robot", SOON).unwrap(), *b"ROBOT");
+    let mut driver = desk.drive::<Twist>("/cmd_vel").lease(SOON.unwrap()).take(SOON).unwrap();
+    driver.send(&twist(2)).unwrap();
+    until("it is applied", || command.status().applied == 1);
+    raw.send(b"raw").unwrap();
+    // Publishers that go before the recorder has seen them are none of its.
+    for topic in ["/raw", "/cmd_vel", "/_rnet/call/upper/*/request"] {
+        let cat = ["bag", "cat", file, "--topic", topic, "--json"];
+        until("it is recorded", || place.run(&cat).stdout.lines().count() == 1);
+    }
+    driver.release().unwrap();
+    until("it is released", || command.status().holder.is_empty());
+    drop((command, service));
+    recorder.signal("INT");
+    let ran = recorder.wait();
+    assert_eq!(ran.json_lines().last().unwrap()["missing"], 0, "{ran:#?}");
+    drop((raw, robot, desk));
+
+    let live = place.node("/live");
+    let log = SubscriberOptions::new().lane(Lane::Urgent).keep_all();
+    let topic = "/_rnet/command/cmd_vel/log";
+    let mut log = live.subscriber_with::<CommandEvent>(topic, log).unwrap();
+    let play = |topic: &str| {
+        let ran = rnet!(place, "play", file, "--rate", "max", "--json", "--topic", topic);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        ran.json()["messages"].as_u64().unwrap()
+    };
+    // The topics of users, and no other.
+    assert_eq!(rnet!(place, "play", file, "--rate", "max", "--json").json()["messages"], 2);
+    assert_eq!(play("/**"), 2);
+    assert!(log.try_recv().unwrap().is_none());
+    let lines = play("/_rnet/command/**");
+    assert!(lines >= 4, "opened, granted, in force, released: {lines}");
+    let mut kinds = Vec::new();
+    while kinds.last() != Some(&Kind::Released) {
+        kinds.push(log.recv(SOON).unwrap().kind());
+    }
+    assert!(kinds.contains(&Kind::Opened) && kinds.contains(&Kind::Granted), "{kinds:?}");
+    let request = play("/_rnet/call/upper/*/request");
+    assert_eq!((request, calls.load(Ordering::SeqCst)), (1, 1), "the server it was for has gone");
+
+    let fails = |topic: &str| rnet!(place, "play", file, "--topic", topic).fails(1);
+    let said = fails("/_rnet/comand/**");
+    assert!(said.contains("there is no topic /_rnet/comand/** in "), "{said}");
+    let said = fails("/*/command/**");
+    assert!(said.contains("is of robot-net itself: name it by a pattern from /_rnet on"), "{said}");
+    let said = fails("/_rnet/recording/**");
+    assert!(said.contains("the recorder itself wrote /_rnet/recording/"), "{said}");
+}
+
+#[test]
+fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_rate() {
+    const COUNT: u32 = 10_000;
+    let place = Place::new();
+    let file = place.dir.join("many.mcap");
+    kibibytes(&file, COUNT);
+    let (_node, mut heard) = hear(&place, "/many");
+    let playing = place.spawn(&["play", file.to_str().unwrap(), "--rate", "max", "--json"]);
+    for n in 0..COUNT {
+        let sample = heard.recv(SOON).unwrap();
+        assert_eq!(sample.bytes().len(), 1024);
+        assert_eq!(sample.bytes()[..4], n.to_le_bytes());
+        if n % 1000 == 0 {
+            // The player has to wait where its log is full.
+            std::thread::sleep(Duration::from_millis(200)); // sleep: a subscriber that stands still
+        }
+    }
+    let played = playing.wait().json();
+    assert_eq!((&played["messages"], &played["failed"]), (&COUNT.into(), &0.into()), "{played}");
+    assert!(!matches!(heard.try_recv(), Ok(Some(_))), "one too many");
+    assert_eq!(heard.lost().total(), 0);
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rnet::msgs::Twist;
-use rnet::{HandlerError, Node, Service};
+use rnet::{CallOptions, HandlerError, Node, Service};
 use serde_json::json;
 use util::{Place, Pose, SOON};
 
@@ -135,4 +135,32 @@ fn a_stream_is_shown_as_it_comes_and_a_signal_cancels_it() {
     }
     drop(next);
     drop(service);
+}
+
+#[test]
+fn calls_of_one_key_go_to_one_server() {
+    let place = Place::new();
+    let nodes: Vec<Node> = ["a", "b", "c"].map(|name| place.node(name)).into();
+    let serve = |node: &Node| {
+        let name = node.name().to_owned();
+        let service = node.service::<[u8], [u8]>("/who");
+        service.serve(move |_| Ok(name.clone().into_bytes())).unwrap()
+    };
+    let services: Vec<Service> = nodes.iter().map(serve).collect();
+    let asks = place.node("asks");
+    let client = asks.client::<[u8], [u8]>("/who").unwrap();
+    util::processes::until("all are ready", || client.server_count() == nodes.len());
+    for (server, hex) in [("/a", "2f61"), ("/b", "2f62"), ("/c", "2f63")] {
+        let goes_there = |key: &String| {
+            let call = client.start(b"x", CallOptions::new().key(key)).unwrap();
+            *call.wait().unwrap() == *server.as_bytes()
+        };
+        let mut keys = (0..).map(|n| format!("key {n}")).filter(goes_there);
+        for key in [keys.next().unwrap(), keys.next().unwrap()] {
+            let args = ["service", "call", "/who", "--text", "x", "--key", &key, "--json"];
+            let reply = place.run(&args).json();
+            assert_eq!(reply["hex"], hex, "{key}");
+        }
+    }
+    drop(services);
 }

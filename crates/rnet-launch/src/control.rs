@@ -75,8 +75,9 @@ impl Control {
     /// # Errors
     /// The system does not allow it.
     pub fn stop(&self, signals: &dyn Signals) -> Result<Stopped> {
+        let keeper = self.record.keeper();
         self.wish("stop")?;
-        self.end(signals)
+        self.end(keeper, signals)
     }
 
     /// Stops it and starts it: by its launcher, or by a keeper of `command` if that is gone.
@@ -91,8 +92,9 @@ impl Control {
                 self.record.file.display()
             )));
         }
+        let keeper = self.record.keeper();
         self.wish("restart")?;
-        let ended = self.end(signals)?;
+        let ended = self.end(keeper, signals)?;
         if matches!(ended, Stopped::Interrupted | Stopped::Running) || self.has_launcher() {
             return Ok(ended);
         }
@@ -120,8 +122,10 @@ impl Control {
         }
     }
 
-    fn end(&self, signals: &dyn Signals) -> Result<Stopped> {
-        let Some(keeper) = self.record.keeper() else {
+    /// Ends the keeper, as it was found before the wish was told: the launcher may have done it since, and the node has
+    /// run all the same.
+    fn end(&self, keeper: Option<OwnedFd>, signals: &dyn Signals) -> Result<Stopped> {
+        let Some(keeper) = keeper else {
             self.record.end_orphans();
             return Ok(Stopped::NotRunning);
         };

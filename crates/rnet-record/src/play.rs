@@ -29,7 +29,7 @@ pub(crate) use order::{Due, InOrder};
 use pace::{Pace, Waited};
 pub(crate) use publishers::Publishers;
 
-pub use publishers::{Lives, PlayError};
+pub use publishers::{Lives, OWN_TOPICS, PlayError};
 
 /// Longest time that is told as such of a message that was late: an hour, in ns.
 const MAX_LATE_NS: u64 = 3_600_000_000_000;
@@ -65,7 +65,7 @@ impl Default for Options {
             remap: Vec::new(),
             force: false,
             paused: false,
-            wait: Duration::from_secs(1),
+            wait: Duration::from_secs(5),
         }
     }
 }
@@ -148,7 +148,12 @@ pub fn play(
         Some(hz) => Some(Clock::open(node, hz)?),
         None => None,
     };
-    publishers.wait(lives, options.wait);
+    for topic in publishers.wait(clock.as_ref(), lives, options.wait) {
+        let after = options.wait;
+        conductor.problem(&format!(
+            "{topic} has subscribers that are not connected after {after:?}; they miss what is played"
+        ));
+    }
     let times = recording.found().times.unwrap_or_default();
     let start_ns = options.select.start_ns.unwrap_or(times.0).max(times.0);
     std::thread::scope(|scope| {
@@ -225,7 +230,9 @@ impl Player<'_, '_> {
             }
         }
         self.played.took = begun.elapsed();
-        self.conductor.published(&mut self.publishers.iter());
+        let clock = self.clock.as_ref().map(Clock::publisher);
+        let clock = clock.map(|publisher| (publisher.topic(), publisher.id()));
+        self.conductor.published(&mut self.publishers.iter().chain(clock));
         self.played
     }
 

@@ -2,12 +2,13 @@
 
 mod common;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::{Child, Net, Stored, eventually, folder, metadata, of, orders, role, stored, tell};
 use rnet::msgs::BatteryState;
-use rnet::{LossCause, Meta, PublisherOptions, SubscriberOptions};
+use rnet::{LossCause, Meta, Publisher, PublisherOptions, SubscriberOptions};
 use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, recover};
 use rnet_record::{names, read};
 
@@ -291,33 +292,32 @@ fn triggers_that_overlap_make_one_file() {
     assert_eq!(numbers(&stored(&file), "/raw"), [0, 1]);
 }
 
+/// A box in a process of its own, whose ring has these numbers, and those below.
+fn box_with(net: &Net, raw: &mut Publisher<[u8]>, numbers: Range<u32>) -> Child {
+    let mut child = Child::spawn(net, "box");
+    child.expect("keeps");
+    for n in numbers.clone() {
+        raw.send(&n.to_le_bytes()).unwrap();
+    }
+    child.say(&format!("wait for {}", numbers.len()));
+    child.expect("waited");
+    eventually("the chunk is written", || in_ring(net) == numbers.end as usize);
+    child
+}
+
 #[test]
 fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
     let net = Net::new("killed box");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     // While it rings only; the next box has the past of the one before.
-    let mut child = Child::spawn(&net, "box");
-    child.expect("keeps");
-    for n in 0..100u32 {
-        raw.send(&n.to_le_bytes()).unwrap();
-    }
-    child.say("wait for 100");
-    child.expect("waited");
-    eventually("the chunk is written", || in_ring(&net) == 100);
+    let mut child = box_with(&net, &mut raw, 0..100);
     assert!(
         matches!(recover(&place(&net), &folder(&net)), Err(error) if error.to_string().contains("runs already"))
     );
     child.kill();
     // In the middle of a window: its end is far away.
-    let mut child = Child::spawn(&net, "box");
-    child.expect("keeps");
-    for n in 100..200u32 {
-        raw.send(&n.to_le_bytes()).unwrap();
-    }
-    child.say("wait for 100");
-    child.expect("waited");
-    eventually("the chunk is written", || in_ring(&net) == 200);
+    let mut child = box_with(&net, &mut raw, 100..200);
     child.say("trigger");
     let is_pending = || {
         let dirs = std::fs::read_dir(folder(&net)).unwrap().flatten();
@@ -341,15 +341,7 @@ fn what_a_killed_box_has_left_is_recovered_without_a_box() {
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     assert_eq!(recover(&place(&net), &folder(&net)).unwrap().0, [""; 0].map(PathBuf::from));
-    let mut child = Child::spawn(&net, "box");
-    child.expect("keeps");
-    for n in 0..100u32 {
-        raw.send(&n.to_le_bytes()).unwrap();
-    }
-    child.say("wait for 100");
-    child.expect("waited");
-    eventually("the chunk is written", || in_ring(&net) == 100);
-    child.kill();
+    box_with(&net, &mut raw, 0..100).kill();
     // Killed while it wrote the file: what it had begun is begun anew.
     let (written, _) = recover(&place(&net), &folder(&net)).unwrap();
     assert_eq!(numbers(&stored(&written[0]), "/raw"), (0..100).collect::<Vec<u32>>());
@@ -361,15 +353,7 @@ fn what_a_box_of_an_earlier_boot_has_left_is_removed() {
     let net = Net::new("earlier boot");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut child = Child::spawn(&net, "box");
-    child.expect("keeps");
-    for n in 0..100u32 {
-        raw.send(&n.to_le_bytes()).unwrap();
-    }
-    child.say("wait for 100");
-    child.expect("waited");
-    eventually("the chunk is written", || in_ring(&net) == 100);
-    child.kill();
+    box_with(&net, &mut raw, 0..100).kill();
     let ring = rnet_record::blackbox::Memory::of(place(&net).path()).unwrap().ring;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let names = ring.read_dir().unwrap().flatten().map(|part| part.file_name());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Net, eventually, folder, lost, metadata, of, options, record, stored};
 use rnet::msgs::foxglove::LaserScan;
 use rnet::msgs::plain::Image;
-use rnet::{Durability, Lane, Meta, Origin, PublisherOptions};
+use rnet::{Durability, Lane, Meta, Origin, Proxy, PublisherOptions};
 use rnet_record::{Cause, Compress, RecordError, Recorder, Selection, Source, names};
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
@@ -79,6 +79,11 @@ fn everything_is_there_byte_for_byte_in_order_with_its_times() {
         assert_eq!((&**node, &**host), ("/arm", "here"));
         let said = metadata(&file);
         let offset: i64 = said[names::CLOCK]["offset_ns"].parse().unwrap();
+        // How far it may be off. The wall clock that we find is the same, but for how fast it is being set right.
+        let uncertainty: u64 = said[names::CLOCK]["uncertainty_ns"].parse().unwrap();
+        assert!(uncertainty > 0, "{said:?}");
+        let (now, drift_ns) = (rnet::wall_offset(), 100_000_000);
+        assert!(now.offset_ns.abs_diff(offset) <= uncertainty + now.uncertainty_ns + drift_ns);
         for message in &all {
             let sent = message.publish_time.saturating_add_signed(-offset);
             assert!(
@@ -278,6 +283,50 @@ fn a_selection_takes_what_it_names() {
         took(new().host("here").type_name("bytes").topic("/a/image").unwrap(), "both").len(),
         2
     );
+}
+
+#[test]
+fn topics_of_another_host_are_recorded_as_those_of_their_nodes() {
+    let net = Net::new("other host");
+    let (arm, link) = (net.node("/arm"), net.node("/link"));
+    let mut ours = arm.publisher::<[u8]>("/t").unwrap();
+    let proxy = |host| PublisherOptions::new().proxy(Proxy::new(host, "/arm", 7).unwrap());
+    let mut theirs =
+        ["robot2", "robot3"].map(|host| link.publisher_with::<[u8]>("/t", proxy(host)).unwrap());
+    let origin = Origin { host: 2, publisher: 7, seq: 70 };
+    let mut recorded = |selection: Selection, name: &str| {
+        let mut told = options(&net);
+        told.selection = selection;
+        let file = folder(&net).join(name);
+        let recorder = Recorder::start(&file, told).unwrap();
+        ours.send(b"ours").unwrap();
+        for theirs in &mut theirs {
+            theirs.send_with(b"theirs", Meta::default().with_origin(origin)).unwrap();
+        }
+        assert_eq!(recorder.stop().unwrap().losses.total(), 0);
+        let all = stored(&file);
+        let mut took: Vec<String> = of(&all, "/t")
+            .iter()
+            .map(|m| {
+                let data = String::from_utf8_lossy(&m.data);
+                format!("{data} {} {}", m.source.host, m.source.node)
+            })
+            .collect();
+        took.sort();
+        (took, of(&all, names::META_TOPIC).len())
+    };
+    let of_here = "ours here /arm".to_owned();
+    let of_others = ["robot2", "robot3"].map(|host| format!("theirs {host} /arm"));
+    let new = Selection::default;
+    let all = [std::slice::from_ref(&of_here), &of_others[..]].concat();
+    assert_eq!(recorded(new(), "all"), (all.clone(), 2));
+    assert_eq!(recorded(new().node("/arm").unwrap(), "node"), (all, 2));
+    assert_eq!(recorded(new().host("robot2"), "one"), (vec![of_others[0].clone()], 1));
+    let both = new().host("robot2").host("robot3");
+    assert_eq!(recorded(both, "both"), (of_others.to_vec(), 2));
+    assert_eq!(recorded(new().host("here"), "here"), (vec![of_here], 0));
+    // Who carries them is no publisher of theirs.
+    assert_eq!(recorded(new().node("/link").unwrap(), "link"), (vec![], 0));
 }
 
 #[test]

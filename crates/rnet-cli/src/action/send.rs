@@ -9,7 +9,7 @@ use super::args::{CancelArgs, SendArgs};
 use super::{client, known, names, servers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::service::call::{encoded, given, print, types};
+use crate::service::call::{encoded, gather, given, print, types};
 use crate::signal;
 use crate::topic::{look, no_such};
 
@@ -30,6 +30,7 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
         options = options.timeout(timeout.saturating_sub(begun.elapsed()));
     }
     if let Some(key) = &args.key {
+        gather(context, action, limit, || client.server_count())?;
         options = options.key(key);
     }
     let goal = client.send(&goal, options)?;

@@ -21,6 +21,10 @@ use crate::yaml;
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
+/// Between two looks at what comes soon.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long servers may take to be ready that are there. One that stands still never is.
+const GATHER: Duration = Duration::from_secs(5);
 const REQUEST: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
 
 type Replies = Pending<[u8]>;
@@ -43,6 +47,7 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type.clone())?;
     let mut options = CallOptions::new().timeout(args.timeout.saturating_sub(begun.elapsed()));
     if let Some(key) = &args.key {
+        gather(context, service, args.timeout, || client.server_count())?;
         options = options.key(key);
     }
     let replies = match args.stream {
@@ -124,6 +129,31 @@ pub fn types<T>(
         }
         std::thread::sleep(STEP);
     }
+}
+
+/// Waits for all servers that are there. A key chooses among those that are ready: were there fewer, it might be another
+/// one than that of the call before.
+pub fn gather(
+    context: &Context,
+    service: &str,
+    limit: Duration,
+    ready: impl Fn() -> usize,
+) -> Outcome {
+    let mut domain = context.domain()?;
+    let end = Instant::now() + limit.min(GATHER);
+    while ready() < servers_of(&domain.snapshot()?, service).len() {
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        if Instant::now() >= end {
+            context.say(format_args!(
+                "{service} has servers that do not answer; the key chooses among the others"
+            ));
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 fn known(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {

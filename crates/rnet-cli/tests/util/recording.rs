@@ -1,7 +1,7 @@
 //! A recording to read and to play.
 
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{WriteOptions, Writer};
@@ -74,4 +74,20 @@ pub fn joints(place: &Place, name: &str) -> PathBuf {
     let path = place.dir.join(name);
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
+}
+
+/// A recording of so many messages of 1 KiB on `/many`, 1 ms apart; each begins with its number, a `u32`.
+pub fn kibibytes(path: &Path, count: u32) {
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let many = writer.add_channel(0, "/many", names::BYTES, &Default::default()).unwrap();
+    let mut data = [0; 1024];
+    for sequence in 0..count {
+        let log_time = START_NS + u64::from(sequence) * 1_000_000;
+        data[..4].copy_from_slice(&sequence.to_le_bytes());
+        let header = MessageHeader { channel_id: many, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, &data).unwrap();
+    }
+    writer.finish().unwrap();
+    std::fs::write(path, writer.into_inner().into_inner()).unwrap();
 }

@@ -70,6 +70,8 @@ impl Terminal {
                 None => command.env_remove(name),
             };
         }
+        // What the tests run in may be no terminal, and say so.
+        command.env("TERM", "xterm");
         command.stdin(slave()).stdout(slave()).stderr(slave());
         let child = command.spawn().unwrap();
         drop(command);
@@ -96,14 +98,29 @@ impl Terminal {
     /// Waits until this is written, beside what was written since keys were pressed last.
     #[track_caller]
     pub fn until(&mut self, text: &str) {
+        self.until_shown(&format!("{text:?}"), |seen| seen.contains(text));
+    }
+
+    /// Waits until the screen is like this: what was written since it was cleared last.
+    #[track_caller]
+    pub fn until_screen(&mut self, is_like: impl Fn(&str) -> bool) {
+        let clear = "\u{1b}[H\u{1b}[J";
+        self.until_shown("a screen like that", |seen| {
+            seen.rsplit_once(clear).is_some_and(|(_, screen)| is_like(screen))
+        });
+    }
+
+    #[track_caller]
+    fn until_shown(&mut self, what: &str, is_shown: impl Fn(&str) -> bool) {
         let until = Instant::now() + HANG;
-        while !self.seen.contains(text) {
+        while !is_shown(&self.seen) {
             let left = until.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(left) {
                 Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
                 Err(error) => {
-                    let seen: String = self.seen.chars().take(2000).collect();
-                    panic!("{text:?} is not shown ({error}): {seen:?}");
+                    let last = self.seen.chars().count().saturating_sub(2000);
+                    let seen: String = self.seen.chars().skip(last).collect();
+                    panic!("{what} is not shown ({error}): {seen:?}");
                 }
             }
         }

@@ -19,6 +19,10 @@ impl Clock {
         Ok(Self { publisher, period_ns, next_ns: None })
     }
 
+    pub fn publisher(&self) -> &Publisher<msgs::Clock> {
+        &self.publisher
+    }
+
     /// The time that is to be published before a message of this time.
     pub fn due(&self, before_ns: u64) -> Option<u64> {
         Some(self.next_ns.unwrap_or(before_ns)).filter(|next| *next <= before_ns)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::Snapshot;
 use rnet::{Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability};
 
-use super::Options;
+use super::{Clock, Options};
 use crate::read::{Channel, Recording, TypeError};
 use crate::{Source, SourceError};
 
@@ -85,7 +85,7 @@ pub struct Publishers {
 
 /// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
 /// where they are named.
-const OWN_TOPICS: &str = "/_rnet/";
+pub const OWN_TOPICS: &str = "/_rnet/";
 
 impl Publishers {
     pub fn open(
@@ -142,16 +142,29 @@ impl Publishers {
         self.of.values().map(|publisher| (publisher.topic(), publisher.id()))
     }
 
-    /// Waits until those who were there before are connected. Who does not fit, never is.
-    pub fn wait(&self, lives: &Lives, limit: Duration) {
-        let end = Instant::now() + limit;
-        let connected = |publisher: &Publisher<[u8]>| {
-            let wanted = lives.subscribers.get(publisher.topic()).copied().unwrap_or(0);
-            publisher.subscriber_count() + publisher.incompatible().len() >= wanted
+    /// Waits until those who were there before are connected, to the clock as well. Who does not fit, never is. Returns
+    /// the topics of those who are not after so long.
+    pub fn wait<'a>(
+        &'a self,
+        clock: Option<&'a Clock>,
+        lives: &Lives,
+        limit: Duration,
+    ) -> Vec<&'a str> {
+        let clock = clock.map(Clock::publisher);
+        let lacking = || {
+            let own = self.of.values().map(|p| (p.topic(), p.subscriber_count(), p.incompatible()));
+            let clock = clock.map(|p| (p.topic(), p.subscriber_count(), p.incompatible()));
+            let lacks = |(topic, connected, unfit): (&'a str, usize, Vec<_>)| {
+                let wanted = lives.subscribers.get(topic).copied().unwrap_or(0);
+                (connected + unfit.len() < wanted).then_some(topic)
+            };
+            own.chain(clock).filter_map(lacks).collect::<Vec<_>>()
         };
-        while Instant::now() < end && !self.of.values().all(connected) {
+        let end = Instant::now() + limit;
+        while Instant::now() < end && !lacking().is_empty() {
             std::thread::sleep(LOOK);
         }
+        lacking()
     }
 }
 

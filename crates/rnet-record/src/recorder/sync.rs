@@ -3,6 +3,7 @@
 //! It has a thread of its own because the disk may take long, and what is written meanwhile need not wait for that.
 
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -12,22 +13,39 @@ use super::progress::Shared;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// What is synced: a file, or what stands for one in a test.
+pub trait Disk: Send + 'static {
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+}
+
 /// The thread; dropped, it has synced all that it was given.
-pub struct Syncer {
-    files: Option<Sender<File>>,
+pub struct Syncer<D: Disk = File> {
+    files: Option<Sender<D>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Syncer {
-    pub fn start(shared: Arc<Shared>) -> std::io::Result<Syncer> {
+    pub fn start(shared: Arc<Shared>) -> io::Result<Syncer> {
+        Syncer::each(INTERVAL, shared)
+    }
+}
+
+impl<D: Disk> Syncer<D> {
+    fn each(interval: Duration, shared: Arc<Shared>) -> io::Result<Syncer<D>> {
         let (files, given) = channel();
         let builder = std::thread::Builder::new().name("rnet-rec-sync".to_owned());
-        let thread = builder.spawn(move || sync(&given, &shared))?;
+        let thread = builder.spawn(move || sync(&given, interval, &shared))?;
         Ok(Syncer { files: Some(files), thread: Some(thread) })
     }
 
     /// This file is written from now on; the one before is written no more.
-    pub fn now(&self, file: File) {
+    pub fn now(&self, file: D) {
         if let Some(files) = &self.files {
             // It only ends when nobody can give it anything.
             let _ = files.send(file);
@@ -35,7 +53,7 @@ impl Syncer {
     }
 }
 
-impl Drop for Syncer {
+impl<D: Disk> Drop for Syncer<D> {
     fn drop(&mut self) {
         self.files = None;
         if let Some(thread) = self.thread.take() {
@@ -45,10 +63,10 @@ impl Drop for Syncer {
     }
 }
 
-fn sync(files: &Receiver<File>, shared: &Shared) {
-    let mut current: Option<File> = None;
+fn sync<D: Disk>(files: &Receiver<D>, interval: Duration, shared: &Shared) {
+    let mut current: Option<D> = None;
     loop {
-        let given = files.recv_timeout(INTERVAL);
+        let given = files.recv_timeout(interval);
         if let Some(file) = &current
             && let Err(error) = file.sync_data()
         {
@@ -59,5 +77,82 @@ fn sync(files: &Receiver<File>, shared: &Shared) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use std::time::Instant;
+
+    use super::*;
+
+    /// What was written to a file, and what of it the disk has.
+    #[derive(Clone, Default)]
+    struct Counted {
+        written: Arc<AtomicU64>,
+        kept: Arc<AtomicU64>,
+        syncs: Arc<AtomicU64>,
+        is_broken: bool,
+    }
+
+    impl Disk for Counted {
+        fn sync_data(&self) -> io::Result<()> {
+            self.syncs.fetch_add(1, SeqCst);
+            if self.is_broken {
+                return Err(io::Error::other("the disk is gone"));
+            }
+            self.kept.store(self.written.load(SeqCst), SeqCst);
+            Ok(())
+        }
+    }
+
+    fn until(so: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !so() {
+            assert!(Instant::now() < end, "never");
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_on_the_disk_a_period_later_and_when_the_file_ends() {
+        const MESSAGES: u64 = 50;
+        let shared = Arc::new(Shared::default());
+        let syncer = Syncer::each(Duration::from_millis(1), shared.clone()).unwrap();
+        let file = Counted::default();
+        syncer.now(file.clone());
+        for n in 1..=MESSAGES {
+            file.written.store(n, SeqCst);
+            // Nobody tells the thread that something was written.
+            until(|| file.kept.load(SeqCst) == n);
+        }
+        assert!(file.syncs.load(SeqCst) >= MESSAGES);
+        drop(syncer);
+
+        // Files that end before a period is over, which no test has the time for.
+        let syncer = Syncer::each(Duration::from_secs(3600), shared.clone()).unwrap();
+        let (first, second) = (Counted::default(), Counted::default());
+        for file in [&first, &second] {
+            file.written.store(7, SeqCst);
+            syncer.now(file.clone());
+        }
+        until(|| first.kept.load(SeqCst) == 7);
+        drop(syncer);
+        assert_eq!(second.kept.load(SeqCst), 7);
+        assert!(shared.take_notes().is_empty());
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_told_and_tried_again() {
+        let shared = Arc::new(Shared::default());
+        let syncer = Syncer::each(Duration::from_millis(1), shared.clone()).unwrap();
+        let file = Counted { is_broken: true, ..Counted::default() };
+        syncer.now(file.clone());
+        until(|| file.syncs.load(SeqCst) >= 3);
+        drop(syncer);
+        let notes = shared.take_notes();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].ends_with("the disk is gone"), "{notes:?}");
     }
 }
