@@ -420,14 +420,14 @@ fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::findings::Level;
     use rnet::inspect::{Admitted, PublisherInfo, SubscriptionInfo};
     use rnet::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 
     /// A publisher and a subscription that are matched.
-    fn matched() -> Snapshot {
+    pub fn matched() -> Snapshot {
         let publisher = PublisherInfo {
             id: 1,
             topic: "/t".to_owned(),
