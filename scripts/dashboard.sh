@@ -3,7 +3,7 @@
 #
 #   dashboard.sh build   makes dashboard/dist of its sources
 #   dashboard.sh check   the sources have right types, and dashboard/dist is what they give
-#   dashboard.sh test    the page in headless Chromium, beside a mock and beside a robot that runs
+#   dashboard.sh test    the page in headless Chromium, beside a mock, a robot that runs, and rnet demo
 set -euo pipefail
 cd "$(dirname "$0")/../dashboard"
 readonly what=${1:?build, check or test}

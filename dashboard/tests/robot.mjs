@@ -10,9 +10,14 @@ const RNET = process.env.RNET ?? ["target/release/rnet", "target/debug/rnet"].ma
 const PYTHON = process.env.PYTHON ?? `${ROOT}.venv/bin/python`;
 export const ROLES = ["imu", "lidar", "estimator", "base", "driver", "sonar"];
 
+/** Why there can be no `rnet` here, or `false`. */
+export function no_rnet() {
+  return RNET ? false : "rnet is not built: make build";
+}
+
 /** Why there can be no robot here, or `false`. */
 export function no_robot() {
-  if (!RNET) return "rnet is not built: make build";
+  if (no_rnet()) return no_rnet();
   return existsSync(PYTHON) ? false : `${PYTHON} is missing: make build`;
 }
 
@@ -31,6 +36,13 @@ export class Robot {
       return ROLES.every((role) => JSON.stringify(nodes).includes(`"/${role}"`));
     });
     await this.until("the driver drives", async () => JSON.stringify(await this.json("command", "who", "/cmd_vel")).includes('"/driver"'));
+    return this.serve();
+  }
+
+  /** The robot of `rnet demo` in place of these nodes, until the end; gives the address of the dashboard. */
+  async demo() {
+    this.launcher = this.spawn(RNET, ["demo", "--domain", this.env.RNET_DOMAIN, "--model", "embedded", "--seconds", "3600"]);
+    await this.until("its nodes are there", async () => JSON.stringify(await this.json("node", "list")).includes('"/simulation"'));
     return this.serve();
   }
 

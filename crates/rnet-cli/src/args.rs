@@ -24,7 +24,7 @@ use crate::play::args::PlayArgs;
 use crate::record::args::RecordArgs;
 use crate::rerun::args::RerunArgs;
 use crate::service::args::ServiceCommand;
-use crate::shared_args::{NodeArg, seconds};
+use crate::shared_args::{NodeArg, any_node, seconds};
 use crate::state::args::StateCommand;
 use crate::status::args::StatusArgs;
 use crate::top::args::TopArgs;
@@ -449,8 +449,9 @@ pub enum NodeCommand {
     List(NodeListArgs),
     /// Show the process, the endpoints and the parameters of a node
     Info {
-        /// The node
-        node: NodeName,
+        /// The node; of another host @host/node
+        #[arg(value_name = "NODE", value_parser = any_node)]
+        any_node: String,
     },
     /// Kill a node with SIGKILL, as a crash would; rnet launch does what it does after one
     Kill {
@@ -514,12 +515,12 @@ pub struct NodeListArgs {
 /// 1 with at least one.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The node that should receive
-    #[arg(value_name = "A", requires = "from")]
-    pub to: Option<NodeName>,
-    /// The node that should publish
-    #[arg(value_name = "B")]
-    pub from: Option<NodeName>,
+    /// The node that should receive; of another host @host/node
+    #[arg(value_name = "A", requires = "from", value_parser = any_node)]
+    pub to: Option<String>,
+    /// The node that should publish; one of the two is of this host
+    #[arg(value_name = "B", value_parser = any_node)]
+    pub from: Option<String>,
     /// Check this topic only
     #[arg(long)]
     pub topic: Option<TopicName>,

@@ -52,6 +52,9 @@ fn with_candidates(command: clap::Command) -> clap::Command {
         "service" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, services))),
         "action" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, actions))),
         "node" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, nodes))),
+        "any_node" | "to" | "from" => {
+            arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, all_nodes)))
+        }
         "key" | "keys" | "prefix" => {
             arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, keys)))
         }
@@ -91,6 +94,12 @@ fn actions(context: &mut Context) -> Outcome<Vec<String>> {
 
 fn nodes(context: &mut Context) -> Outcome<Vec<String>> {
     Ok(look(context)?.nodes.into_iter().map(|node| node.meta.name).collect())
+}
+
+fn all_nodes(context: &mut Context) -> Outcome<Vec<String>> {
+    let Snapshot { nodes, remote, .. } = look(context)?;
+    let nodes = nodes.into_iter().map(|node| node.meta.name);
+    Ok(nodes.chain(remote.into_iter().map(|node| node.node)).collect())
 }
 
 fn keys(context: &mut Context) -> Outcome<Vec<String>> {

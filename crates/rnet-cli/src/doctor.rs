@@ -105,7 +105,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     let topic = args.topic.as_ref().map(TopicName::as_str);
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
         let known = talk::Known { snapshot: &snapshot, dead: &dead, others: &others };
-        talk::two_nodes(&mut findings, &known, a.as_str(), b.as_str(), topic);
+        talk::two_nodes(&mut findings, &known, a, b, topic);
     } else {
         talk::everything(&mut findings, &snapshot, topic);
     }

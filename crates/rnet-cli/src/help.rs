@@ -171,7 +171,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("param dump", &["rnet param dump > robot.yaml", "rnet param dump /arm --all"]),
     ("param load", &["rnet param load robot.yaml", "rnet param load - < robot.yaml"]),
     ("node list", &["rnet node list --verbose", "rnet node list --watch"]),
-    ("node info", &["rnet node info /arm", "rnet node info /arm --json"]),
+    ("node info", &["rnet node info /arm", "rnet node info @robot/arm --json"]),
     ("node kill", &["rnet node kill /arm", "rnet node kill /arm --domain lab"]),
     ("node stop", &["rnet node stop /arm", "rnet node stop /arm --domain lab"]),
     ("node restart", &["rnet node restart /arm", "rnet node restart /arm --domain lab"]),
@@ -283,6 +283,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "rnet doctor",
             "rnet doctor /map /lidar    # why /map does not hear /lidar",
+            "rnet doctor /map @robot/lidar",
             "rnet doctor --realtime",
         ],
     ),

@@ -5,8 +5,8 @@ mod logs;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rnet::inspect::{NodeInfo, NodeMeta, RemoteNode};
-use rnet::{NodeEvent, NodeName};
+use rnet::NodeEvent;
+use rnet::inspect::{NodeInfo, NodeMeta, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
 use serde_json::{Value, json};
 
 use crate::args::{NodeCommand, NodeListArgs};
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::style::NOTE;
 use crate::topic::{look, no_such, type_name};
+use crate::value::tame;
 use crate::{domain, param, signal, table};
 use rnet_monitor::link::{host_of, own_host};
 use rnet_monitor::near::did_you_mean;
@@ -26,7 +27,7 @@ pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
     match command {
         NodeCommand::List(args) if args.watch => watch(context, args),
         NodeCommand::List(args) => list(context, args),
-        NodeCommand::Info { node } => info(context, &node),
+        NodeCommand::Info { any_node } => info(context, &any_node),
         NodeCommand::Kill { node } => control::kill(context, &node),
         NodeCommand::Stop { node } => control::stop(context, &node),
         NodeCommand::Restart { node } => control::restart(context, &node),
@@ -57,13 +58,7 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
     let (own, others) = (own_host(&snapshot), !snapshot.remote.is_empty());
     if let Some(host) = &args.host {
         let is_there = |node: &RemoteNode| host_of(&node.node).0 == Some(host.as_str());
-        let mut hosts = snapshot.remote.iter().filter_map(|node| host_of(&node.node).0);
-        if *host != own && !hosts.any(|known| known == host) {
-            let known = snapshot.remote.iter().filter_map(|node| host_of(&node.node).0);
-            let hint = did_you_mean(host, known.chain([own.as_str()]));
-            let hint = hint.unwrap_or_else(|| "see rnet link status".to_owned());
-            return Err(Failure::Failed(format!("no host {host} is known; {hint}")));
-        }
+        check_host(&snapshot, &own, host)?;
         snapshot.nodes.retain(|_| *host == own);
         snapshot.remote.retain(is_there);
     }
@@ -113,6 +108,16 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
     Ok(())
 }
 
+/// Refuses a host that is not known.
+pub fn check_host(snapshot: &Snapshot, own: &str, host: &str) -> Outcome {
+    let known = || snapshot.remote.iter().filter_map(|node| host_of(&node.node).0).chain([own]);
+    if known().any(|known| known == host) {
+        return Ok(());
+    }
+    let hint = did_you_mean(host, known()).unwrap_or_else(|| "see rnet link status".to_owned());
+    Err(Failure::Failed(format!("no host {host} is known; {hint}")))
+}
+
 fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
     let mut lookout = context.domain()?.lookout()?;
     let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
@@ -145,11 +150,15 @@ fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
     }
 }
 
-fn info(context: &mut Context, name: &NodeName) -> Outcome {
+fn info(context: &mut Context, name: &str) -> Outcome {
     let (domain, snapshot) = look(context)?;
-    let Some(node) = snapshot.node(name.as_str()) else {
+    if let Some(node) = snapshot.remote.iter().find(|node| node.node == name) {
+        return info_of_remote(context, &snapshot, node);
+    }
+    let Some(node) = snapshot.node(name) else {
         let names = snapshot.nodes.iter().map(|n| n.meta.name.as_str());
-        return Err(no_such("node", domain.id(), name.as_str(), names));
+        let names = names.chain(snapshot.remote.iter().map(|node| node.node.as_str()));
+        return Err(no_such("node", domain.id(), name, names));
     };
     // An endpoint's id begins with its node's incarnation, but the name is as good: a domain
     // has no two nodes of one name.
@@ -178,12 +187,39 @@ fn info(context: &mut Context, name: &NodeName) -> Outcome {
     {
         context.line(format_args!("  {word}: {what}"))?;
     }
-    // In the order of ROS 2.
+    ends(context, subscribers, publishers)?;
+    section(context, "Parameters", params.iter().map(|of| param::row(of)[1..].to_vec()).collect())
+}
+
+/// What is known of a node of another host: what crosses to this one.
+fn info_of_remote(context: &mut Context, snapshot: &Snapshot, node: &RemoteNode) -> Outcome {
+    let (host, name) = host_of(&node.node);
+    let host = host.unwrap_or("-");
+    let publishers = snapshot.publishers.iter().filter(|p| p.node == node.node);
+    let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.node);
+    if context.json() {
+        let mut value = serde_json::to_value(node).map_err(std::io::Error::from)?;
+        value["host"] = host.into();
+        value["publishers"] = json!(publishers.collect::<Vec<_>>());
+        value["subscribers"] = json!(subscribers.collect::<Vec<_>>());
+        return context.document(&value);
+    }
+    context.heading(&tame(&node.node))?;
+    let (host, name) = (tame(host), tame(name));
+    context.line(format_args!("  Host: {host}; rnet node info {name} there shows its process"))?;
+    ends(context, subscribers, publishers)
+}
+
+/// Topics and types, in the order of ROS 2.
+fn ends<'a>(
+    context: &mut Context,
+    subscribers: impl Iterator<Item = &'a SubscriptionInfo>,
+    publishers: impl Iterator<Item = &'a PublisherInfo>,
+) -> Outcome {
     let subscribers = subscribers.map(|s| vec![s.topic.clone(), type_name(&s.type_desc).into()]);
     let publishers = publishers.map(|p| vec![p.topic.clone(), type_name(&p.type_desc).into()]);
     section(context, "Subscribers", subscribers.collect())?;
-    section(context, "Publishers", publishers.collect())?;
-    section(context, "Parameters", params.iter().map(|of| param::row(of)[1..].to_vec()).collect())
+    section(context, "Publishers", publishers.collect())
 }
 
 /// A part of the description, if there is anything in it.

@@ -32,6 +32,17 @@ pub struct ServeArgs {
     pub tls_key: Option<PathBuf>,
 }
 
+/// A node of this host, or `@host/node` of another one; in its absolute form.
+pub fn any_node(text: &str) -> Result<String, String> {
+    let (host, name) =
+        match text.strip_prefix('@').map(|rest| rest.split_at_checked(rest.find('/')?)) {
+            None => ("", text),
+            Some(Some((host, name))) if !host.is_empty() => (&text[..=host.len()], name),
+            Some(_) => return Err("a node of another host is written @host/node".to_owned()),
+        };
+    NodeName::new(name).map(|name| format!("{host}{name}")).map_err(|why| why.to_string())
+}
+
 /// A time on the command line.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
@@ -63,4 +74,24 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
     Ok(count.saturating_mul(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::any_node;
+
+    #[test]
+    fn a_node_may_be_of_another_host() {
+        for (text, node) in [
+            ("lidar", "/lidar"),
+            ("/arm/lidar", "/arm/lidar"),
+            ("@robot/lidar", "@robot/lidar"),
+            ("@robot-1.local/arm/lidar", "@robot-1.local/arm/lidar"),
+        ] {
+            assert_eq!(any_node(text).as_deref(), Ok(node));
+        }
+        for text in ["@robot", "@/lidar", "@robot/", "@robot/9", "a@b/c", ""] {
+            assert!(any_node(text).is_err(), "{text}");
+        }
+    }
 }

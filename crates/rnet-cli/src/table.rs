@@ -104,6 +104,16 @@ pub fn latency(ns: u64) -> String {
     }
 }
 
+/// `-3.4 ms ± 600.0 us`: how far a clock is off, and how far that may be wrong either way.
+pub fn offset(ns: i64, uncertain_ns: Option<u64>) -> String {
+    let sign = if ns < 0 { '-' } else { '+' };
+    let about = uncertain_ns.map_or_else(|| "?".to_owned(), latency);
+    let ns = ns.unsigned_abs();
+    // Hosts that were started on different days.
+    let off = if ns < 60_000_000_000 { latency(ns) } else { uptime(Duration::from_nanos(ns)) };
+    format!("{sign}{off} ± {about}")
+}
+
 /// `1.23 MB`: bytes, in powers of 1000 as ROS 2 prints them.
 pub fn bytes(n: f64) -> String {
     match n {
@@ -157,6 +167,9 @@ mod tests {
         assert_eq!(latency(999), "999 ns");
         assert_eq!(latency(12_340), "12.3 us");
         assert_eq!(latency(5_000_000_000), "5.00 s");
+        assert_eq!(offset(-3_400_000, Some(600_000)), "-3.4 ms ± 600.0 us");
+        assert_eq!(offset(93_784_000_000_000, Some(40_000)), "+1 d 2 h ± 40.0 us");
+        assert_eq!(offset(0, None), "+0 ns ± ?");
         assert_eq!(bytes(12.0), "12 B");
         assert_eq!(bytes(1.5e6), "1.50 MB");
         assert_eq!(uptime(Duration::from_secs(59)), "59 s");

@@ -4,10 +4,13 @@
 //! - `rows`: figures as cells of tables;
 //! - `model`: what is shown, and what keys do to it;
 //! - `screen`: how it is drawn;
-//! - `terminal`: on what.
+//! - `terminal`: on what;
+//! - `picture`: the screen of the guide, which a test compares with what is drawn.
 
 pub mod args;
 mod model;
+#[cfg(test)]
+mod picture;
 mod rows;
 mod screen;
 mod terminal;

@@ -49,6 +49,11 @@ fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
     publisher
 }
 
+/// When a link speaks that nobody takes for silent, however slow this machine is.
+fn soon() -> Timestamp {
+    Timestamp { seconds: timestamp_now().seconds + 3600, nanos: 0 }
+}
+
 fn status() -> LinkStatus {
     let topic = |name: &str, direction: Direction| Topic {
         name: name.into(),
@@ -391,6 +396,39 @@ fn doctor_says_that_the_link_hangs() {
     has(&found, "problem", &["process 77, hangs or is stopped", "kill 77"]);
     let text = rnet!(place, "link", "status").ok();
     assert!(text.contains("PROBLEM  the link, process 77, hangs or is stopped"), "{text}");
+    let text = rnet!(place, "status", "--over", "0.1");
+    assert!(text.stdout.contains("PROBLEM  the link, process 77, hangs"), "{text:?}");
+    assert!(text.stdout.contains("-> kill 77"), "{text:?}");
+    text.fails(1);
+    let text = rnet!(place, "top", "--once", "--interval", "0.1").ok();
+    assert!(text.contains("PROBLEM  the link, process 77, hangs"), "{text}");
+    // What it has said last may not be so any more.
+    let row = text.lines().find(|line| line.starts_with("laptop")).unwrap();
+    assert!(row.contains("unknown") && !row.contains("connected"), "{text}");
+}
+
+#[test]
+fn what_waits_for_room_on_the_way_is_named() {
+    let place = Place::new();
+    let link = link(&place);
+    let mut status = status();
+    status.peers.truncate(1);
+    status.problems.clear();
+    status.timestamp = Some(soon());
+    status.peers[0].topics[1].held_back = Cause::Credit.into();
+    let said = says(&link, &status);
+    let full = "PROBLEM  the way to host laptop is full: /camera/front/image wait";
+    for command in [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"]] {
+        let ran = place.run(command);
+        assert!(ran.stdout.contains(full), "{ran:?}");
+        assert!(ran.stdout.contains("-> let less cross"), "{ran:?}");
+        assert_eq!(ran.code, Some(i32::from(command[0] == "status")), "{ran:?}");
+    }
+    // A rule that keeps it here is no problem.
+    status.peers[0].topics[1].held_back = Cause::Rule.into();
+    drop(said);
+    let _said = says(&link, &status);
+    rnet!(place, "status", "--over", "0.1").ok();
 }
 
 #[test]
@@ -505,6 +543,7 @@ fn one_view_of_what_is_wrong_also_of_clocks() {
     let mut status = status();
     status.peers.truncate(1);
     status.problems.clear();
+    status.timestamp = Some(soon());
     let said = says(&link, &status);
     rnet!(place, "status", "--over", "0.1").ok();
     drop(said);

@@ -299,6 +299,12 @@ impl Hub {
         all.members.values().for_each(|member| member.client.queue.control(message.clone()));
     }
 
+    /// Tells all what time it is.
+    pub fn time(&self, now_ns: u64) {
+        let (all, said) = (self.lock(), say::time(now_ns));
+        all.members.values().for_each(|member| member.client.queue.time(said.clone()));
+    }
+
     /// The services that there are now: names, and what each says but its number.
     pub fn set_services(&self, now: &BTreeMap<String, Value>) {
         let mut all = self.lock();

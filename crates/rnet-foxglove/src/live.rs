@@ -270,7 +270,7 @@ impl Look<'_> {
                 *clock_told = Some(Instant::now());
                 let said = Clock::decode(bytes).ok().map(|clock| clock.time_ns);
                 if let Some(now_ns) = said.and_then(|ns| u64::try_from(ns).ok()) {
-                    hub.broadcast(&say::time(now_ns));
+                    hub.time(now_ns);
                 }
             }
             match known.shape.payload(bytes) {

@@ -3,11 +3,12 @@
 //!
 //! The thread `rnet-foxglove` waits until somebody has subscribed, so that nobody misses the beginning.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet_record::read::{Message, Recording, Select};
+use rnet_record::read::{Message, Problem, Recording, Select};
 use serde_json::json;
 
 use crate::backend::Backend;
@@ -16,8 +17,9 @@ use crate::say::{self, PlaybackState, PlaybackStatus};
 use crate::shape::Shape;
 use crate::wire::Control;
 
-/// Between two times that clients are told.
+/// Between two times that clients are told, while no message is due; and the least between two, where some are.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(50);
+const CLOCK_MIN_INTERVAL: Duration = Duration::from_micros(16_667);
 /// A speed beyond these is none.
 const RATES: std::ops::RangeInclusive<f32> = 0.01..=100.0;
 
@@ -37,6 +39,8 @@ struct Pace {
     rate: f64,
     at_ns: u64,
     since: Instant,
+    /// When clients were told the time last.
+    told: Option<Instant>,
     /// Counts the jumps, so that who reads the file finds that it is to begin anew.
     jumps: u64,
 }
@@ -70,6 +74,14 @@ impl Pace {
     }
 }
 
+/// What clients were told to be wrong with the file. Of many damages of a kind they are told the first.
+#[derive(Debug, Default)]
+struct Told {
+    kinds: HashSet<Discriminant<Problem>>,
+    /// Channels with a message that does not fit its type.
+    channels: BTreeSet<u16>,
+}
+
 /// What comes of waiting for a message.
 enum Waited {
     Due,
@@ -87,6 +99,7 @@ impl Played {
             rate: 1.0,
             at_ns: times.0,
             since: Instant::now(),
+            told: None,
             jumps: 0,
         };
         let (recording, pace, changed) = (Arc::new(recording), Mutex::new(pace), Condvar::new());
@@ -119,13 +132,14 @@ impl Played {
             self.hub.wait(Duration::from_secs(1));
         }
         self.pace().since = Instant::now();
+        let mut told = Told::default();
         loop {
             let (jumps, start_ns) = {
                 let pace = self.pace();
                 (pace.jumps, pace.at_ns)
             };
             let select = Select { start_ns: Some(start_ns), ..Select::default() };
-            match self.play(select, jumps, &channels) {
+            match self.play(select, jumps, &channels, &mut told) {
                 Waited::Over => return,
                 Waited::Jumped => {}
                 Waited::Due => {
@@ -145,36 +159,58 @@ impl Played {
     }
 
     /// Plays to the end, or until the playing goes on elsewhere.
-    fn play(&self, select: Select, jumps: u64, channels: &BTreeMap<u16, (u32, Shape)>) -> Waited {
+    fn play(
+        &self,
+        select: Select,
+        jumps: u64,
+        channels: &BTreeMap<u16, (u32, Shape)>,
+        told: &mut Told,
+    ) -> Waited {
         for message in self.recording.messages(select) {
             let message = match message {
                 Ok(message) => message,
-                Err(problem) => {
-                    let said = say::status(say::Level::Warning, &problem.to_string());
-                    self.hub.broadcast(&said);
+                Err(error) => {
+                    if told.kinds.insert(discriminant(&error.problem)) {
+                        self.warn(&error.to_string());
+                    }
                     continue;
                 }
             };
             match self.wait(message.log_ns(), jumps) {
-                Waited::Due => self.pass(&message, channels),
+                Waited::Due => self.pass(&message, channels, told),
                 other => return other,
             }
         }
         self.wait(self.times.1, jumps)
     }
 
-    fn pass(&self, message: &Message, channels: &BTreeMap<u16, (u32, Shape)>) {
-        let Some((channel, shape)) = channels.get(&message.channel.id) else { return };
-        if let Ok(payload) = shape.payload(message.data()) {
-            let publisher = u64::from(message.channel.id);
-            let time_ns = message.log_ns();
-            self.hub.message(*channel, &Passed { publisher, time_ns, payload: &payload, keeps: 0 });
+    fn pass(&self, message: &Message, channels: &BTreeMap<u16, (u32, Shape)>, told: &mut Told) {
+        let id = message.channel.id;
+        let Some((channel, shape)) = channels.get(&id) else { return };
+        let (publisher, time_ns) = (u64::from(id), message.log_ns());
+        match shape.payload(message.data()) {
+            Ok(payload) => {
+                let passed = Passed { publisher, time_ns, payload: &payload, keeps: 0 };
+                self.hub.message(*channel, &passed);
+            }
+            Err(why) if told.channels.insert(id) => {
+                self.warn(&format!(
+                    "a message of {} cannot be shown: {why}",
+                    message.channel.topic
+                ));
+            }
+            Err(_) => {}
         }
+    }
+
+    fn warn(&self, what: &str) {
+        let file = self.recording.path().display();
+        let what = format!("{file}: {what}; more of the kind is not told");
+        self.hub.broadcast(&say::status(say::Level::Warning, &what));
     }
 
     /// Waits until it is this time in the recording, and tells the time meanwhile.
     fn wait(&self, ns: u64, jumps: u64) -> Waited {
-        let mut told: Option<Instant> = None;
         loop {
             let mut pace = self.pace();
             if self.hub.is_over() {
@@ -184,18 +220,20 @@ impl Played {
                 return Waited::Jumped;
             }
             let until = pace.until(ns);
-            if until == Some(Duration::ZERO) {
-                return Waited::Due;
-            }
-            if pace.plays && told.is_none_or(|at| at.elapsed() >= CLOCK_INTERVAL) {
-                let now_ns = pace.now_ns();
+            let is_due = until == Some(Duration::ZERO);
+            // Where the file is read more slowly than it is played, the time is that of the messages.
+            let (least, now_ns) = match is_due {
+                true => (CLOCK_MIN_INTERVAL, ns),
+                false => (CLOCK_INTERVAL, pace.now_ns()),
+            };
+            if pace.plays && pace.told.is_none_or(|at| at.elapsed() >= least) {
+                pace.told = Some(Instant::now());
                 drop(pace);
-                self.hub.broadcast(&say::time(now_ns));
-                told = Some(Instant::now());
-                pace = self.pace();
-                if pace.jumps != jumps {
-                    return Waited::Jumped;
-                }
+                self.hub.time(now_ns);
+                continue;
+            }
+            if is_due {
+                return Waited::Due;
             }
             let limit = until.unwrap_or(Duration::MAX).min(CLOCK_INTERVAL);
             drop(self.changed.wait_timeout(pace, limit));

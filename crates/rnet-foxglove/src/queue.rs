@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
+use crate::say;
+
 /// Messages of topics that wait for a client, and their bytes. One that is larger waits alone.
 pub const MAX_DATA: usize = 1024;
 pub const MAX_DATA_LEN_BYTES: usize = 32 << 20;
@@ -77,6 +79,17 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// What time it is, in place of the time that still waits: to a client that reads slowly an old one is of no use.
+    pub fn time(&self, message: Message) {
+        let mut waiting = self.lock();
+        let old = waiting.control.iter().rposition(say::is_time);
+        if let Some(old) = old.and_then(|at| waiting.control.remove(at)) {
+            waiting.control_len -= old.len();
+        }
+        drop(waiting);
+        self.control(message);
+    }
+
     /// Cuts the client off.
     pub fn close(&self, why: &'static str) {
         self.lock().closed.get_or_insert(why);
@@ -137,6 +150,19 @@ mod tests {
         queue.data(vec![0; MAX_DATA_LEN_BYTES + 1].into());
         assert_eq!(queue.dropped(), 3 + MAX_DATA as u64 - 1);
         assert_eq!(take(&queue).unwrap().len(), MAX_DATA_LEN_BYTES + 1);
+        assert_eq!(take(&queue), None);
+    }
+
+    #[test]
+    fn only_the_newest_time_waits() {
+        let queue = Queue::default();
+        let limit = MAX_CONTROL as u64;
+        queue.time(say::time(0));
+        queue.control(Message::text("reply"));
+        (1..=limit).for_each(|now_ns| queue.time(say::time(now_ns)));
+        assert_eq!(queue.lock().control_len, "reply".len() + say::time(0).len());
+        assert_eq!(take(&queue), Some(Message::text("reply")));
+        assert_eq!(take(&queue), Some(say::time(limit)));
         assert_eq!(take(&queue), None);
     }
 

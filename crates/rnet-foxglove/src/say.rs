@@ -128,11 +128,18 @@ pub fn message(subscription: u32, time_ns: u64, payload: &[u8]) -> Bytes {
     frame.into()
 }
 
+const TIME: u8 = 2;
+
 /// What time it is for the robot.
 pub fn time(time_ns: u64) -> Message {
-    let mut frame = vec![2];
+    let mut frame = vec![TIME];
     frame.extend_from_slice(&time_ns.to_le_bytes());
     Message::binary(frame)
+}
+
+/// Whether a frame says what time it is.
+pub fn is_time(message: &Message) -> bool {
+    matches!(message, Message::Binary(frame) if frame.first() == Some(&TIME))
 }
 
 pub fn call_response(service: u32, call: u32, encoding: &str, payload: &[u8]) -> Message {

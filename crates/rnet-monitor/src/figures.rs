@@ -75,7 +75,7 @@ pub struct Figures {
 pub struct HostRow {
     /// Its name, or its address as long as its name is not known.
     pub host: String,
-    /// `connecting`, `connected`, `lost` or `refused`.
+    /// `connecting`, `connected`, `lost` or `refused`; `unknown` while the link hangs.
     pub state: &'static str,
     /// Time there and back, in s.
     pub round_trip_s: Option<f64>,
@@ -192,7 +192,7 @@ impl Latency {
 }
 
 impl HostRow {
-    fn new(peer: &Peer) -> HostRow {
+    fn new(peer: &Peer, link_hangs: bool) -> HostRow {
         let seconds = |duration: &Option<rnet::msgs::Duration>| {
             duration.as_ref().and_then(duration_to_ns).map(|ns| ns as f64 / 1e9)
         };
@@ -202,6 +202,7 @@ impl HostRow {
         HostRow {
             host: if peer.host.is_empty() { &peer.address } else { &peer.host }.clone(),
             state: match peer.state() {
+                _ if link_hangs => "unknown",
                 State::Connecting | State::Unspecified => "connecting",
                 State::Connected => "connected",
                 State::Lost => "lost",
@@ -229,7 +230,11 @@ impl Figures {
         let local = now.snapshot.nodes.iter().filter(|node| all || node.meta.language != TOOL);
         let nodes = local.map(|node| between.node(node, own));
         let remote = now.snapshot.remote.iter().map(|node| between.remote(&node.node));
-        let hosts = now.link.iter().flat_map(|link| &link.peers).map(HostRow::new).collect();
+        let host = |link: &LinkStatus| {
+            let link_hangs = link::silence(link).is_some();
+            link.peers.iter().map(|peer| HostRow::new(peer, link_hangs)).collect()
+        };
+        let hosts = now.link.as_ref().map(host).unwrap_or_default();
         Figures { interval_s, nodes: nodes.chain(remote).collect(), topics, hosts }
     }
 }

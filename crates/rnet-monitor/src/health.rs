@@ -17,6 +17,8 @@ const MAX_UNCERTAINTY_NS: u64 = 5_000_000;
 const MAX_DRIFT_PPM: f64 = 200.0;
 /// Less free room on a disk than this is soon none.
 const MIN_FREE_BYTES: u64 = 256 << 20;
+const OTHER_PLACE: &str =
+    "name another place: RNET_STATE_DIR for state and logs, --output for recordings";
 /// The service of a black box that runs.
 const BLACK_BOX: &str = "/blackbox/trigger";
 
@@ -31,7 +33,12 @@ fn clock(findings: &mut Findings, peer: &Peer) {
     let host = tame(&peer.host);
     let uncertain = peer.clock_offset_uncertainty.as_ref().and_then(duration_to_ns);
     let Some(uncertain_ns) = uncertain.map(i64::unsigned_abs) else {
-        return findings.note("clock", format!("the clock of host {host} is not measured yet"));
+        return findings.note_with(
+            "clock",
+            format!("the clock of host {host} is not measured yet"),
+            "it takes a second after the hosts have met; if it stays so, rnet link status shows whether the two hear each \
+             other",
+        );
     };
     let ms = uncertain_ns as f64 / 1e6;
     let before = findings.0.len();
@@ -53,13 +60,15 @@ fn clock(findings: &mut Findings, peer: &Peer) {
     }
     if let Some(step) = peer.clock_steps.last() {
         let when = step.timestamp.as_ref().map_or(0, |at| at.seconds);
-        findings.note(
+        findings.note_with(
             "clock",
             format!(
                 "the clock of host {host} has stepped, {} times, the last at {when} s UTC: the host was suspended or started \
                  again",
                 peer.clock_steps.len()
             ),
+            "latencies of messages that were under way then are wrong; keep a robot from suspending (systemctl mask \
+             suspend.target)",
         );
     }
     if findings.0.len() == before {
@@ -84,9 +93,10 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
                 format!("the keeper of the launched node {node} was killed, and the node with it"),
                 "rnet launch starts it again",
             ),
-            None if restarts > 0 => findings.note(
+            None if restarts > 0 => findings.note_with(
                 "launch",
-                format!("the launched node {node} was started again {restarts} times; rnet node logs {node} shows why"),
+                format!("the launched node {node} was started again {restarts} times"),
+                format!("rnet node logs {node} shows why it ended"),
             ),
             None => fine += 1,
         }
@@ -101,8 +111,8 @@ pub fn black_box(findings: &mut Findings, snapshot: &Snapshot, is_launched: bool
     if snapshot.servers().iter().any(|server| server.service == BLACK_BOX) {
         findings.ok("black_box", "a black box keeps the last seconds");
     } else if is_launched {
-        let what = "no black box runs: of what goes wrong now nothing is left; rnet blackbox run keeps the last seconds";
-        findings.note("black_box", what);
+        let what = "no black box runs: of what goes wrong now nothing is left";
+        findings.note_with("black_box", what, "rnet blackbox run keeps the last seconds");
     }
 }
 
@@ -116,18 +126,23 @@ pub fn disk(findings: &mut Findings, what: &str, path: &Path) {
                 "cannot see how much room there is for {what} at {}: {errno}",
                 there.display()
             );
-            return findings.note("disk", told);
+            return findings.note_with(
+                "disk",
+                told,
+                "look whether the file system is mounted and answers",
+            );
         }
     };
     if rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_err() {
         let told = format!("{} cannot be written to: there will be no {what}", there.display());
-        return findings.note("disk", told);
+        return findings.note_with("disk", told, OTHER_PLACE);
     }
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let told = format!("{} MiB are free for {what} at {}", free >> 20, there.display());
     if free < MIN_FREE_BYTES {
-        let advice = "remove what is not needed there (rnet record --max-disk keeps recordings small), or name another \
-                      place: RNET_STATE_DIR for state and logs, --output for recordings";
+        let advice = format!(
+            "remove what is not needed there (rnet record --max-disk keeps recordings small), or {OTHER_PLACE}"
+        );
         findings.problem("disk", told, advice);
     } else {
         findings.ok("disk", told);
@@ -136,16 +151,30 @@ pub fn disk(findings: &mut Findings, what: &str, path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use rnet::NodeName;
     use rnet::msgs::Duration;
+    use rnet::msgs::link_status::ClockStep;
+    use rnet_launch::{End, Limits, LogLimits, Process};
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::findings::Level;
+    use crate::talk;
+
+    /// How bad each is, and what is so. Whatever is not well comes with what may be done.
+    fn told(findings: Findings) -> Vec<(Level, String)> {
+        let told = findings.0.into_iter().map(|finding| {
+            assert!(finding.level == Level::Ok || finding.advice.is_some(), "{finding:?}");
+            (finding.level, finding.what)
+        });
+        told.collect()
+    }
 
     fn found(peer: Peer) -> Vec<(Level, String)> {
         let mut findings = Findings::default();
         let peer = Peer { host: "robot".to_owned(), state: State::Connected.into(), ..peer };
         clocks(&mut findings, &LinkStatus { peers: vec![peer], ..LinkStatus::default() });
-        findings.0.into_iter().map(|finding| (finding.level, finding.what)).collect()
+        told(findings)
     }
 
     fn known_to(ns: i32) -> Peer {
@@ -165,6 +194,81 @@ mod tests {
         // What may be measured wrong is not called wrong.
         let unsure = Peer { clock_drift: 3e-4, clock_drift_uncertainty: 2e-4, ..known_to(1) };
         assert_eq!(found(unsure)[0].0, Level::Ok);
+        let stepped = Peer { clock_steps: vec![ClockStep::default()], ..known_to(1) };
+        let stepped = found(stepped);
+        assert!(stepped[0].0 == Level::Note && stepped[0].1.contains("has stepped"), "{stepped:?}");
+    }
+
+    /// The process of this test, as a launcher knows it; so many ticks older, it is another one.
+    fn this_process(older_ticks: u64) -> Value {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap();
+        let stat = read("/proc/self/stat");
+        let start = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap();
+        json!({
+            "pid": std::process::id(),
+            "start_ticks": start.parse::<u64>().unwrap() - older_ticks,
+            "pid_namespace": rnet::inspect::pid_namespace(),
+            "boot_id": read("/proc/sys/kernel/random/boot_id").trim(),
+        })
+    }
+
+    fn record(keeper: Value, restarts: u32, end: Option<End>) -> Record {
+        let process = Process {
+            command: Vec::new(),
+            dir: "/".into(),
+            env: Default::default(),
+            params: Default::default(),
+            limits: Limits::default(),
+            stop_timeout_ms: 0,
+            die_with_launcher: false,
+            log: LogLimits { max_len_bytes: 0, files: 1 },
+        };
+        Record {
+            node: NodeName::new("arm").unwrap(),
+            file: "robot.toml".into(),
+            process,
+            keeper: serde_json::from_value(keeper).unwrap(),
+            main: None,
+            started_boot_ns: 0,
+            is_ready: true,
+            restarts,
+            end,
+            told: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn launched_nodes_that_failed_or_were_started_again_are_named() {
+        let found = |records: &[Record]| {
+            let mut findings = Findings::default();
+            launched(&mut findings, records);
+            told(findings)
+        };
+        let living = |restarts, end| record(this_process(0), restarts, end);
+        let fine = "1 launched nodes run and were not started again";
+        assert_eq!(found(&[living(0, None)]), [(Level::Ok, fine.to_owned())]);
+        let again = "the launched node /arm was started again 3 times";
+        assert_eq!(found(&[living(3, None)]), [(Level::Note, again.to_owned())]);
+        let failed = "the launched node /arm does not run: exit code 7, after 2 restarts";
+        assert_eq!(found(&[living(2, Some(End::Code(7)))]), [(Level::Problem, failed.to_owned())]);
+        let gone = "the keeper of the launched node /arm was killed, and the node with it";
+        assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);
+        assert_eq!(found(&[living(0, Some(End::Code(0)))]), [], "it has done what it had to do");
+    }
+
+    #[test]
+    fn a_black_box_is_missed_where_a_robot_is_launched() {
+        let found = |snapshot: &Snapshot, is_launched| {
+            let mut findings = Findings::default();
+            black_box(&mut findings, snapshot, is_launched);
+            told(findings).into_iter().map(|(level, _)| level).collect::<Vec<_>>()
+        };
+        let mut snapshot = talk::tests::matched();
+        assert_eq!(found(&snapshot, false), []);
+        assert_eq!(found(&snapshot, true), [Level::Note]);
+        snapshot.subscriptions[0].topic =
+            "/_rnet/call/blackbox/trigger/s0123abcd/request".to_owned();
+        assert_eq!(found(&snapshot, true), [Level::Ok]);
     }
 
     #[test]

@@ -68,6 +68,25 @@ pub fn host_of(node: &str) -> (Option<&str>, &str) {
 
 const CHECK: &str = "network";
 
+/// Whether the link itself moves: what one that hangs has said last may not be so any more.
+pub fn moves(findings: &mut Findings, status: &LinkStatus) {
+    let (host, pid) = (tame(&status.host), status.pid);
+    match silence(status) {
+        None => findings
+            .ok(CHECK, format!("process {pid} links this host as {host}, in term {}", status.term)),
+        Some(silent) => findings.problem(
+            CHECK,
+            format!(
+                "the link, process {pid}, hangs or is stopped: it has said nothing for {} s",
+                silent.as_secs()
+            ),
+            format!(
+                "kill {pid}: the one that stands by takes over, or the next node starts another"
+            ),
+        ),
+    }
+}
+
 /// What the link says of the hosts that it knows, and of itself.
 pub fn peers(findings: &mut Findings, status: &LinkStatus) {
     for peer in &status.peers {

@@ -14,6 +14,7 @@ pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
     let mut findings = Findings::default();
     talk::everything(&mut findings, &look.snapshot, None);
     if let Some(status) = &look.link {
+        link::moves(&mut findings, status);
         link::peers(&mut findings, status);
         health::clocks(&mut findings, status);
     }

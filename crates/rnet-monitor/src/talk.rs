@@ -7,6 +7,7 @@ use rnet::{Behind, Lane, Reliability};
 
 use crate::commands;
 use crate::findings::Findings;
+use crate::link::host_of;
 use crate::near::{did_you_mean, why_near};
 use crate::publishers;
 
@@ -298,6 +299,12 @@ pub fn two_nodes(
     if both != [true, true] {
         return;
     }
+    if let (Some(host), Some(_)) = (host_of(a).0, host_of(b).0) {
+        let what = format!(
+            "{a} and {b} are both on other hosts: what they say to each other is not seen here"
+        );
+        return findings.note_with("match", what, format!("run rnet doctor on {host}"));
+    }
     let snapshot = known.snapshot;
     let asked = |t: &str| topic.is_none_or(|asked| asked == t);
     let hears = |pair: &Pair<'_>, to: &str, from: &str| {
@@ -316,6 +323,12 @@ pub fn two_nodes(
         }
         let Some(channel) = pair.channel() else { continue };
         let heard = format!("{a} hears {b} on {}", p.topic);
+        if pair.subscription.via.is_some() {
+            let what =
+                format!("{heard} through the link: what it has received is counted on its host");
+            findings.ok("match", what);
+            continue;
+        }
         match (p.sent, channel.received, channel.behind) {
             (0, ..) => findings.note("match", format!("{heard}, and {b} has sent nothing so far")),
             (_, 0, Behind { messages: 0, .. }) => findings.note(
@@ -340,11 +353,12 @@ pub fn two_nodes(
 
 /// Whether the node is here; otherwise says where it may be.
 fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
-    if known.snapshot.node(name).is_some() {
+    let remote = || known.snapshot.remote.iter().map(|node| node.node.as_str());
+    if known.snapshot.node(name).is_some() || remote().any(|node| node == name) {
         return true;
     }
     let what = format!("there is no node {name} in this domain");
-    let here = known.snapshot.nodes.iter().map(|n| n.meta.name.as_str());
+    let here = known.snapshot.nodes.iter().map(|n| n.meta.name.as_str()).chain(remote());
     if let Some(other) = known.others.iter().find(|o| o.node == name) {
         let advice = format!(
             "it is in another domain ({}): nodes of two domains never meet, give both the same RNET_DOMAIN",
@@ -420,14 +434,14 @@ fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::findings::Level;
     use rnet::inspect::{Admitted, PublisherInfo, SubscriptionInfo};
     use rnet::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 
     /// A publisher and a subscription that are matched.
-    fn matched() -> Snapshot {
+    pub fn matched() -> Snapshot {
         let publisher = PublisherInfo {
             id: 1,
             topic: "/t".to_owned(),

@@ -122,21 +122,7 @@ fn is_down(interface: &str) -> bool {
 }
 
 fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, domain: &str) {
-    let (host, pid) = (tame(&status.host), status.pid);
-    match link::silence(status) {
-        None => findings
-            .ok(CHECK, format!("process {pid} links this host as {host}, in term {}", status.term)),
-        Some(silent) => findings.problem(
-            CHECK,
-            format!(
-                "the link, process {pid}, hangs or is stopped: it has said nothing for {} s",
-                silent.as_secs()
-            ),
-            format!(
-                "kill {pid}: the one that stands by takes over, or the next node starts another"
-            ),
-        ),
-    }
+    link::moves(findings, status);
     for endpoint in &status.listen {
         match both_lanes(&reachable(endpoint)) {
             Ok(()) => findings.ok(CHECK, format!("the link can be reached on {}", tame(endpoint))),

@@ -16,7 +16,8 @@ use crate::style::PROBLEM;
 use crate::topic::look;
 use crate::value::{Message, tame};
 use crate::{signal, table};
-use rnet_monitor::link::{TOPIC, last, silence, since};
+use rnet_monitor::link::{TOPIC, last, moves, since};
+use rnet_monitor::{Findings, Level};
 
 /// For how long the first word of a link that has just begun is waited for.
 const FIRST_WORD: Duration = Duration::from_secs(3);
@@ -41,24 +42,22 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
         }
         return Err(Failure::Failed(why));
     };
-    let silent = silence(&status);
     if context.json() {
         let mut document = as_json(&status)?;
         document["running"] = true.into();
         return context.document(&document);
     }
     print(context, &status)?;
-    let silent = silent.map(|time| {
-        format!(
-            "the link, process {}, hangs or is stopped: it has said nothing for {}; another one takes over once it is \
-             killed",
-            status.pid,
-            table::uptime(time)
-        )
-    });
-    for problem in status.problems.iter().cloned().chain(silent) {
+    let mut findings = Findings::default();
+    moves(&mut findings, &status);
+    let found = findings.0.into_iter().filter(|finding| finding.level == Level::Problem);
+    let said = status.problems.iter().map(|problem| (tame(problem).into_owned(), None));
+    for (what, advice) in said.chain(found.map(|finding| (finding.what, finding.advice))) {
         let word = context.styled(PROBLEM, "PROBLEM");
-        context.line(format_args!("\n{word}  {}", tame(&problem)))?;
+        context.line(format_args!("\n{word}  {what}"))?;
+        if let Some(advice) = advice {
+            context.line(format_args!("         -> {advice}"))?;
+        }
     }
     Ok(())
 }
@@ -168,8 +167,7 @@ fn peer_row(peer: &Peer) -> Vec<String> {
     };
     let ns = |time: &Option<rnet::msgs::Duration>| time.as_ref().and_then(duration_to_ns);
     let offset = ns(&peer.clock_offset).map(|offset| {
-        let about = ns(&peer.clock_offset_uncertainty).map(|ns| table::latency(ns.unsigned_abs()));
-        format!("{} ± {}", signed(offset), about.unwrap_or_else(|| "?".to_owned()))
+        table::offset(offset, ns(&peer.clock_offset_uncertainty).map(i64::unsigned_abs))
     });
     vec![
         name(peer),

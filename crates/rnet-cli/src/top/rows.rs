@@ -52,15 +52,15 @@ pub fn topic(topic: &TopicRow) -> Vec<String> {
 }
 
 pub fn host(host: &HostRow) -> Vec<String> {
-    let time = |s: Option<f64>| s.map_or(NONE.to_owned(), |s| format!("{:.3} ms", s * 1e3));
+    let ns = |s: f64| (s * 1e9).round() as i64;
+    let size = |s: f64| ns(s).unsigned_abs();
     vec![
         tame(&host.host).into_owned(),
         host.state.to_owned(),
-        time(host.round_trip_s),
-        match host.clock_offset_uncertainty_s {
-            Some(uncertain) => format!("± {:.3} ms", uncertain * 1e3),
-            None => NONE.to_owned(),
-        },
+        latency(host.round_trip_s.map(size)),
+        host.clock_offset_s.map_or(NONE.to_owned(), |offset| {
+            table::offset(ns(offset), host.clock_offset_uncertainty_s.map(size))
+        }),
         format!("{}/s", table::bytes(host.in_bytes_per_s)),
         format!("{}/s", table::bytes(host.out_bytes_per_s)),
         host.lost.to_string(),
@@ -82,5 +82,30 @@ pub fn hz(hz: f64) -> String {
         hz if hz < 1e3 => format!("{hz:.1} Hz"),
         hz if hz < 1e6 => format!("{:.2} kHz", hz / 1e3),
         _ => format!("{:.2} MHz", hz / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_shown_with_how_far_it_is_off() {
+        let laptop = HostRow {
+            host: "laptop".to_owned(),
+            state: "connected",
+            round_trip_s: Some(1.2e-3),
+            clock_offset_s: Some(-3.4e-3),
+            clock_offset_uncertainty_s: Some(0.6e-3),
+            in_bytes_per_s: 0.0,
+            out_bytes_per_s: 1.5e6,
+            lost: 3,
+            held_back: Vec::new(),
+        };
+        let row =
+            ["laptop", "connected", "1.2 ms", "-3.4 ms ± 600.0 us", "0 B/s", "1.50 MB/s", "3"];
+        assert_eq!(host(&laptop), row);
+        let unknown = HostRow { round_trip_s: None, clock_offset_s: None, ..laptop };
+        assert_eq!(host(&unknown)[2..4], ["-", "-"]);
     }
 }

@@ -270,7 +270,7 @@ fn of_node(node: &NodeRow) -> Vec<Line<'static>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::KeyCode;
@@ -279,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    fn topic(name: &str, rate_hz: f64) -> TopicRow {
+    pub fn topic(name: &str, rate_hz: f64) -> TopicRow {
         let end = |node: &str| End {
             node: node.to_owned(),
             qos: "reliable, bulk".to_owned(),
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    fn node(name: &str) -> NodeRow {
+    pub fn node(name: &str) -> NodeRow {
         NodeRow {
             node: name.to_owned(),
             host: "robot".to_owned(),

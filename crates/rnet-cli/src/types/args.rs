@@ -41,6 +41,9 @@ pub struct TypeListArgs {
     /// The types of the domain's topics; implied by --domain
     #[arg(long, conflicts_with_all = ["proto", "include"])]
     pub in_use: bool,
+    /// Of these only those that nodes of this host use; implies --in-use
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["proto", "include"])]
+    pub host: Option<String>,
 }
 
 /// Show a message type: fields, comments, units.

@@ -8,18 +8,21 @@ use serde_json::json;
 
 use super::args::TypeListArgs;
 use super::catalog::Catalog;
-use super::used::types;
+use super::used::{Used, types};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::node::check_host;
 use crate::topic::look;
 use crate::value::tame;
 use crate::{domain, table};
+use rnet_monitor::link::own_host;
 use rnet_monitor::near::did_you_mean;
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();
-    if args.in_use || context.global().domain.is_some() && !from_files {
-        return in_use(context, args.word.as_deref());
+    let is_asked = args.in_use || args.host.is_some();
+    if is_asked || context.global().domain.is_some() && !from_files {
+        return in_use(context, args.word.as_deref(), args.host.as_deref());
     }
     let catalog = Catalog::of(&args.files)?;
     let mut rows = Vec::new();
@@ -62,9 +65,14 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
 }
 
 /// The types of the domain's topics, with the topics.
-fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
+fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outcome {
     let (domain, snapshot) = look(context)?;
+    let own = own_host(&snapshot);
     let mut used = types(&snapshot, None);
+    if let Some(host) = host {
+        check_host(&snapshot, &own, host)?;
+        used.retain(|used| used.hosts(&own).contains(host));
+    }
     if used.is_empty() {
         domain::tell_none(context, "types")?;
     } else if let Some(word) = word {
@@ -87,12 +95,21 @@ fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
                 "hash": used.desc.as_protobuf().map(|named| &named.schema),
                 "topics": used.topics,
                 "nodes": used.nodes,
+                "hosts": used.hosts(&own),
             })
         });
         let documents: Vec<_> = documents.collect();
         return context.document(&json!({"domain": domain.id(), "types": documents}));
     }
-    let rows = used.iter().map(|used| vec![used.name().to_owned(), used.topics.join(", ")]);
+    let row = |used: &Used<'_>| vec![used.name().to_owned(), used.topics.join(", ")];
+    // Where all are of one host, nobody needs its name.
+    if !snapshot.remote.is_empty() {
+        let hosts = |used: &Used<'_>| used.hosts(&own).into_iter().collect::<Vec<_>>().join(", ");
+        let rows: Vec<_> =
+            used.iter().map(|used| [row(used), vec![hosts(used)]].concat()).collect();
+        return table::print(context, &["TYPE", "TOPICS", "HOST"], &rows);
+    }
+    let rows = used.iter().map(row);
     for line in table::lines(&rows.collect::<Vec<_>>(), usize::MAX, false) {
         context.line(format_args!("{line}"))?;
     }

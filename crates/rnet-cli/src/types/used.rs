@@ -1,8 +1,11 @@
 //! The types that the topics of a domain have.
 
+use std::collections::BTreeSet;
+
 use rnet::inspect::Snapshot;
 use rnet::schema::Schema;
 use rnet::{PlainType, TypeDesc};
+use rnet_monitor::link::host_of;
 
 /// One type, and where it is used.
 pub struct Used<'a> {
@@ -16,6 +19,11 @@ pub struct Used<'a> {
 impl<'a> Used<'a> {
     pub fn name(&self) -> &'a str {
         self.desc.name().unwrap_or("raw")
+    }
+
+    /// The hosts whose nodes have it; `own` is the name of this one.
+    pub fn hosts(&self, own: &'a str) -> BTreeSet<&'a str> {
+        self.nodes.iter().map(|node| host_of(node).0.unwrap_or(own)).collect()
     }
 
     pub fn plain(&self) -> Option<&'a PlainType> {
