@@ -101,3 +101,35 @@ fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
     assert!(matches!(why, Error::NotInForce { .. }), "{why}");
     assert!(!far.in_force());
 }
+
+/// Its stamp says so, which the link translates to the clock of the receiver's host.
+#[test]
+fn a_command_that_is_under_way_for_longer_than_the_deadline_is_late() {
+    const DEADLINE: Duration = Duration::from_millis(200);
+    let hosts = Hosts::patient("commands late", 2);
+    let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
+    let (command, did) = receiver(&base, DEADLINE);
+    let mut far = driver(&away, 1);
+    eventually("it drives", || {
+        far.send(&[1]).unwrap();
+        did.try_iter().any(|did| matches!(did, Did::Applied(1, _)))
+    });
+    assert!(hosts.clock_uncertainty(0) < DEADLINE, "the clocks were compared");
+    hosts.settle();
+    let before = command.stats().late;
+    hosts.net().set_delay(3 * DEADLINE);
+    far.send(&[2]).unwrap();
+    eventually("it is counted", || command.stats().late > before);
+    hosts.net().set_delay(Duration::ZERO);
+    let mut applied = Vec::new();
+    eventually("it drives again", || {
+        far.send(&[3]).unwrap();
+        let new = did.try_iter().filter_map(|did| match did {
+            Did::Applied(value, _) => Some(value),
+            Did::FellBack(..) => None,
+        });
+        applied.extend(new);
+        applied.contains(&3)
+    });
+    assert!(!applied.contains(&2), "it was late");
+}

@@ -10,7 +10,7 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::command_status::State;
-use rnet::msgs::{CommandEvent, CommandReply, CommandRequest, Twist};
+use rnet::msgs::{Clock, CommandEvent, CommandReply, CommandRequest, Twist};
 use rnet::{
     Command, Driver, Error, FallbackReason, Meta, Node, PublisherOptions, SubscriberOptions,
 };
@@ -140,6 +140,35 @@ fn a_driver_is_obeyed_and_its_silence_ends_in_the_fallback() {
     assert_eq!(wheels.values().last(), Some(&-1), "it stands still at its end");
     let error = driver.send(&speed(7)).unwrap_err();
     assert!(matches!(&error, Error::NotInForce { .. }), "{error}");
+}
+
+/// The deadline and leases go by the time of the host.
+#[test]
+fn a_simulated_time_that_stands_still_keeps_nobody_from_the_fallback() {
+    const STANDS_AT_NS: u64 = 5_000_000_000;
+    let net = Net::new("commands-sim-time");
+    let simulated = |name| net.builder(name).sim_time(true).open().unwrap();
+    let (base, hand, world) = (simulated("base"), simulated("hand"), net.node("world"));
+    let mut clock = world.publisher::<Clock>("/clock").unwrap();
+    let stands = || [&base, &hand].iter().all(|node| node.now() == STANDS_AT_NS);
+    eventually("the time is set", || {
+        clock.send(&Clock { time_ns: STANDS_AT_NS as i64 }).unwrap();
+        stands()
+    });
+    let (command, wheels) = receiver(&base, SHORT);
+    wheels.wait_for(-1);
+    let mut driver = driver(&hand, 1);
+    // On a busy machine one may be late.
+    eventually("it is obeyed", || {
+        driver.send(&speed(5)).unwrap();
+        wheels.values().contains(&5)
+    });
+    wheels.wait_for(-1);
+    assert_eq!(command.status().holder, "/hand");
+    driver.release().unwrap();
+    let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).take(LONG).unwrap();
+    eventually("a lease ends", || !idle.in_force());
+    assert!(stands());
 }
 
 #[test]
