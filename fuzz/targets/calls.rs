@@ -1,19 +1,22 @@
-//! A server of a service, of an action and of a command, and a client, which somebody sends what he likes: requests,
-//! words of control, replies and status, with numbers that are theirs or nobody's.
+//! A server of a service, of an action and of a command, a client, and a worker and a pusher of a queue, which somebody
+//! sends what he likes: requests, jobs, words of control, replies and status, with numbers that are theirs or nobody's.
 
 #![no_main]
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rnet::inspect::Domain;
-use rnet::{Client, Command, Meta, Node, OnFull, Publisher, PublisherOptions, Service};
+use rnet::{Client, Command, Meta, Node, OnFull, Publisher, PublisherOptions, Pusher, Service};
 use rnet_fuzz::Input;
 
 const STEPS: usize = 32;
 /// Far longer than a call takes.
 const LIMIT: Option<Duration> = Some(Duration::from_secs(15));
 const ROOT: &str = "/_rnet/call";
+/// Longer than a job that somebody makes up.
+const JOB: &[u8] = &[7; 100];
 
 struct Stage {
     client: Client<[u8], [u8]>,
@@ -21,7 +24,10 @@ struct Stage {
     hostile: Vec<Publisher<[u8]>>,
     clients: Vec<u64>,
     command: Command,
-    _served: [Service; 2],
+    pusher: Pusher<[u8]>,
+    /// Jobs of the pusher that the worker has done.
+    jobs: Arc<AtomicU64>,
+    _served: [Service; 3],
     _nodes: [Node; 2],
 }
 
@@ -51,7 +57,14 @@ fn stage() -> Stage {
         context.feedback(goal)?;
         Ok(goal.to_vec())
     });
-    let served = [service.unwrap(), action.unwrap()];
+    let jobs = Arc::new(AtomicU64::new(0));
+    let done = jobs.clone();
+    let worker = server.pull::<[u8]>("/q").on(move |job, _| {
+        done.fetch_add(u64::from(job == JOB), Ordering::SeqCst);
+        Ok(())
+    });
+    let served = [service.unwrap(), action.unwrap(), worker.unwrap()];
+    let pusher = server.push::<[u8]>("/q").open().unwrap();
     let command = server.command::<[u8]>("/c").fallback(b"stop").apply(|_| {}).unwrap();
     let client = server.client::<[u8], [u8]>("/s").unwrap();
     // Clients of the hostile node, to which answers go that were never asked for.
@@ -61,6 +74,8 @@ fn stage() -> Stage {
     client.call(b"\0", LIMIT).unwrap();
     let goals: rnet::ActionClient<[u8], [u8], [u8]> = goals;
     goals.send(b"\0", rnet::CallOptions::new()).unwrap().result(LIMIT).unwrap();
+    pusher.push(JOB).unwrap();
+    pusher.wait_until_done(LIMIT).unwrap();
     let driver = evil.drive::<[u8]>("/c").take(LIMIT).unwrap();
     let mut domain = Domain::open(Some("fuzz"), Some(dir.clone()), None).unwrap();
     let snapshot = domain.snapshot().unwrap();
@@ -84,7 +99,16 @@ fn stage() -> Stage {
     assert!(hostile.len() > 8 && clients.len() > 1, "{} ends, {clients:?}", hostile.len());
     // They stay for good, as the answers that go to them.
     std::mem::forget((own, goals, driver));
-    Stage { client, hostile, clients, command, _served: served, _nodes: [server, evil] }
+    Stage {
+        client,
+        hostile,
+        clients,
+        command,
+        pusher,
+        jobs,
+        _served: served,
+        _nodes: [server, evil],
+    }
 }
 
 fn play(stage: &mut Stage, input: &mut Input<'_>) {
@@ -107,6 +131,10 @@ fn play(stage: &mut Stage, input: &mut Input<'_>) {
     }
     // Everybody else is served as before.
     assert_eq!(&*stage.client.call(b"\0honest", LIMIT).unwrap(), b"\0honest");
+    let before = stage.jobs.load(Ordering::SeqCst);
+    stage.pusher.push(JOB).unwrap();
+    stage.pusher.wait_until_done(LIMIT).unwrap();
+    assert!(stage.jobs.load(Ordering::SeqCst) > before, "{:?}", stage.pusher.stats());
     let _ = (stage.client.stats(), stage.command.status(), stage.command.stats());
 }
 
