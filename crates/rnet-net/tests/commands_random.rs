@@ -5,8 +5,8 @@
 //! at random. What is judged is the receiver's own order of what it applied.
 //!
 //! The hosts of one process have one clock. What stands in for clocks that are wrong: the delay of the network
-//! changes at random, in one direction after the other, so the offsets by which stamps are translated are wrong by
-//! up to half of it.
+//! changes at random, so the offsets by which stamps are translated are wrong by up to half of it until they are
+//! measured anew.
 //!
 //! `COMMANDS_SEED` and `COMMANDS` (how many steps) run one again.
 

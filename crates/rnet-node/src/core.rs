@@ -231,14 +231,19 @@ impl NodeState {
     fn trace(self: &Arc<Self>, changes: Vec<TraceChange>) {
         for TraceChange { id, state, topic } in changes {
             match topic.map(|topic| self.open_outlet(&topic)).transpose() {
-                Ok(outlet) => {
-                    let begins = outlet.is_some();
-                    state.trace.set(outlet);
-                    if begins {
-                        state.look_at_traces();
-                    } else {
+                Ok(Some(outlet)) => {
+                    state.trace.set(Some(outlet));
+                    state.look_at_traces();
+                    // Opening it has looked at the peers, where its end may have been found and done.
+                    if !self.matching().wants_trace(id) {
                         state.look_away();
+                        state.trace.set(None);
                     }
+                }
+                Ok(None) => {
+                    // First: closing it looks at the peers, where another trace may be found and begun.
+                    state.look_away();
+                    state.trace.set(None);
                 }
                 Err(_) => self.matching().trace_later(id),
             }

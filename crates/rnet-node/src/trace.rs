@@ -132,6 +132,10 @@ pub fn end(state: &SubscriberState, subscription: u64, started: Started) {
     (record.subscription, record.written_ns) = (subscription, record.ended_ns);
     if !state.trace.put(record) {
         state.look_away();
+        // Somebody may have begun to trace between the two.
+        if state.trace.is_open() {
+            state.look_at_traces();
+        }
     }
 }
 

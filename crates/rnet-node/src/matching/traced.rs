@@ -129,6 +129,12 @@ impl Matching {
         std::mem::take(&mut self.traces.changes)
     }
 
+    /// Whether records of a subscription are wanted, as far as is known now.
+    pub fn wants_trace(&self, id: u64) -> bool {
+        let traced = self.subscriptions.get(&id).and_then(|own| own.traced.as_ref());
+        traced.is_some_and(|traced| traced.wanted)
+    }
+
     /// The tracing of a subscription could not begin for want of something: it is tried again.
     pub fn trace_later(&mut self, id: u64) {
         if let Some(own) = self.subscriptions.get_mut(&id)
