@@ -44,7 +44,7 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
     assert!(who.contains("driver: /hand") && who.contains("deadline: 500 ms"), "{who}");
     let said = rnet!(place, "command", "who", "/cmd_val").fails(1);
     assert!(said.contains("no command /cmd_val") && said.contains("/cmd_vel"), "{said}");
-    drop(driver);
+    driver.release().unwrap();
     let trail = rnet!(place, "command", "log", "/cmd_vel").ok();
     for what in ["opened", "granted", "/hand (priority 8)", "in force", "released", "fallback"] {
         assert!(trail.contains(what), "{what}: {trail}");
@@ -66,7 +66,7 @@ fn a_trail_is_followed_until_it_is_stopped() {
         let driver = b.drive::<Twist>("/cmd_vel").lease(Duration::from_secs(60));
         let driver = driver.take(SOON).expect(round);
         log.until_stdout("granted");
-        drop(driver);
+        driver.release().unwrap();
         log.until_stdout("released");
     }
     log.signal("INT");

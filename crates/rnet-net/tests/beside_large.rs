@@ -15,7 +15,7 @@ use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
 const LARGE_LEN: usize = 30 << 20;
 const PERIOD: Duration = Duration::from_millis(10);
 /// One way. What is under way is lost when the connection ends.
-const DELAY: Duration = Duration::from_millis(2);
+const DELAY: Duration = Duration::from_millis(20);
 
 /// Ends the talker, also where the test has failed.
 struct Ends<'a>(&'a AtomicBool);
@@ -86,7 +86,7 @@ fn small_messages_flow_while_a_large_one_is_under_way_and_pieces_are_lost() {
         };
         assert!(whole, "it is changed");
         println!("{overtook} small ones overtook it");
-        assert!(overtook >= 3, "{overtook} small ones overtook it");
+        assert!(overtook >= 1, "{overtook} small ones overtook it");
         assert!(seen.try_recv().unwrap().is_none() && seen.lost().total() <= 1);
         (0..3).for_each(|_| assert!(hear() > 0));
     });

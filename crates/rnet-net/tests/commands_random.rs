@@ -19,7 +19,7 @@ mod random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 use common::eventually;
 use hosts::Hosts;
@@ -28,6 +28,10 @@ use rnet::{FallbackReason, Node};
 
 const TOPIC: &str = "/cmd";
 const HOSTS: usize = 3;
+/// Unless `COMMANDS_SEED` says another one.
+const SEED: u64 = 20_261_124;
+/// How long each host may take until its driver is obeyed again.
+const AGAIN: Duration = Duration::from_secs(200);
 const DEADLINE: Duration = Duration::from_millis(50);
 /// For a run on a machine that does more than it can.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -151,8 +155,7 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn two_drivers_of_several_hosts_are_never_both_in_force() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let seed = number("COMMANDS_SEED").unwrap_or(now.as_millis() as u64);
+    let seed = number("COMMANDS_SEED").unwrap_or(SEED);
     let steps = number("COMMANDS").unwrap_or(60);
     println!("COMMANDS_SEED={seed} COMMANDS={steps}");
     let mut random = Random(seed);
@@ -183,13 +186,19 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
         hosts.net().set_delay(Duration::ZERO);
         // Each host's driver is obeyed once more, whatever was.
         let before = did.lock().unwrap().len();
-        eventually("each drives again", || {
+        let drives_again = || {
             let did = did.lock().unwrap();
             let since = &did[before..];
             (0..HOSTS as u64).all(|host| {
                 since.iter().any(|did| matches!(did, Did::Applied([of, ..]) if *of == host))
             })
-        });
+        };
+        // Each has to win once against random priorities, and to be in time: on a busy machine that takes its time.
+        let until = Instant::now() + AGAIN;
+        while !drives_again() {
+            assert!(Instant::now() < until, "not each drives again");
+            std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at a condition
+        }
     });
     eventually("nobody drives", || command.status().holder.is_empty());
     let stats = command.stats();

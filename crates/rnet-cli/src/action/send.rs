@@ -26,12 +26,12 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
     let node = context.node("action", &args.me)?;
     let client = client(&node, action, &types)?;
     let mut options = CallOptions::new();
-    if let Some(timeout) = args.timeout {
-        options = options.timeout(timeout.saturating_sub(begun.elapsed()));
-    }
     if let Some(key) = &args.key {
         gather(context, action, limit, || client.server_count())?;
         options = options.key(key);
+    }
+    if let Some(timeout) = args.timeout {
+        options = options.timeout(timeout.saturating_sub(begun.elapsed()));
     }
     let goal = client.send(&goal, options)?;
     let (mut first, mut cancelled) = (true, false);

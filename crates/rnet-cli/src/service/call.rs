@@ -45,11 +45,12 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     let request = encoded(service, given, &request_type)?;
     let node = context.node("service", &args.me)?;
     let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type.clone())?;
-    let mut options = CallOptions::new().timeout(args.timeout.saturating_sub(begun.elapsed()));
+    let mut options = CallOptions::new();
     if let Some(key) = &args.key {
         gather(context, service, args.timeout, || client.server_count())?;
         options = options.key(key);
     }
+    let options = options.timeout(args.timeout.saturating_sub(begun.elapsed()));
     let replies = match args.stream {
         true => client.stream(&request, options)?,
         false => client.start(&request, options)?,

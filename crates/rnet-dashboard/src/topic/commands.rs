@@ -11,6 +11,7 @@ use rnet::inspect::Heard;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{CommandEvent, CommandStatus, timestamp_to_ns};
 use rnet_monitor::documents;
+use rnet_monitor::link::host_of;
 use serde_json::{Value as Json, json};
 
 use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants, cut_text};
@@ -54,8 +55,9 @@ impl CommandsSink {
         for ((command, receiver), status) in &self.said {
             wanted.remove(command);
             let mut row = documents::command(command, receiver, status);
-            let is_own = !own.is_empty() && status.holder == own;
-            row["held"] = (is_own && stops.get(command) == Some(&true)).into();
+            row["held"] = (is_held_by(own, receiver, &status.holder)
+                && stops.get(command) == Some(&true))
+            .into();
             row["stop_wanted"] = stops.contains_key(command).into();
             rows.push(row);
         }
@@ -76,6 +78,12 @@ impl CommandsSink {
         let here = documents::receivers(&snapshot);
         self.said.retain(|(topic, node), _| here.contains(&(topic.as_str(), node.as_str())));
     }
+}
+
+/// Whether the holder that a receiver names is our node; one on another host names our host, too.
+fn is_held_by(own: &str, receiver: &str, holder: &str) -> bool {
+    let (at, holder) = host_of(holder);
+    !own.is_empty() && holder == own && at.is_some() == host_of(receiver).0.is_some()
 }
 
 fn is_status(topic: &str, desc: &TypeDesc) -> bool {
@@ -161,5 +169,22 @@ impl TopicSink for CommandLogSink {
             let lines: Vec<Json> = self.lines.drain(..).collect();
             self.outbox.data(self.sub, json!({"lines": lines}).to_string());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_of_other_hosts_name_the_host_of_the_holder() {
+        let own = "/rnet_dashboard_7";
+        assert!(is_held_by(own, "/base", own));
+        assert!(is_held_by(own, "@robot/base", "@desk/rnet_dashboard_7"));
+        // Dashboards of other hosts may have the same number.
+        assert!(!is_held_by(own, "@robot/base", own));
+        assert!(!is_held_by(own, "/base", "@robot/rnet_dashboard_7"));
+        assert!(!is_held_by(own, "/base", "/pilot"));
+        assert!(!is_held_by("", "/base", ""));
     }
 }

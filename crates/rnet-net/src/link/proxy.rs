@@ -280,11 +280,14 @@ impl Proxy {
 
     /// Whether nobody has had this message.
     fn is_new(&mut self, seq: u64) -> bool {
+        if self.expects(seq) {
+            self.interrupt();
+        }
+        // Nor one before another that was half there, and is counted as lost by now.
         if !self.expects(seq) {
             self.arrived.repeated += 1;
             return false;
         }
-        self.interrupt();
         // A number that was passed over without a gap was left out as configured, and is no loss.
         self.next_seq = Some(seq.saturating_add(1));
         true

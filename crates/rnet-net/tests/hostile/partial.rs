@@ -6,6 +6,8 @@ use super::*;
 
 /// What is put together in all may take as much, beside the message that begins.
 const LARGE_LEN_BYTES: u64 = 1 << 30;
+/// The peer says something only while the test runs.
+const PATIENT: &str = "[network]\nlost_after_ms = 30000";
 const TOPICS: [&str; 3] = ["/a", "/b", "/c"];
 
 /// A piece that begins a message and ends it only if it is as long.
@@ -48,7 +50,7 @@ fn wait_for_lost(peer: &Peer, hears: &mut Subscriber<[u8]>, count: u64) {
 
 #[test]
 fn one_for_which_there_is_no_room_is_lost_alone() {
-    let (hosts, peer) = hosts("no room", "");
+    let (hosts, peer) = hosts("no room", PATIENT);
     let (mut problems, _looks) = Problems::of(&hosts);
     let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
     for channel in [a, b] {
@@ -90,7 +92,7 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
 
 #[test]
 fn those_that_only_begin_are_each_lost_and_end_no_session() {
-    let (hosts, peer) = hosts("only begin", "");
+    let (hosts, peer) = hosts("only begin", PATIENT);
     let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
     say(&peer, &piece(a, 0, LARGE_LEN_BYTES, 0, b"x"));
     const COUNT: u64 = 3_000;

@@ -155,8 +155,9 @@ impl<T: Message + ?Sized> Driver<T> {
         match self.ask(Action::Renew, (0, 0), Some(self.lease)) {
             Ok(reply) if reply.granted => Ok(()),
             Ok(_) => Err(self.lost("its authority has ended".to_owned())),
-            // What the receiver had granted has passed by now.
             Err(Error::Timeout { .. }) => {
+                // It may have renewed it right before the end, and its answer come too late.
+                let _ = self.ask(Action::Release, (0, 0), Some(GOODBYE));
                 Err(self.lost("its receiver has not answered within the lease".to_owned()))
             }
             Err(error) => Err(error),
