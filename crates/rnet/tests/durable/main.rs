@@ -210,7 +210,8 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
         assert_eq!(left(&state, &clocks, "/short"), None);
         assert_eq!(left(&state, &clocks, "/long"), Some(3500 - 100 * (boot - 2)), "boot {boot}");
         assert_eq!(left(&state, &clocks, "/longer"), Some(7100 - 100 * (boot - 2)));
-        // Renewed, and counted down from there.
+        // Renewed, and counted down from there, by a persister that is at work: one that was not begun notes no end.
+        state.put("/other").durable(true).set(1).unwrap();
         clocks.pass(100);
         drop((state, node));
         reboot(&net);
