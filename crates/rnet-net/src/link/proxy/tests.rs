@@ -1,22 +1,29 @@
 //! What a proxy notes and keeps, without a network.
 
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use std::path::PathBuf;
+
+use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
 use super::*;
 use crate::link::places::Places;
 
+/// A directory, a node in it, and a publisher with little room for its one reader.
+fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
+    let dir = PathBuf::from(format!("/dev/shm/rnet-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
+    let reader = node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    publisher.wait_for_subscribers(1, Some(std::time::Duration::from_secs(30))).unwrap();
+    (dir, node, publisher, reader)
+}
+
 /// A link that is killed leaves no time to note anything: what it had published is noted already.
 #[test]
 fn a_place_is_noted_with_each_message_and_gap() {
-    let dir = std::path::PathBuf::from(format!("/dev/shm/rnet-proxy-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
+    let (dir, node, publisher, mut reader) = matched("proxy");
     let host = HostId(7);
-    let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
-    let mut reader =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, Some(std::time::Duration::from_secs(30))).unwrap();
     let places = Places::open(&dir).unwrap();
     let slot = places.claim(host, 1).slot;
     let mut proxy = Proxy::new(publisher, (host, 1), None, slot, 1 << 20);
@@ -64,14 +71,7 @@ fn a_place_is_noted_with_each_message_and_gap() {
 /// However often another link begins what it does not go on with, and whatever it says is missing.
 #[test]
 fn what_is_given_up_takes_no_memory() {
-    let dir = std::path::PathBuf::from(format!("/dev/shm/rnet-given-up-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
-    let mut reader =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, Some(std::time::Duration::from_secs(30))).unwrap();
+    let (dir, node, publisher, mut reader) = matched("given-up");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 30);
     let mut seq = 0;
     while !proxy.is_stuck() {
@@ -100,6 +100,28 @@ fn what_is_given_up_takes_no_memory() {
     }
     let lost = proxy.arrived.lost;
     assert_eq!(lost.parts().map(|(_, count)| count), [1000, 3000, 1000, 1000]);
+    drop((proxy, reader, node));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// What a message ends that comes in its place is lost; one before that is none that is expected.
+#[test]
+fn a_number_before_one_that_was_given_up_is_a_repetition() {
+    let (dir, node, publisher, mut reader) = matched("before");
+    let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
+    let mut reassembly = proxy.take_reassembly();
+    assert_eq!(reassembly.add(10, 1 << 20, 0, b"x").unwrap().whole, None);
+    proxy.put_reassembly(reassembly);
+    for seq in [5, 10] {
+        proxy.publish(seq, 1, Meta::default(), b"before", None).unwrap();
+    }
+    proxy.publish(11, 1, Meta::default(), b"behind", None).unwrap();
+    proxy.show();
+    let message = reader.recv(Some(std::time::Duration::from_secs(30))).unwrap();
+    assert_eq!((&*message, message.origin().unwrap().seq), (&b"behind"[..], 11));
+    drop(message);
+    assert!(reader.try_recv().unwrap().is_none());
+    assert_eq!(proxy.arrived.repeated, 2);
     drop((proxy, reader, node));
     std::fs::remove_dir_all(&dir).unwrap();
 }
