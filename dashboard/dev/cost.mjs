@@ -51,7 +51,7 @@ try {
   await page.goto(`${url}#/topics`);
   await page.getByText("live", { exact: true }).waitFor();
   await measure("the table of topics");
-  await page.goto(`${url}#/topics/%2Fsignal%2F07`);
+  await page.goto(`${url}#/topics/%2Fsignal%2Fs07`);
   for (const field of ["x", "y"]) await page.getByRole("button", { name: new RegExp(`^${field}:`) }).click();
   await measure("a topic, two fields plotted");
   await page.goto(`${url}#/overview`);

@@ -8,7 +8,7 @@ from rnet.msgs import Vector3
 
 PERIOD_S = 0.001
 node = rnet.Node("hundred")
-publishers = [node.publisher(f"/signal/{n:02}", Vector3) for n in range(100)]
+publishers = [node.publisher(f"/signal/s{n:02}", Vector3) for n in range(100)]
 began = time.monotonic()
 late = []
 n = 0
