@@ -1,22 +1,20 @@
 //! `rnet.ActionClient`, and the handlers of actions.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use rnet::{CallContext, CallOptions, Error, HandlerError, Policy};
+use rnet::{CallContext, CallOptions, HandlerError, Policy};
 
-use super::goal::{Goal, GoalCore};
+use super::caller::Caller;
+use super::goal::{Goal, GoalCore, Heard};
 use super::service::{Service, failure};
-use super::{answered, decoded, encoded, limit, lock};
+use super::{answered, decoded, encoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
-use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::{Kind, Member};
 use crate::meta::make;
-use crate::release::release;
 use crate::shared::NodeShared;
 
 type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
@@ -130,65 +128,8 @@ impl ActionContext {
     }
 }
 
-type Inner = rnet::ActionClient<[u8], [u8], [u8]>;
-
 /// What the Python object, its goals and its node share.
-pub(crate) struct ActionClientCore {
-    pub(super) name: String,
-    held: Mutex<Option<Own<Inner>>>,
-    /// The goals that are there, by their addresses: they hold the node, and end with the client.
-    goals: Mutex<HashMap<usize, Weak<GoalCore>>>,
-    pub(super) feedback: Codec,
-    pub(super) result: Codec,
-    fork_guard: ForkGuard,
-}
-
-impl ActionClientCore {
-    fn closed_error(&self) -> Error {
-        Error::Closed { what: self.fork_guard.name(format!("the client of {}", self.name)) }
-    }
-
-    /// Call it without the GIL.
-    fn inner(&self) -> rnet::Result<Inner> {
-        if self.fork_guard.is_parents() {
-            return Err(self.closed_error());
-        }
-        lock(&self.held).as_deref().cloned().ok_or_else(|| self.closed_error())
-    }
-
-    fn enter(&self, goal: &Arc<GoalCore>) {
-        lock(&self.goals).insert(Arc::as_ptr(goal).addr(), Arc::downgrade(goal));
-        // It may have been closed since the goal was sent.
-        if lock(&self.held).is_none() {
-            goal.close(self.closed_error());
-        }
-    }
-
-    pub(super) fn leave(&self, goal: usize) {
-        lock(&self.goals).remove(&goal);
-    }
-}
-
-impl Member for ActionClientCore {
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let held = lock(&self.held).take();
-        drop(held);
-        let goals = std::mem::take(&mut *lock(&self.goals));
-        let open = goals.values().filter_map(Weak::upgrade);
-        open.for_each(|goal| goal.close(self.closed_error()));
-    }
-}
-
-impl Drop for ActionClientCore {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.held).take());
-        }
-    }
-}
+pub(crate) type ActionClientCore = Caller<GoalCore>;
 
 /// Sends goals to one action: any number at a time, by any thread or task. Made by `Node.action_client`.
 ///
@@ -217,14 +158,8 @@ impl ActionClient {
             let [goal, heard, returned] = types;
             let client =
                 node.node()?.action_client_of::<[u8], [u8], [u8]>(name, goal, heard, returned)?;
-            let core = Arc::new(ActionClientCore {
-                name: client.name().to_owned(),
-                held: Mutex::new(Some(Own::new(client))),
-                goals: Mutex::default(),
-                feedback,
-                result,
-                fork_guard: ForkGuard::here(),
-            });
+            let heard = Heard { feedback, result };
+            let core = Arc::new(ActionClientCore::new(client.name().to_owned(), client, heard));
             node.members.add(Kind::Client, &core);
             Ok(core)
         };
@@ -292,7 +227,7 @@ impl ActionClient {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.fork_guard.is_parents() || lock(&self.core.held).is_none()
+        self.core.is_closed()
     }
 
     /// Closes it; goals that are open are cancelled, and raise Closed.

@@ -9,8 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use rnet::{CancelReason, Error, Pending, Received};
 
+use super::caller::Begun;
 use super::client::ClientCore;
 use super::{decoded, lock};
+use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::release::release;
@@ -65,15 +67,6 @@ impl CallCore {
         if self.fork_guard.is_parents() { None } else { lock(&self.pending).clone() }
     }
 
-    /// Ends it from here; whoever waits gets `error`. Call it without the GIL.
-    pub(super) fn close(&self, error: Error) {
-        let _ = self.ended.set(error);
-        if let Some(pending) = self.finish() {
-            pending.cancel();
-        }
-        self.waiters.wake_all();
-    }
-
     fn cancel(&self) {
         if !self.fork_guard.is_parents() {
             let (topic, reason) = (self.client.name.clone(), CancelReason::Caller);
@@ -82,7 +75,7 @@ impl CallCore {
     }
 
     fn finish(&self) -> Option<Inner> {
-        self.client.leave(std::ptr::from_ref(self).addr());
+        self.client.leave(self);
         lock(&self.pending).take()
     }
 
@@ -102,6 +95,20 @@ impl CallCore {
             Err(error) => Err(self.over().unwrap_or(error)),
             next => next,
         }
+    }
+}
+
+impl Begun for CallCore {
+    type Client = rnet::Client<[u8], [u8]>;
+    /// Of a reply.
+    type Codecs = Codec;
+
+    fn close(&self, error: Error) {
+        let _ = self.ended.set(error);
+        if let Some(pending) = self.finish() {
+            pending.cancel();
+        }
+        self.waiters.wake_all();
     }
 }
 
@@ -147,7 +154,7 @@ pub(crate) struct Call {
 impl Call {
     fn value(&self, py: Python<'_>, reply: &Reply) -> PyResult<Py<PyAny>> {
         let client = &self.core.client;
-        decoded(py, &client.reply, reply, &format!("a reply of {}", client.name))
+        decoded(py, &client.codecs, reply, &format!("a reply of {}", client.name))
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

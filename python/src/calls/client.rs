@@ -1,80 +1,22 @@
 //! `rnet.Client`: calls one service.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use rnet::{CallOptions, Error};
+use rnet::CallOptions;
 
 use super::call::{Call, CallCore};
-use super::{encoded, limit, lock};
+use super::caller::Caller;
+use super::{encoded, limit};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
-use crate::fork::{ForkGuard, Own};
 use crate::members::{Kind, Member};
 use crate::meta::make;
-use crate::release::release;
 use crate::shared::NodeShared;
 
-type Inner = rnet::Client<[u8], [u8]>;
-
 /// What the Python object, its calls and its node share.
-pub(crate) struct ClientCore {
-    pub(super) name: String,
-    held: Mutex<Option<Own<Inner>>>,
-    /// The calls that are open, by their addresses: they hold the node, and end with the client.
-    calls: Mutex<HashMap<usize, Weak<CallCore>>>,
-    pub(super) reply: Codec,
-    fork_guard: ForkGuard,
-}
-
-impl ClientCore {
-    fn closed_error(&self) -> Error {
-        Error::Closed { what: self.fork_guard.name(format!("the client of {}", self.name)) }
-    }
-
-    /// Call it without the GIL.
-    fn inner(&self) -> rnet::Result<Inner> {
-        if self.fork_guard.is_parents() {
-            return Err(self.closed_error());
-        }
-        lock(&self.held).as_deref().cloned().ok_or_else(|| self.closed_error())
-    }
-
-    fn enter(&self, call: &Arc<CallCore>) {
-        lock(&self.calls).insert(Arc::as_ptr(call).addr(), Arc::downgrade(call));
-        // It may have been closed since the call began.
-        if lock(&self.held).is_none() {
-            call.close(self.closed_error());
-        }
-    }
-
-    pub(super) fn leave(&self, call: usize) {
-        lock(&self.calls).remove(&call);
-    }
-}
-
-impl Member for ClientCore {
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let held = lock(&self.held).take();
-        drop(held);
-        let calls = std::mem::take(&mut *lock(&self.calls));
-        let open = calls.values().filter_map(Weak::upgrade);
-        open.for_each(|call| call.close(self.closed_error()));
-    }
-}
-
-impl Drop for ClientCore {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.held).take());
-        }
-    }
-}
+pub(crate) type ClientCore = Caller<CallCore>;
 
 /// Calls one service: any number of calls at a time, by any thread or task. Made by `Node.client`.
 ///
@@ -100,13 +42,7 @@ impl Client {
         let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
         let open = || {
             let client = node.node()?.client_of::<[u8], [u8]>(name, in_type, out_type)?;
-            let core = Arc::new(ClientCore {
-                name: client.name().to_owned(),
-                held: Mutex::new(Some(Own::new(client))),
-                calls: Mutex::default(),
-                reply,
-                fork_guard: ForkGuard::here(),
-            });
+            let core = Arc::new(ClientCore::new(client.name().to_owned(), client, reply));
             node.members.add(Kind::Client, &core);
             Ok(core)
         };
@@ -221,7 +157,7 @@ impl Client {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.fork_guard.is_parents() || lock(&self.core.held).is_none()
+        self.core.is_closed()
     }
 
     /// Closes it; calls that are open are cancelled, and raise Closed.

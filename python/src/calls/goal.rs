@@ -11,7 +11,9 @@ use pyo3::types::{PyTuple, PyType};
 use rnet::{CancelReason, Error, Received};
 
 use super::action::ActionClientCore;
+use super::caller::Begun;
 use super::{decoded, limit, lock};
+use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::release::release;
@@ -22,6 +24,12 @@ use crate::waiters::{self, Awaited, Waiters};
 
 type Inner = Arc<Own<rnet::Goal<[u8], [u8]>>>;
 type Bytes = Received<[u8]>;
+
+/// The types of what a client of an action hears.
+pub(crate) struct Heard {
+    pub(super) feedback: Codec,
+    pub(super) result: Codec,
+}
 
 /// The goal itself.
 struct Held {
@@ -124,8 +132,17 @@ impl GoalCore {
         Arc::new(GoalCore { held, feedback, result })
     }
 
-    /// Ends it from here; whoever waits for the result gets `error`. Call it without the GIL.
-    pub(super) fn close(&self, error: Error) {
+    fn finish(&self) -> Option<Inner> {
+        self.held.client.leave(self);
+        lock(&self.held.goal).take()
+    }
+}
+
+impl Begun for GoalCore {
+    type Client = rnet::ActionClient<[u8], [u8], [u8]>;
+    type Codecs = Heard;
+
+    fn close(&self, error: Error) {
         if self.held.fork_guard.is_parents() {
             return;
         }
@@ -136,11 +153,6 @@ impl GoalCore {
         self.held.done.store(true, Ordering::Relaxed);
         self.feedback.waiters.wake_all();
         self.result.waiters.wake_all();
-    }
-
-    fn finish(&self) -> Option<Inner> {
-        self.held.client.leave(std::ptr::from_ref(self).addr());
-        lock(&self.held.goal).take()
     }
 }
 
@@ -166,12 +178,12 @@ pub(crate) struct Goal {
 impl Goal {
     fn heard(&self, py: Python<'_>, bytes: &Bytes) -> PyResult<Py<PyAny>> {
         let client = &self.core.held.client;
-        decoded(py, &client.feedback, bytes, &format!("feedback of {}", client.name))
+        decoded(py, &client.codecs.feedback, bytes, &format!("feedback of {}", client.name))
     }
 
     fn returned(&self, py: Python<'_>, bytes: &Bytes) -> PyResult<Py<PyAny>> {
         let client = &self.core.held.client;
-        decoded(py, &client.result, bytes, &format!("the result of {}", client.name))
+        decoded(py, &client.codecs.result, bytes, &format!("the result of {}", client.name))
     }
 
     /// Asks until there is something; `Interrupted` when the time is over.

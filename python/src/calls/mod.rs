@@ -6,6 +6,7 @@
 
 mod action;
 mod call;
+mod caller;
 mod client;
 mod goal;
 mod pull;
