@@ -1,13 +1,13 @@
 //! Commands: `rnet.Command`, which receives, and `rnet.Driver`, which sends.
 
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use rnet::FallbackReason;
 use rnet::msgs::command_status::State;
+use rnet::{FallbackReason, MessageType};
 
 use crate::calls::{decoded, encoded, limit};
 use crate::codec::Codec;
@@ -75,6 +75,10 @@ impl Command {
         fallback: &Bound<'_, PyAny>,
         deadline_ms: f64,
     ) -> PyResult<Command> {
+        let takes = |function: &Bound<'_, PyAny>, what| {
+            py.import("rnet.calls")?.call_method1("takes_one", (function, what))
+        };
+        takes(apply.bind(py), "message")?;
         let codec = Codec::new(py, ty)?;
         let deadline = millis(py, "deadline_ms", deadline_ms)?;
         let builder = node.node().or_raise(py)?.command::<[u8]>(topic).deadline(deadline);
@@ -84,7 +88,10 @@ impl Command {
         if let Ok(word) = fallback.cast::<PyString>() {
             builder = match (word.to_str()?, ty) {
                 ("hold", _) => builder.fallback_hold(),
-                ("zero", Some(ty)) => builder.fallback(&value(&ty.call0()?)?),
+                ("zero", Some(ty)) => match &codec.message_type {
+                    MessageType::Plain(plain) => builder.fallback(&vec![0; plain.size]),
+                    _ => builder.fallback(&value(&ty.call0()?)?),
+                },
                 (word, _) => {
                     let why = format!(
                         "it is {word:?}, and must be \"zero\" of a type, \"hold\", a message or a function"
@@ -93,6 +100,7 @@ impl Command {
                 }
             };
         } else if fallback.is_callable() {
+            takes(fallback, "reason")?;
             let function = fallback.clone().unbind();
             builder = builder.fallback_handler(move |reason| {
                 call(&function, |py| {
@@ -200,18 +208,29 @@ impl Driver {
     ) -> PyResult<Driver> {
         let codec = Codec::new(py, ty)?;
         let (lease, timeout) = (millis(py, "lease_ms", lease_ms)?, limit(py, timeout)?);
-        // What is waited for is an instant, which cannot be for ever.
-        let timeout = timeout.min(Duration::from_secs(1 << 30));
         let message_type = codec.message_type.clone();
+        // What a signal handler has raised, which ends the wait.
+        let raised = Mutex::new(None);
+        let goes_on = || {
+            let Some(checked) = gate::enter(|py| py.check_signals()) else { return false };
+            let ends = checked.err();
+            let goes_on = ends.is_none();
+            *raised.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+            goes_on
+        };
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
-            let driver = drive.message_type(message_type).take(Some(timeout))?;
+            let driver = drive.message_type(message_type).take_while(Some(timeout), goes_on)?;
             let (topic, held) = (driver.topic().to_owned(), Held::new(driver));
             // Ahead of the publishers of the node, to say that it is over.
             node.members.add(Kind::Client, &held);
             Ok((topic, held))
         };
-        let (topic, held) = py.detach(take).or_raise(py)?;
+        let taken = py.detach(take);
+        if let Some(error) = raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let (topic, held) = taken.or_raise(py)?;
         Ok(Driver { topic, codec, held, node: node.clone() })
     }
 

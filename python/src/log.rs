@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 use rnet::LogLevel;
 
 use crate::errors::OrRaise;
@@ -51,14 +51,14 @@ impl Logger {
     ) -> PyResult<()> {
         let py = text.py();
         let Ok(enabled) = self.with(py, |log| log.is_enabled(level)) else {
-            let text = formatted(text, args)?;
+            let text = formatted(text, args);
             eprintln!("[{}] [{}]: {text}", level.name().to_uppercase(), self.shared.name);
             return Ok(());
         };
         if !enabled {
             return Ok(());
         }
-        let text = formatted(text, args)?;
+        let text = formatted(text, args);
         let frame = py.import("sys")?.call_method1("_getframe", (0,))?;
         let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
         let line: u32 = frame.getattr("f_lineno")?.extract()?;
@@ -66,11 +66,26 @@ impl Logger {
     }
 }
 
-fn formatted(text: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<String> {
-    let text = text.str()?;
-    let text = if args.is_empty() { text.into_any() } else { text.rem(args)? };
-    // A lone surrogate is no text.
-    Ok(text.str()?.to_string_lossy().into_owned())
+/// A line that cannot be made as it was meant says why: to log ends no program.
+fn formatted(text: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> String {
+    let make = || -> PyResult<String> {
+        let text = text.str()?;
+        let text = if args.is_empty() { text.into_any() } else { text.rem(args)? };
+        // A lone surrogate is no text.
+        Ok(text.str()?.to_string_lossy().into_owned())
+    };
+    make().unwrap_or_else(|why| {
+        let shown =
+            |object: &Bound<'_, PyAny>| object.repr().map_or_else(|_| "?".to_owned(), lossy);
+        match args.is_empty() {
+            true => format!("a text that cannot be shown ({why})"),
+            false => format!("{} % {} ({why})", shown(text), shown(args.as_any())),
+        }
+    })
+}
+
+fn lossy(text: Bound<'_, PyString>) -> String {
+    text.to_string_lossy().into_owned()
 }
 
 #[pymethods]

@@ -1,15 +1,17 @@
 """Commands: one driver is in force, and what is safe is done when it is not heard."""
 
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import rnet
-from conftest import LIMIT_S
+from conftest import LIMIT_S, finish, settle
 from rnet.msgs import Twist
 
 
@@ -114,8 +116,42 @@ def test_what_makes_no_sense_is_refused_by_name(base):
         base.command("/cmd", Twist, print, fallback="hold", deadline_ms=0)
     with pytest.raises(rnet.BadValue):
         base.drive("/cmd", Twist, lease_ms=-1)
-    with pytest.raises(rnet.Timeout):
+    with pytest.raises(rnet.BadValue, match="the highest is 2147483646"):
+        base.drive("/cmd", Twist, priority=2**31 - 1, timeout=0.05)
+    with pytest.raises(rnet.Timeout, match="after 50 ms: a receiver of /nobody"):
         base.drive("/nobody", Twist, timeout=0.05)
+
+
+def test_functions_that_cannot_be_called_are_refused_before_anything_moves(base):
+    async def later(_):
+        pass
+
+    for apply, fallback in [
+        (lambda: None, "zero"),
+        (print, lambda: None),
+        (later, "zero"),
+        (print, later),
+        (lambda a, b: None, "zero"),
+    ]:
+        with pytest.raises(TypeError, match=r"does not take \((message|reason)\)|is async"):
+            base.command("/cmd", Twist, apply, fallback=fallback)
+    base.command("/cmd", Twist, lambda message, more=None: None, fallback=lambda *reasons: None).close()
+
+
+@pytest.mark.parametrize("dtype", ["f8", np.dtype([("x", "f4"), ("n", "u2", (3,))])])
+def test_the_zero_of_a_plain_type_is_all_zeros(base, dtype):
+    applied = []
+    with base.command("/cmd", dtype, applied.append, deadline_ms=600_000, fallback="zero"):
+        eventually(lambda: len(applied) == 1)
+    assert bytes(np.asarray(applied[0])) == bytes(np.dtype(dtype).itemsize)
+
+
+def test_ctrl_c_ends_the_wait_for_a_receiver(program):
+    waits = program("import rnet; rnet.Node('hand').drive('/nobody', 'f8', timeout=None)")
+    settle(waits)
+    waits.send_signal(signal.SIGINT)
+    code, _, err = finish(waits)
+    assert code != 0 and "KeyboardInterrupt" in err
 
 
 def test_an_exception_is_followed_by_the_fallback(base, monkeypatch):

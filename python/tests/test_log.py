@@ -47,8 +47,12 @@ def test_lines_below_the_level_are_dropped_and_not_formatted(node, reader):
     assert heard(reader).message == "the end"
     with pytest.raises(rnet.BadValue, match="must be debug, info"):
         arm.log.level = "loud"
-    with pytest.raises(TypeError):
-        arm.log.error("%d", "no number")
+    # To log ends no program: what cannot be formatted says so.
+    arm.log.error("%d", "no number")
+    text = heard(reader).message
+    assert text.startswith("'%d' % ('no number',) (TypeError: "), text
+    arm.log.error(Loud())
+    assert "cannot be shown (AssertionError: it was formatted)" in heard(reader).message
     arm.log.error({"a": 1})
     arm.log.error("100 %")
     arm.log.error("\udcff")

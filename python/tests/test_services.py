@@ -507,3 +507,15 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 assert (call.result(), client.call(b"y")) == (b"x", b"y")
 """
     assert finish(program(text)) == (0, "", "")
+
+
+def test_counts_below_zero_are_refused_by_name(node):
+    home = node()
+    for name, make in [
+        ("backlog", lambda: home.service("/a", None, None, bytes, backlog=-1)),
+        ("at_once", lambda: home.service("/a", None, None, bytes, at_once=-1)),
+        ("backlog", lambda: home.push("/a", backlog=-1)),
+        ("queue", lambda: home.action("/a", None, None, None, bytes, policy="queue", queue=-1)),
+    ]:
+        with pytest.raises(rnet.BadValue, match=f"{name}.* -1, and must be 0 or more"):
+            make()

@@ -2,13 +2,15 @@
 
 mod util;
 
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet::msgs::{Twist, Vector3};
 use rnet::{Command, Node};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use util::{Place, SOON};
+use util::{DOMAIN, Place, SOON};
 
 fn twist(x: f64) -> Twist {
     Twist { linear: Some(Vector3 { x, ..Default::default() }), ..Default::default() }
@@ -98,9 +100,128 @@ fn a_command_is_taken_driven_and_released() {
     let mut driver = drive(5).take(SOON).unwrap();
     rnet!(place, "command", "release", "/cmd_vel").ok();
     assert!(driver.send(&twist(4.0)).is_err());
+    // And from a driver of the highest priority that there is.
+    let mut driver = drive(rnet::HIGHEST_PRIORITY).take(SOON).unwrap();
+    driver.send(&twist(2.0)).unwrap();
+    let released = rnet!(place, "command", "release", "/cmd_vel", "--json").json();
+    assert_eq!(released, json!({"command": "/cmd_vel", "released": true}));
+    assert!(driver.send(&twist(4.0)).is_err());
     assert_eq!(command.status().holder, "");
     let said = rnet!(place, "command", "take", "/cmd_vel", "{angel: 1}").fails(2);
     assert!(said.contains("angel"), "{said}");
     rnet!(place, "command", "take", "/cmd_vel", "{}", "--rate", "0").fails(2);
     rnet!(place, "command", "take", "/cmd_vel", "--lease", "0").fails(1);
+}
+
+const ROLE: &str = "RNET_TEST_RECEIVER";
+
+/// A receiver in a process of its own, which is this test program.
+#[test]
+#[ignore = "started by other tests"]
+fn the_receiver() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let node = Node::new("other").unwrap();
+    let deadline = Duration::from_millis(500);
+    let command = node.command::<[u8]>("/other").deadline(deadline).fallback_hold().apply(|_| {});
+    println!("opened");
+    let _command = command.unwrap();
+    std::thread::park();
+}
+
+fn receiver(place: &Place) -> Child {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["the_receiver", "--exact", "--ignored", "--nocapture"]).env(ROLE, "1");
+    child.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
+    child.stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_receiver_that_is_stopped_does_not_hide_the_others() {
+    let place = Place::new();
+    let a = place.node("base");
+    let (command, _applied) = base(&a);
+    let mut other = receiver(&place);
+    // It is there once it answers.
+    while rnet!(place, "command", "who", "/other").code != Some(0) {}
+    let pid = Pid::from_raw(other.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let mut listed = rnet!(place, "command", "list");
+    // The signal arrives when the kernel delivers it.
+    while !listed.stdout.contains("no answer") {
+        listed = rnet!(place, "command", "list");
+    }
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.contains("/cmd_vel") && listed.stdout.contains("fallback"), "{listed:?}");
+    assert!(listed.stderr.contains("/other does not answer"), "{listed:?}");
+    let all = rnet!(place, "command", "list", "--json").json();
+    let of = |name| all["commands"].as_array().unwrap().iter().find(|c| c["command"] == name);
+    assert_eq!(of("/other").unwrap()["state"], "no_answer");
+    assert_eq!(of("/cmd_vel").unwrap()["state"], "fallback");
+    let said = rnet!(place, "command", "take", "/other", "--timeout", "0.3").fails(124);
+    assert!(said.contains("after 300 ms") && said.contains("of /other"), "{said}");
+    kill_process(pid, Signal::KILL).unwrap();
+    other.wait().unwrap();
+    drop(command);
+}
+
+#[test]
+fn a_fallback_that_fails_is_shown() {
+    let place = Place::new();
+    let node = place.node("base");
+    let command = node.command::<[u8]>("/bad").fallback_handler(|_| panic!("on purpose"));
+    let command = command.apply(|_| {}).unwrap();
+    let mut listed = String::new();
+    while !listed.contains("FALLBACK FAILED") {
+        listed = rnet!(place, "command", "list").ok();
+    }
+    let who = rnet!(place, "command", "who", "/bad", "--json").json();
+    assert_eq!(who["receivers"][0]["fallback_failed"], json!(true));
+    drop(command);
+}
+
+#[test]
+fn data_is_sent_as_often_as_the_receiver_needs_it() {
+    let place = Place::new();
+    // The receiver may come later.
+    let take = place.spawn(&["command", "take", "/quick", "x: 1", "-r", "2", "--for", "0.1"]);
+    let node = place.node("base");
+    let command = node.command::<Vector3>("/quick").deadline(Duration::from_millis(400));
+    let command = command.fallback_zero().apply(|_| {}).unwrap();
+    let took = take.wait();
+    assert_eq!(took.code, Some(0), "{took:?}");
+    assert!(took.stderr.contains("give --rate 8 or more"), "{took:?}");
+    let taken = rnet!(place, "--json", "command", "take", "/quick", "x: 1", "--for", "0.1").json();
+    assert_eq!((&taken["command"], &taken["rate_hz"]), (&json!("/quick"), &json!(20.0)));
+    drop(command);
+    let command = node.command::<Vector3>("/quick").deadline(Duration::from_millis(50));
+    let command = command.fallback_zero().apply(|_| {}).unwrap();
+    let taken = rnet!(place, "--json", "command", "take", "/quick", "x: 1", "--for", "0.1").json();
+    assert_eq!(taken["rate_hz"], json!(60.0));
+    drop(command);
+}
+
+#[test]
+fn a_stop_outlasts_its_program_by_the_lease() {
+    let place = Place::new();
+    let (a, b) = (place.node("base"), place.node("hand"));
+    let (command, _applied) = base(&a);
+    // Longer than a test may take.
+    let mut stop = place.spawn(&["command", "take", "/cmd_vel", "-p", "9", "--lease", "600"]);
+    stop.until_stderr("drives /cmd_vel");
+    stop.signal("KILL");
+    stop.wait();
+    let drive =
+        |priority| b.drive::<Twist>("/cmd_vel").priority(priority).lease(Duration::from_secs(60));
+    while a.peers().iter().any(|peer| peer.starts_with("/rnet_command")) {
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+    }
+    let Err(rnet::Error::NotInForce { why, .. }) = drive(9).take(SOON) else {
+        panic!("it had authority at once");
+    };
+    assert!(why.contains("has it with priority 9"), "{why}");
+    drive(10).take(SOON).unwrap().release().unwrap();
+    drive(0).take(SOON).unwrap().release().unwrap();
+    drop(command);
 }

@@ -101,13 +101,17 @@ pub fn receivers(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     found
 }
 
-/// What the receiver of a command has said of itself.
-pub fn command(topic: &str, receiver: &str, status: &CommandStatus) -> Json {
+/// What the receiver of a command has said of itself; `None` where it does not answer.
+pub fn command(topic: &str, receiver: &str, status: Option<&CommandStatus>) -> Json {
+    let Some(status) = status else {
+        return json!({"command": topic, "receiver": receiver, "state": "no_answer"});
+    };
     json!({
         "command": topic,
         "receiver": receiver,
         "state": status.state().as_str_name().trim_start_matches("STATE_").to_lowercase(),
         "reason": status.reason().as_str_name().trim_start_matches("REASON_").to_lowercase(),
+        "fallback_failed": status.fallback_failed,
         "driver": Some(&status.holder).filter(|holder| !holder.is_empty()),
         "priority": status.priority,
         "number": status.number,

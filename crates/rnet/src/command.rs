@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
 
-pub use driver::{DriveBuilder, Driver};
+pub use driver::{DriveBuilder, Driver, HIGHEST_PRIORITY};
 pub use fallback::FallbackReason;
 pub use open::{Command, CommandBuilder};
 pub use receiver::CommandStats;

@@ -69,8 +69,8 @@ pub use call::{
     PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
 };
 pub use command::{
-    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, command_log_topic,
-    command_of_status, command_status_topic,
+    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
+    command_log_topic, command_of_status, command_status_topic,
 };
 pub use dynamic::Dynamic;
 pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};

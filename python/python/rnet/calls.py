@@ -9,7 +9,7 @@ from typing import Any
 
 from . import pools
 
-__all__ = ["takes_context", "type_of", "worked"]
+__all__ = ["takes_context", "takes_one", "type_of", "worked"]
 
 
 def takes_context(handler: Callable[..., Any]) -> bool:
@@ -34,6 +34,21 @@ def takes_context(handler: Callable[..., Any]) -> bool:
             continue
         return arguments == 2
     raise TypeError(f"{handler!r} takes neither (request) nor (request, context)")
+
+
+def takes_one(function: Callable[..., Any], what: str) -> None:
+    """Raises TypeError for what cannot be called with ``what`` and nothing else."""
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function!r} is async: it runs on a thread of its command, so give a plain function")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        # A builtin without one.
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise TypeError(f"{function!r} does not take ({what})") from None
 
 
 def worked(work: Generator[Any, None, Any], feedback: Callable[[Any, Any], None], context: Any) -> Any:

@@ -51,9 +51,9 @@ pub struct TakeArgs {
     /// How long authority lasts should this command be killed, in seconds
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
     pub lease: Duration,
-    /// Messages per second
-    #[arg(short, long, value_name = "HZ", default_value_t = 20.0, requires = "data")]
-    pub rate: f64,
+    /// Messages per second; three for each deadline of the receiver if not given, and 20 or more
+    #[arg(short, long, value_name = "HZ", requires = "data")]
+    pub rate: Option<f64>,
     /// End after this time, in seconds
     #[arg(long = "for", value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
@@ -66,16 +66,16 @@ pub struct TakeArgs {
 
 /// End the authority of whoever drives a command.
 ///
-/// It takes authority with the priority and gives it back, so that the receiver falls back. The driver is told, and
+/// It takes authority and gives it back, so that the receiver falls back. The driver is told, and
 /// may take authority again.
 #[derive(Debug, Args)]
 pub struct ReleaseArgs {
     /// The topic of the command
     pub topic: TopicName,
-    /// Take it from drivers of a lower priority
-    #[arg(short, long, default_value_t = i32::MAX, allow_negative_numbers = true)]
-    pub priority: i32,
-    /// Longest time for a receiver, in seconds
+    /// Only from drivers of a lower priority; from all if not given
+    #[arg(short, long, allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+    /// Longest time for the answer of the receiver, in seconds
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
     #[command(flatten)]

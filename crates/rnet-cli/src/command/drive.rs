@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::CallType;
-use rnet::{Driver, MessageType, Node};
+use rnet::inspect::{CallType, Snapshot};
+use rnet::{DriveBuilder, Driver, Error, MessageType, Node};
+use rnet_monitor::documents::receivers;
+use serde_json::json;
 
 use super::args::{ReleaseArgs, TakeArgs};
 use super::look_at;
+use super::show::status_of;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::given;
@@ -14,26 +17,47 @@ use crate::{signal, yaml};
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
+/// Longest time for the receiver to say what its deadline is.
+const STATUS_WITHIN: Duration = Duration::from_secs(2);
+/// Messages for each deadline of the receiver: two may be late.
+const SENDS_PER_DEADLINE: f64 = 3.0;
+/// Messages per second.
+const LEAST_RATE: f64 = 20.0;
+const MAX_RATE: f64 = 1e5;
+/// How long the authority lasts that ends another, should this command be killed.
+const RELEASE_LEASE: Duration = Duration::from_millis(500);
 
 pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
     let topic = args.topic.as_str();
-    if !(args.rate > 0.0 && args.rate <= 1e5) {
+    if let Some(rate) = args.rate.filter(|rate| !(*rate > 0.0 && *rate <= MAX_RATE)) {
         return Err(Failure::Usage(format!(
-            "--rate is {}, and must be above 0, up to 100000",
-            args.rate
+            "--rate is {rate}, and must be above 0, up to {MAX_RATE}"
         )));
     }
-    let message_type = type_of(context, topic)?;
+    let snapshot = wait_for(context, topic, args.timeout)?;
+    let message_type = type_of(&snapshot, topic)?;
     let data = args.data.as_deref().map(|data| encoded(data, &message_type)).transpose()?;
     let node = context.node("command", &args.me)?;
-    let mut driver = driver(&node, topic, message_type, (args.priority, args.lease), args.timeout)?;
+    let rate = rate_of(context, &node, &snapshot, args)?;
+    let drive = node.drive::<[u8]>(topic).priority(args.priority).lease(args.lease);
+    let drive = drive.outlasts_driver(true).message_type(message_type);
+    let mut driver = taken(drive, args.timeout)?;
+    if context.json() {
+        context.document(&json!({
+            "command": topic,
+            "driver": node.name(),
+            "priority": args.priority,
+            "lease_ns": u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX),
+            "rate_hz": data.as_ref().map(|_| rate),
+        }))?;
+    }
     context.say(format_args!(
         "{} drives {topic} with priority {}; Ctrl-C gives it back",
         node.name(),
         args.priority
     ));
     let period = match &data {
-        Some(_) => Duration::from_secs_f64(1.0 / args.rate),
+        Some(_) => Duration::from_secs_f64(1.0 / rate),
         None => args.lease / 3,
     };
     let end = args.duration.and_then(|time| Instant::now().checked_add(time));
@@ -63,29 +87,79 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
 
 pub fn release(context: &mut Context, args: &ReleaseArgs) -> Outcome {
     let topic = args.topic.as_str();
-    let message_type = type_of(context, topic)?;
+    let message_type = type_of(&look_at(context, topic)?, topic)?;
     let node = context.node("command", &args.me)?;
-    let lease = Duration::from_millis(500);
-    let driver = driver(&node, topic, message_type, (args.priority, lease), args.timeout)?;
-    driver.release()?;
+    let drive = node.drive::<[u8]>(topic).lease(RELEASE_LEASE).message_type(message_type);
+    let drive = match args.priority {
+        Some(priority) => drive.priority(priority),
+        None => drive.above_all(),
+    };
+    taken(drive, args.timeout)?.release()?;
+    if context.json() {
+        context.document(&json!({"command": topic, "released": true}))?;
+    }
     context.say(format_args!("nobody drives {topic}; its receiver has fallen back"));
     Ok(())
 }
 
-fn driver(
+/// Authority; Ctrl-C ends the wait for it.
+fn taken(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> {
+    match drive.take_while(Some(timeout), || !signal::stopped()) {
+        Err(Error::Interrupted) => Err(Failure::Interrupted),
+        taken => Ok(taken?),
+    }
+}
+
+/// What there is once the command has a receiver.
+fn wait_for(context: &Context, topic: &str, timeout: Duration) -> Outcome<Snapshot> {
+    let end = Instant::now().checked_add(timeout);
+    loop {
+        let found = look_at(context, topic);
+        // A receiver that opens says what it is before it takes messages.
+        let takes = |found: &Snapshot| found.subscriptions.iter().any(|of| of.topic == topic);
+        match found {
+            Ok(found) if takes(&found) => return Ok(found),
+            _ if end.is_none_or(|end| Instant::now() < end) => {
+                if signal::stopped() {
+                    return Err(Failure::Interrupted);
+                }
+                std::thread::sleep(STEP);
+            }
+            found => return found,
+        }
+    }
+}
+
+/// How often DATA is sent, so that the receiver does not fall back in between.
+fn rate_of(
+    context: &mut Context,
     node: &Node,
-    topic: &str,
-    message_type: MessageType,
-    (priority, lease): (i32, Duration),
-    timeout: Duration,
-) -> Outcome<Driver<[u8]>> {
-    let drive = node.drive::<[u8]>(topic).priority(priority).lease(lease);
-    Ok(drive.message_type(message_type).take(Some(timeout))?)
+    snapshot: &Snapshot,
+    args: &TakeArgs,
+) -> Outcome<f64> {
+    let topic = args.topic.as_str();
+    let of_topic = receivers(snapshot).into_iter().find(|(of, _)| *of == topic);
+    let until = Instant::now() + args.timeout.min(STATUS_WITHIN);
+    let status = match of_topic {
+        Some((_, receiver)) if args.data.is_some() => status_of(node, topic, receiver, until)?,
+        _ => None,
+    };
+    let deadline_s = status.map(|status| status.deadline as f64 / 1e9);
+    let per_deadline = deadline_s.map_or(0.0, |deadline| SENDS_PER_DEADLINE / deadline.max(1e-9));
+    let rate = args.rate.unwrap_or_else(|| per_deadline.clamp(LEAST_RATE, MAX_RATE));
+    if let Some(deadline) = deadline_s.filter(|deadline| 1.0 / rate >= *deadline) {
+        context.say(format_args!(
+            "{rate} messages per second are fewer than one for each deadline of the receiver, {} ms: it falls back \
+             between them; give --rate {} or more",
+            deadline * 1e3,
+            (SENDS_PER_DEADLINE / deadline).ceil()
+        ));
+    }
+    Ok(rate)
 }
 
 /// The type of what the receiver takes.
-fn type_of(context: &Context, topic: &str) -> Outcome<MessageType> {
-    let snapshot = look_at(context, topic)?;
+fn type_of(snapshot: &Snapshot, topic: &str) -> Outcome<MessageType> {
     let found =
         snapshot.subscriptions.iter().find(|of| of.topic == topic && of.type_desc.name().is_some());
     let Some(subscription) = found else { return Ok(MessageType::Raw) };

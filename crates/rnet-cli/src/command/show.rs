@@ -1,6 +1,6 @@
 //! `rnet command list` and `who`: a node that hears what receivers say of themselves.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::{Reason, State};
@@ -15,8 +15,10 @@ use crate::failure::Outcome;
 use crate::topic::look;
 use crate::{domain, table};
 
-/// How long a receiver that is there may take to say so.
+/// How long receivers that are there may take to say so.
 const SOON: Duration = Duration::from_secs(2);
+/// What each has at least, when others have taken their time.
+const LEAST: Duration = Duration::from_millis(100);
 
 pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
     let (domain, snapshot) = look(context)?;
@@ -29,17 +31,23 @@ pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
         };
     }
     let node = context.node("command", &args.me)?;
+    let until = Instant::now() + SOON;
     let mut commands = Vec::new();
     for (topic, receiver) in receivers {
-        commands.push((topic, receiver, status_of(&node, topic, receiver)?));
+        commands.push((topic, receiver, status_of(&node, topic, receiver, until)?));
     }
     if context.json() {
-        let commands = commands.iter().map(|(topic, of, status)| document(topic, of, status));
+        let commands =
+            commands.iter().map(|(topic, of, status)| document(topic, of, status.as_ref()));
         let commands: Vec<_> = commands.collect();
         return context.document(&json!({"domain": domain.id(), "commands": commands}));
     }
     let titles = ["COMMAND", "RECEIVER", "STATE", "DRIVER", "PRIORITY ", "APPLIED ", "FALLBACKS "];
-    let row = |(topic, receiver, status): &(&str, &str, CommandStatus)| {
+    let row = |(topic, receiver, status): &(&str, &str, Option<CommandStatus>)| {
+        let Some(status) = status else {
+            let words = [topic, *receiver, NO_ANSWER, "-", "-", "-", "-"];
+            return words.map(str::to_owned).to_vec();
+        };
         let drives = !status.holder.is_empty();
         let holder = if drives { &status.holder } else { "-" };
         let priority = if drives { status.priority.to_string() } else { "-".to_owned() };
@@ -48,25 +56,36 @@ pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
         words.map(str::to_owned).to_vec()
     };
     let rows: Vec<_> = commands.iter().map(row).collect();
-    table::print(context, &titles, &rows)
+    table::print(context, &titles, &rows)?;
+    for (_, receiver, _) in commands.iter().filter(|(.., status)| status.is_none()) {
+        tell_silent(context, receiver);
+    }
+    Ok(())
 }
 
 pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
     let topic = args.topic.as_str();
     let snapshot = look_at(context, topic)?;
     let node = context.node("command", &args.me)?;
+    let until = Instant::now() + SOON;
     let mut all = Vec::new();
     for (_, receiver) in receivers(&snapshot).into_iter().filter(|(of, _)| *of == topic) {
-        all.push((receiver, status_of(&node, topic, receiver)?));
+        all.push((receiver, status_of(&node, topic, receiver, until)?));
     }
     if context.json() {
-        let all: Vec<_> = all.iter().map(|(of, status)| document(topic, of, status)).collect();
+        let all: Vec<_> =
+            all.iter().map(|(of, status)| document(topic, of, status.as_ref())).collect();
         return context.document(&json!({"command": topic, "receivers": all}));
     }
     for (receiver, status) in &all {
         let ms = |ns: u64| ns as f64 / 1e6;
         context.line(format_args!("Command: {topic}"))?;
         context.line(format_args!("  receiver: {receiver}"))?;
+        let Some(status) = status else {
+            context.line(format_args!("  state: {NO_ANSWER}"))?;
+            tell_silent(context, receiver);
+            continue;
+        };
         context.line(format_args!("  state: {}", state(status)))?;
         if status.reason() != Reason::Unspecified {
             context.line(format_args!("  reason: {}", reason(status)))?;
@@ -93,15 +112,32 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
     Ok(())
 }
 
-/// What the receiver in this node has said last.
-fn status_of(node: &Node, topic: &str, receiver: &str) -> Outcome<CommandStatus> {
+/// What is shown of a receiver that says nothing.
+const NO_ANSWER: &str = "no answer";
+
+fn tell_silent(context: &mut Context, receiver: &str) {
+    context.say(format_args!(
+        "{receiver} does not answer: its process is stopped, or gone a moment ago; see rnet node info {receiver}"
+    ));
+}
+
+/// What the receiver in this node has said last; `None` where it says nothing until then.
+pub fn status_of(
+    node: &Node,
+    topic: &str,
+    receiver: &str,
+    until: Instant,
+) -> Outcome<Option<CommandStatus>> {
     let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
     let mut said =
         node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
     loop {
-        match said.recv(Some(SOON)) {
-            Ok(status) if status.node() == receiver => return Ok(status.into_message()),
+        // One that has answered is heard at once, however late it is.
+        let left = until.saturating_duration_since(Instant::now()).max(LEAST);
+        match said.recv(Some(left)) {
+            Ok(status) if status.node() == receiver => return Ok(Some(status.into_message())),
             Ok(_) | Err(Error::PeerLost { .. }) => {}
+            Err(Error::Timeout { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
     }
@@ -109,6 +145,7 @@ fn status_of(node: &Node, topic: &str, receiver: &str) -> Outcome<CommandStatus>
 
 fn state(status: &CommandStatus) -> &'static str {
     match status.state() {
+        State::Fallback if status.fallback_failed => "FALLBACK FAILED",
         State::InForce => "in force",
         State::Fallback => "fallback",
         State::Closed => "closed",

@@ -360,7 +360,12 @@ impl Holder {
             }
         };
         let priority = self.held.priority.load(Ordering::Acquire);
-        let drive = self.node.drive::<[u8]>(&self.command).priority(priority).lease(LEASE);
+        let drive = self
+            .node
+            .drive::<[u8]>(&self.command)
+            .priority(priority)
+            .lease(LEASE)
+            .outlasts_driver(true);
         let taken = drive.message_type(message_type.clone()).take(Some(TIMEOUT));
         // Of one that has not come back yet nothing else is known.
         if matches!(taken, Ok(_) | Err(rnet::Error::Timeout { .. })) {

@@ -54,7 +54,7 @@ impl CommandsSink {
         let mut rows = Vec::new();
         for ((command, receiver), status) in &self.said {
             wanted.remove(command);
-            let mut row = documents::command(command, receiver, status);
+            let mut row = documents::command(command, receiver, Some(status));
             row["held"] = (is_held_by(own, receiver, &status.holder)
                 && stops.get(command) == Some(&true))
             .into();

@@ -15,6 +15,8 @@ pub struct Holder {
     pub course: Option<(u64, u64)>,
     /// Whether its publisher of commands was seen to be there.
     pub seen: bool,
+    /// Whether it has authority until its lease has passed even if it is gone.
+    pub outlasts: bool,
 }
 
 /// Why a command is not applied.
@@ -82,7 +84,13 @@ impl Authority {
         (first..self.next).contains(&number)
     }
 
-    pub fn take(&mut self, node: &str, priority: i32, lease: Duration, now_ns: u64) -> Taken {
+    pub fn take(
+        &mut self,
+        node: &str,
+        (priority, outlasts): (i32, bool),
+        lease: Duration,
+        now_ns: u64,
+    ) -> Taken {
         let holds = |holder: &Holder| holder.until_ns > now_ns && holder.priority >= priority;
         if self.holder.as_ref().is_some_and(holds) {
             return Taken::Refused;
@@ -91,7 +99,8 @@ impl Authority {
         self.next += 1;
         let until_ns = now_ns.saturating_add(ns(lease));
         let node = node.to_owned();
-        let taken = Holder { node, priority, number, lease, until_ns, course: None, seen: false };
+        let (course, seen) = (None, false);
+        let taken = Holder { node, priority, number, lease, until_ns, course, seen, outlasts };
         Taken::Granted { preempted: self.holder.replace(taken) }
     }
 
@@ -108,9 +117,10 @@ impl Authority {
         self.holder.take_if(|holder| holder.number == number && holder.node == node)
     }
 
-    /// Ends the authority of a holder whose node, or whose publisher of commands, is gone.
+    /// Ends the authority of a holder whose node, or whose publisher of commands, is gone; of one that outlasts this, the
+    /// lease does.
     pub fn lose(&mut self, node: &str) -> Option<Holder> {
-        self.holder.take_if(|holder| holder.node == node)
+        self.holder.take_if(|holder| holder.node == node && !holder.outlasts)
     }
 
     /// Ends the authority of a holder whose lease has passed.
@@ -174,22 +184,37 @@ mod tests {
     #[test]
     fn only_a_higher_priority_takes_what_somebody_has() {
         let mut authority = Authority::new(FIRST);
-        assert_eq!(authority.take("/a", 5, LEASE, 0), Taken::Granted { preempted: None });
-        assert_eq!(authority.take("/b", 5, LEASE, 1), Taken::Refused);
-        assert_eq!(authority.take("/a", 5, LEASE, 1), Taken::Refused, "not a second time either");
-        let taken = authority.take("/b", 6, LEASE, 2);
+        assert_eq!(authority.take("/a", (5, false), LEASE, 0), Taken::Granted { preempted: None });
+        assert_eq!(authority.take("/b", (5, false), LEASE, 1), Taken::Refused);
+        assert_eq!(
+            authority.take("/a", (5, false), LEASE, 1),
+            Taken::Refused,
+            "not a second time either"
+        );
+        let taken = authority.take("/b", (6, false), LEASE, 2);
         assert!(matches!(taken, Taken::Granted { preempted: Some(h) } if h.node == "/a"));
         assert_eq!(holder_of(&authority), Some(("/b", FIRST + 1)));
         assert_eq!(authority.release("/a", FIRST), None);
         assert!(!authority.renew("/a", FIRST, 3) && authority.renew("/b", FIRST + 1, 3));
         assert!(authority.release("/b", FIRST + 1).is_some());
-        assert_eq!(authority.take("/a", -1, LEASE, 4), Taken::Granted { preempted: None });
+        assert_eq!(authority.take("/a", (-1, false), LEASE, 4), Taken::Granted { preempted: None });
+    }
+
+    #[test]
+    fn who_outlasts_its_death_has_authority_until_the_lease_has_passed() {
+        let mut authority = Authority::new(FIRST);
+        authority.take("/a", (5, true), LEASE, 0);
+        assert_eq!(authority.lose("/a"), None);
+        assert_eq!(authority.take("/b", (5, false), LEASE, 99), Taken::Refused);
+        assert!(authority.expire(100).is_some());
+        assert!(matches!(authority.take("/b", (5, false), LEASE, 100), Taken::Granted { .. }));
+        assert!(authority.lose("/b").is_some());
     }
 
     #[test]
     fn a_lease_passes_and_commands_and_renewals_begin_it_anew() {
         let mut authority = Authority::new(FIRST);
-        authority.take("/a", 0, LEASE, 0);
+        authority.take("/a", (0, false), LEASE, 0);
         assert_eq!(authority.expire(99), None);
         authority.judge(&came(FIRST, "/a", 0, 60), FIRST, DEADLINE).unwrap();
         assert_eq!(authority.expire(159), None);
@@ -207,7 +232,7 @@ mod tests {
         let mut authority = Authority::new(FIRST);
         let judge = |authority: &mut Authority, came| authority.judge(&came, FIRST, DEADLINE);
         assert_eq!(judge(&mut authority, came(FIRST, "/a", 0, 0)), Err(Ignored::Unauthorised));
-        authority.take("/a", 0, LEASE, 0);
+        authority.take("/a", (0, false), LEASE, 0);
         for (came, why) in [
             (Came { number: None, ..came(0, "/a", 0, 1) }, Ignored::Unauthorised),
             (came(FIRST, "/b", 0, 1), Ignored::Unauthorised),
@@ -281,7 +306,7 @@ mod tests {
                 match step {
                     Step::Take(node, priority, lease) => {
                         let lease_ns = Duration::from_nanos(lease);
-                        match authority.take(NODES[node], priority, lease_ns, now_ns) {
+                        match authority.take(NODES[node], (priority, false), lease_ns, now_ns) {
                             Taken::Granted { preempted } => {
                                 prop_assert_eq!(preempted.is_some(), holder.is_some());
                                 let number = authority.holder().unwrap().number;

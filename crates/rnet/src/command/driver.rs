@@ -12,13 +12,16 @@ use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
-    Client, Message, MessageType, Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+    CallOptions, Client, Message, MessageType, Node, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions,
 };
 
 /// How long authority lasts after the last command if the driver does not say.
 const LEASE: Duration = Duration::from_millis(200);
 /// How long the receiver is waited for.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks whether a wait for authority goes on.
+const SLICE: Duration = Duration::from_millis(100);
 /// How long a driver that ends waits until the receiver has heard of it.
 const GOODBYE: Duration = Duration::from_millis(100);
 
@@ -28,6 +31,8 @@ pub struct DriveBuilder<T: Message + ?Sized> {
     node: Node,
     topic: String,
     priority: i32,
+    highest: i32,
+    outlasts: bool,
     lease: Duration,
     message_type: Option<MessageType>,
     _type: PhantomData<fn(&T)>,
@@ -40,15 +45,31 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             node,
             topic,
             priority: 0,
+            highest: HIGHEST_PRIORITY,
+            outlasts: false,
             lease: LEASE,
             message_type: None,
             _type: PhantomData,
         }
     }
 
-    /// A driver takes authority from those of a lower priority; 0 by default.
+    /// A driver takes authority from those of a lower priority; 0 by default, up to [`HIGHEST_PRIORITY`].
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
+        self
+    }
+
+    /// Above every driver: for an operator who ends the authority of whoever has it.
+    #[doc(hidden)]
+    pub fn above_all(mut self) -> Self {
+        (self.priority, self.highest) = (i32::MAX, i32::MAX);
+        self
+    }
+
+    /// Whether authority lasts until the lease has passed even if this process dies before: what stops a robot does.
+    /// By default it ends with the process.
+    pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
+        self.outlasts = outlasts;
         self
     }
 
@@ -68,15 +89,31 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     ///
     /// # Errors
     /// `NotInForce` if a driver of the same or a higher priority has it; `Timeout` if there is no receiver;
-    /// `BadValue` for a lease that is not allowed; `IncompatibleType`; as [`Node::publisher`].
+    /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as [`Node::publisher`].
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
-        let DriveBuilder { node, topic, priority, lease, message_type, .. } = self;
+        self.take_while(timeout, || true)
+    }
+
+    /// The same, for a language that looks for signals meanwhile: `Interrupted` once `goes_on` says so, which is asked
+    /// some times a second.
+    #[doc(hidden)]
+    pub fn take_while(
+        self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<Driver<T>> {
+        let DriveBuilder { node, topic, priority, highest, outlasts, lease, message_type, .. } =
+            self;
+        if priority > highest {
+            let why = format!("it is {priority}, and the highest is {highest}");
+            return Err(Error::BadValue { what: "priority".into(), why });
+        }
         let name = service_name(&node, &topic)?;
         let topic = name.to_string();
         check_time("lease", lease)?;
         let after = timeout.unwrap_or(TIMEOUT);
-        let until = Instant::now() + after;
-        let left = || Some(until.saturating_duration_since(Instant::now()));
+        let until = Instant::now().checked_add(after);
+        let wait = Wait { topic: topic.clone(), until, after, goes_on };
         let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
         let status = node.subscriber_with::<CommandStatus>(
             &command_status_topic(&topic),
@@ -94,10 +131,17 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let mut driver =
             Driver { topic, publisher, status, client, lease, number, receiver, ended };
         // Ahead of the lease, which begins when it is granted.
-        driver.status.wait_for_publishers(1, left())?;
-        driver.publisher.wait_for_subscribers(1, left())?;
-        let lease_ns = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
-        let reply = driver.ask(Action::Take, (priority, lease_ns), left())?;
+        wait.until("a receiver", |slice| driver.status.wait_for_publishers(1, Some(slice)))?;
+        wait.until("a receiver", |slice| driver.publisher.wait_for_subscribers(1, Some(slice)))?;
+        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        let mut request = CommandRequest { priority, lease, ..CommandRequest::default() };
+        (request.outlasts_driver, request.action) = (outlasts, Action::Take.into());
+        let asked = driver.client.start(&request, CallOptions::new().timeout(wait.left()))?;
+        let reply = wait.until("the answer of its receiver", |slice| asked.next_within(slice))?;
+        let Some(reply) = reply else {
+            return Err(wait.timed_out("the answer of its receiver"));
+        };
+        let reply = reply.into_message();
         if !reply.granted {
             let CommandReply { holder, priority: of, .. } = &reply;
             let why = format!("{holder} has it with priority {of}, and {priority} was asked with");
@@ -106,6 +150,45 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         driver.number = reply.number;
         fail_point!("command.taken");
         Ok(driver)
+    }
+}
+
+/// The highest priority of a driver: one less than that of who ends the authority of all.
+pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
+
+/// A wait for authority, in slices.
+struct Wait<F> {
+    topic: String,
+    /// `None` for as long as it takes.
+    until: Option<Instant>,
+    after: Duration,
+    goes_on: F,
+}
+
+impl<F: Fn() -> bool> Wait<F> {
+    fn left(&self) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        self.until.map_or(Duration::MAX, left)
+    }
+
+    fn timed_out(&self, what: &str) -> Error {
+        let after_ms = u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX);
+        let what = format!("{what} of {}", self.topic);
+        Error::Timeout { topic: self.topic.clone(), what, after_ms }
+    }
+
+    fn until<R>(&self, what: &str, mut wait: impl FnMut(Duration) -> Result<R>) -> Result<R> {
+        loop {
+            let left = self.left();
+            match wait(left.min(SLICE)) {
+                Err(Error::Timeout { .. } | Error::Interrupted) if left.is_zero() => {
+                    return Err(self.timed_out(what));
+                }
+                Err(Error::Timeout { .. } | Error::Interrupted) if (self.goes_on)() => {}
+                Err(Error::Timeout { .. } | Error::Interrupted) => return Err(Error::Interrupted),
+                done => return done,
+            }
+        }
     }
 }
 
@@ -152,12 +235,12 @@ impl<T: Message + ?Sized> Driver<T> {
     /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
     pub fn renew(&mut self) -> Result<()> {
         self.check()?;
-        match self.ask(Action::Renew, (0, 0), Some(self.lease)) {
+        match self.ask(Action::Renew, Some(self.lease)) {
             Ok(reply) if reply.granted => Ok(()),
             Ok(_) => Err(self.lost("its authority has ended".to_owned())),
             Err(Error::Timeout { .. }) => {
                 // It may have renewed it right before the end, and its answer come too late.
-                let _ = self.ask(Action::Release, (0, 0), Some(GOODBYE));
+                let _ = self.ask(Action::Release, Some(GOODBYE));
                 Err(self.lost("its receiver has not answered within the lease".to_owned()))
             }
             Err(error) => Err(error),
@@ -174,19 +257,14 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// As [`Client::call`]. It then ends with its lease.
     pub fn release(mut self) -> Result<()> {
-        let released = self.ask(Action::Release, (0, 0), None);
+        let released = self.ask(Action::Release, None);
         fail_point!("command.released");
         self.ended = Some(self.lost("it was released".to_owned()));
         released.map(drop)
     }
 
-    fn ask(
-        &mut self,
-        action: Action,
-        (priority, lease): (i32, u64),
-        timeout: Option<Duration>,
-    ) -> Result<CommandReply> {
-        let mut request = CommandRequest { priority, lease, number: self.number, action: 0 };
+    fn ask(&mut self, action: Action, timeout: Option<Duration>) -> Result<CommandReply> {
+        let mut request = CommandRequest { number: self.number, ..CommandRequest::default() };
         request.set_action(action);
         Ok(self.client.call(&request, timeout)?.into_message())
     }
@@ -251,7 +329,7 @@ impl<T: Message + ?Sized> Drop for Driver<T> {
     fn drop(&mut self) {
         if self.number != 0 && self.check().is_ok() {
             // One that does not hear of it waits for the lease.
-            let _ = self.ask(Action::Release, (0, 0), Some(GOODBYE));
+            let _ = self.ask(Action::Release, Some(GOODBYE));
         }
     }
 }

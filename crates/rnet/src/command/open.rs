@@ -263,9 +263,11 @@ fn answer(
     let (answer, answered) = sync_channel(1);
     let node = responder.caller().to_owned();
     let (action, priority, number) = (request.action(), request.priority, request.number);
+    let outlasts = request.outlasts_driver;
     let busy = || HandlerError::new("busy", "the receiver applies a command and does not answer");
     let (turn, call) = (Arc::new(Turn::default()), Some(responder.context()));
-    let ask = Ask { turn: turn.clone(), call, action, node, priority, lease, number, answer };
+    let ask =
+        Ask { turn: turn.clone(), call, action, node, priority, outlasts, lease, number, answer };
     if !shared.ask(ask) {
         return Err(busy());
     }
@@ -281,7 +283,8 @@ fn answer(
         let (answer, _) = sync_channel(1);
         let (turn, node) = (Arc::default(), responder.caller().to_owned());
         let (action, number) = (Action::Release, reply.number);
-        shared.ask(Ask { turn, call: None, action, node, priority, lease, number, answer });
+        let call = None;
+        shared.ask(Ask { turn, call, action, node, priority, outlasts, lease, number, answer });
     }
     Ok(sent?)
 }

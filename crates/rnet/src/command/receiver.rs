@@ -102,6 +102,8 @@ pub struct Ask {
     pub action: Action,
     pub node: String,
     pub priority: i32,
+    /// Whether authority is to outlast its driver.
+    pub outlasts: bool,
     pub lease: Duration,
     pub number: u64,
     pub answer: SyncSender<CommandReply>,
@@ -149,7 +151,7 @@ impl Shared {
         holder.clear();
         holder.push_str(&status.holder);
         let CommandStatus { state, reason, priority, number, lease, deadline, .. } = *status;
-        let CommandStatus { applied, ignored, fallbacks, granted, .. } = *status;
+        let CommandStatus { applied, ignored, fallbacks, granted, fallback_failed, .. } = *status;
         let status = CommandStatus {
             state,
             reason,
@@ -162,6 +164,7 @@ impl Shared {
             ignored,
             fallbacks,
             granted,
+            fallback_failed,
         };
         *shown = (stats, status);
     }
@@ -361,7 +364,7 @@ impl Receiver {
     }
 
     fn grant(&mut self, ask: &Ask) -> bool {
-        match self.authority.take(&ask.node, ask.priority, ask.lease, now_ns()) {
+        match self.authority.take(&ask.node, (ask.priority, ask.outlasts), ask.lease, now_ns()) {
             Taken::Refused => {
                 let node = ask.node.clone();
                 let told = &mut self.refused_told;
@@ -505,6 +508,7 @@ impl Receiver {
         fail_point!("command.fallen");
         let panicked = done.map_err(std::mem::forget).is_err();
         self.stats.panics += u64::from(panicked);
+        self.status.fallback_failed = panicked;
         if !matches!(reason, FallbackReason::Opened | FallbackReason::Closed) {
             self.stats.fallbacks += 1;
         }
