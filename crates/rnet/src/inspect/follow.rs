@@ -32,9 +32,14 @@ const RARE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
 const UNWOKEN_SLEEP: Duration = Duration::from_millis(1);
 
-/// How long one sleeps at most that follows many topics: a log holds far more than is sent meanwhile, and no send has to
-/// ring.
-const UNRUNG_SLEEP: Duration = Duration::from_millis(2);
+/// How long one sleeps at most that follows many topics: no send rings it, and each wake-up costs as much as some twenty
+/// messages.
+const UNRUNG_SLEEP: Duration = Duration::from_millis(5);
+/// The same for the first second of a new publisher, of which it is not known how much it sends.
+const WARY_SLEEP: Duration = Duration::from_millis(2);
+const WARY_TIME: Duration = Duration::from_secs(1);
+/// It sleeps shorter where more than this part of a log waits by the end.
+const MAX_FILL: f32 = 1.0 / 16.0;
 /// How long it sleeps at least, and how often it looks from one large message of a publisher to the next: without readers
 /// the memory of one is used anew for the next.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
@@ -148,6 +153,11 @@ pub struct Follow {
     turn_left: u32,
     /// The shortest time between two large messages of a publisher since the last look, and before it.
     large_every: [Option<Duration>; 2],
+    /// How long it slept last, and what part of a log waited then, at most.
+    pause: Duration,
+    fill: f32,
+    /// When a publisher was followed that was not before.
+    joined: Option<Instant>,
     /// What was missed of publishers that are gone, and how much of all was told.
     missed_before: MissedCounts,
     told_lost: u64,
@@ -189,7 +199,8 @@ impl Follow {
 
     /// Follows the publishers that `takes` takes, of any topics, for a recorder. It is asked once about each.
     ///
-    /// No send rings one that follows so: a wait ends after 2 ms, or sooner while large messages follow each other closely.
+    /// No send rings one that follows so: a wait ends after 5 ms, or sooner while publishers are new, logs fill fast, or large
+    /// messages follow each other closely.
     pub fn matching(
         domain: Domain,
         history: bool,
@@ -232,6 +243,9 @@ impl Follow {
             turn: 0,
             turn_left: 0,
             large_every: [None; 2],
+            pause: SHORT_SLEEP,
+            fill: 0.0,
+            joined: None,
             missed_before: MissedCounts::default(),
             told_lost: 0,
             events: Vec::new(),
@@ -300,11 +314,15 @@ impl Follow {
         self.polls = 0;
     }
 
-    /// Shorter where large messages follow each other closely.
-    fn next_pause(&self) -> Duration {
+    /// Shorter where large messages follow each other closely, and where logs fill fast; it grows twofold at most.
+    fn next_pause(&mut self) -> Duration {
+        let is_wary = self.joined.is_some_and(|at| at.elapsed() < WARY_TIME);
+        let longest = if is_wary { WARY_SLEEP } else { UNRUNG_SLEEP };
+        let by_fill = self.pause.mul_f32((MAX_FILL / std::mem::take(&mut self.fill)).min(2.0));
         let large_every = self.large_every.iter().flatten().min();
-        let pause = large_every.map_or(UNRUNG_SLEEP, |every| *every / LOOKS_PER_LARGE);
-        pause.clamp(SHORT_SLEEP, UNRUNG_SLEEP)
+        let by_large = large_every.map_or(longest, |every| *every / LOOKS_PER_LARGE);
+        self.pause = by_fill.min(by_large).clamp(SHORT_SLEEP, longest);
+        self.pause
     }
 
     /// Takes a place among the observers of the domain, if there is one.
@@ -380,6 +398,7 @@ impl Follow {
                 };
             }
             self.turn_left -= 1;
+            self.fill = self.fill.max(self.channels[at].observer.fill());
             if bytes.len() > MAX_INLINE_LEN_BYTES
                 && let Seen::Message(stamp) = &seen
             {
@@ -549,6 +568,7 @@ impl Follow {
                         channel.slot = file.follow(entry.id, &channel.folder).ok();
                     }
                     self.short.retain(|id| *id != entry.id);
+                    self.joined = self.last_look;
                     self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }
