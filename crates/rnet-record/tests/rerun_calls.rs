@@ -69,6 +69,7 @@ fn the_node() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let node = Node::builder("arm").open().unwrap();
     let mut calls = (role != "serves_nothing").then(|| Calls::open(&node, &role));
+    let _driver = (role == "drives").then(|| node.drive::<Number>("/wheel").take(LONG).unwrap());
     let options = SubscriberOptions::new().reliable().keep_all();
     let mut angles = node.subscriber_with::<Number>("/angle", options).unwrap();
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -91,9 +92,10 @@ fn the_node_as(role: &str, location: &Location) -> Command {
 }
 
 /// A recording of the node at its work, from its start.
-fn recorded(net: &Net) -> PathBuf {
+fn recorded(net: &Net, role: &str) -> PathBuf {
     let file = folder(net).join("run.mcap");
     let node = net.node("body");
+    let _wheel = node.command::<Number>("/wheel").fallback(&bytes(0)).apply(|_| {}).unwrap();
     // Another answer each time.
     let (scale, times) = (node.service::<Number, Number>("/scale"), AtomicU32::new(0));
     let scaled = move |by: &[u8]| 10 * number(by) + u64::from(times.fetch_add(1, Relaxed));
@@ -105,7 +107,7 @@ fn recorded(net: &Net) -> PathBuf {
     let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").unwrap());
     let recorder = Recorder::start(&file, options(net)).unwrap();
     let location = options(net).location.unwrap();
-    let mut process = the_node_as("works", &location).spawn().unwrap();
+    let mut process = the_node_as(role, &location).spawn().unwrap();
     angles.wait_for_subscribers(1, LONG).unwrap();
     torques.wait_for_publishers(1, LONG).unwrap();
     for at in 0..COUNT {
@@ -139,7 +141,7 @@ fn counts(done: &Rerun, topic: &str) -> [u64; 4] {
 #[test]
 fn calls_are_made_and_answered_again_as_they_were_recorded() {
     let net = Net::new("rerun-calls");
-    let file = recorded(&net);
+    let file = recorded(&net, "works");
     let done = again(&net, &file, "works", RerunOptions::default()).unwrap();
     assert!(done.is_same(), "{:?}", done.outputs);
     assert_eq!(counts(&done, "/torque"), [COUNT, 0, 0, 0]);
@@ -161,7 +163,7 @@ fn calls_are_made_and_answered_again_as_they_were_recorded() {
 #[test]
 fn calls_that_were_not_recorded_are_told() {
     let net = Net::new("rerun-calls-told");
-    let file = recorded(&net);
+    let file = recorded(&net, "works");
     // One more takes the next answer, which is awaited, and the last one fails at once.
     let done = again(&net, &file, "asks_more", RerunOptions::default()).unwrap();
     assert_eq!(counts(&done, "/scale request")[3], 1);
@@ -178,4 +180,13 @@ fn calls_that_were_not_recorded_are_told() {
     };
     let done = again(&net, &file, "serves_nothing", options).unwrap();
     assert!(done.is_same() && !done.calls.is_empty(), "{:?}", done.outputs);
+}
+
+#[test]
+fn the_authority_of_a_command_is_refused_by_name() {
+    let net = Net::new("rerun-drives");
+    let file = recorded(&net, "drives");
+    let error = again(&net, &file, "drives", RerunOptions::default()).unwrap_err();
+    assert_eq!(error.code(), "calls", "{error}");
+    assert!(error.to_string().contains("the authority of the command /wheel"), "{error}");
 }
