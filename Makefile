@@ -20,9 +20,10 @@ SLOW := test-net test-full test-hostile test-random test-metrics check-dashboard
 BENCH_OUT ?= bench/target/report
 COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
+RECORD_EXAMPLES := record_robot record_speed open_speed
 
 .PHONY: help demo test test-all test-slow quick check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup bench-typed build-bench build-link dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
+	bench-setup bench-typed bench-record build-bench build-record build-link dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -52,15 +53,24 @@ check: $(CHECKS) ## formatting, clippy and rustdoc without warnings, the map of 
 
 build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
 
-bench: build-bench ## every system of the field on the same work, about 50 minutes; BENCH_OUT=folder
+bench: build-bench ## every system of the field on the same work, and the figures of recordings, about 55 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
 	@$(COMPARE) run --json $(BENCH_OUT)/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)/raw.json.gz && echo "see $(BENCH_OUT)/REPORT.md"
+	@$(MAKE) bench-record
 
 bench-quick: build-bench ## the same, one short repetition: under 5 minutes, no figures to quote
 	@mkdir -p $(BENCH_OUT)-quick
 	@$(COMPARE) run --quick --json $(BENCH_OUT)-quick/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)-quick/raw.json.gz && echo "see $(BENCH_OUT)-quick/REPORT.md"
+
+# The figures that recordings promise. The robot writes some 5 GB to the disk of TMPDIR, and takes them away again.
+bench-record: build-record ## what recordings cost and how fast they are read, beside the targets: 3 minutes; writes BENCH_OUT/recording.json
+	@mkdir -p $(BENCH_OUT)
+	@$(PY) python/benches/recording.py target/release $(BENCH_OUT)/recording.json $(if $(QUICK),--quick)
+
+build-record: python-package build-rust
+	@$(STEP) build-record cargo build --release --workspace $(NOT_BUILT:%=--exclude %) $(RECORD_EXAMPLES:%=--example %)
 
 bench-own: ## robot-net alone, by cargo bench
 	@cargo bench --package rnet --benches

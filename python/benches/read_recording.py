@@ -1,6 +1,6 @@
 """A field of a million messages of a recording as a numpy array, beside the official Python reader.
 
-    .venv/bin/python python/benches/read_recording.py [MESSAGES]
+    .venv/bin/python python/benches/read_recording.py [MESSAGES] [--json]
 
 The recording is written with the official writer: `foxglove.Pose` as protobuf, and a plain struct of the same
 numbers. The official reader decodes protobuf with `mcap-protobuf-support`; plain messages it gives as bytes, of which
@@ -78,14 +78,22 @@ def ours(path: Path, topic: str) -> Any:
 
 
 def main() -> None:
-    messages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    as_json = "--json" in sys.argv
+    numbers = [argument for argument in sys.argv[1:] if argument != "--json"]
+    messages = int(numbers[0]) if numbers else 1_000_000
+    figures = {}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run.mcap"
         write(path, messages)
-        print(f"{messages} messages a topic, {path.stat().st_size / 1e6:.0f} MB")
+        if not as_json:
+            print(f"{messages} messages a topic, {path.stat().st_size / 1e6:.0f} MB")
         for topic in ("/pose", "/plain"):
             our, their = (timed(partial(read, path, topic), messages) for read in (ours, official))
-            print(f"{topic}: rnet {our:.3f} s, mcap {their:.3f} s, {their / our:.0f} times as fast")
+            figures[topic] = {"messages": messages, "rnet_s": our, "mcap_s": their, "times": their / our}
+            if not as_json:
+                print(f"{topic}: rnet {our:.3f} s, mcap {their:.3f} s, {their / our:.0f} times as fast")
+    if as_json:
+        print(json.dumps(figures))
 
 
 if __name__ == "__main__":

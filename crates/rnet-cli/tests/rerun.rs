@@ -218,17 +218,19 @@ fn it_finds_the_recorded_state_and_its_changes() {
 }
 
 #[test]
-fn calls_that_it_was_recorded_with_are_named() {
+fn calls_are_compared_by_service_or_left_out() {
     let place = Place::new();
     let file = recorded_as(&place, "calls");
+    let said = again(&place, &file, "calls", "1.5", &["--json"]).json();
+    let calls = ["/own/gain reply", "/scale request"];
+    let outputs = said["outputs"].as_array().unwrap();
+    for topic in calls {
+        let of = outputs.iter().find(|of| of["topic"] == topic).unwrap();
+        assert_eq!((&of["same"], &of["compared"]), (&true.into(), &1.into()), "{said}");
+    }
+    assert_eq!(said["not_compared"]["calls"], serde_json::json!([]), "{said}");
     let why = again(&place, &file, "works", "1.5", &[]).fails(1);
-    assert!(
-        why.contains(
-            "calls: of /arm the recording has its calls of /scale and its answers to /own/gain"
-        ),
-        "{why}"
-    );
-    assert!(why.contains("--without-calls"), "{why}");
+    assert!(why.contains("not_served: /arm does not serve /own/gain"), "{why}");
     let text = again(&place, &file, "works", "1.5", &["--without-calls"]).ok();
     assert!(
         text.contains("not compared: its calls of /scale and its answers to /own/gain\n"),

@@ -1,6 +1,6 @@
 //! What recording costs: streams of messages of one size, recorded by this process, published by another.
 //!
-//!     cargo run --release -p rnet-record --example record_speed -- STREAMS HZ LEN_BYTES SECONDS [COMPRESS]
+//!     cargo run --release -p rnet-record --example record_speed -- STREAMS HZ LEN_BYTES SECONDS [COMPRESS] [json]
 //!
 //! COMPRESS is `zstd`, as it is without, or `none`. Beside it the crate `mcap` alone, which writes as many messages of the
 //! same bytes from memory, as the recorder does: compressed in the same way, in chunks of 1 MiB. CPU is that of the whole
@@ -23,6 +23,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let as_json = args.pop_if(|arg| arg == "json").is_some();
     let compress = match args.pop_if(|arg| ["zstd", "none"].contains(&arg.as_str())).as_deref() {
         Some("none") => Compress::None,
         _ => Compress::Zstd,
@@ -35,7 +36,11 @@ fn main() -> Result<(), Failure> {
     };
     match publishes {
         true => publish(streams, hz, message(len)),
-        false => measure((streams, hz, len), Duration::from_secs(seconds), compress),
+        false => {
+            let figures = measure((streams, hz, len), Duration::from_secs(seconds), compress)?;
+            figures.tell(as_json);
+            Ok(())
+        }
     }
 }
 
@@ -76,7 +81,37 @@ impl Drop for Publisher {
 /// Streams, their rate in Hz, and the length of their messages in bytes.
 type Load = (u64, u64, u64);
 
-fn measure(load: Load, time: Duration, compress: Compress) -> Result<(), Failure> {
+/// CPU in percent of a core.
+struct Figures {
+    messages: u64,
+    len_bytes: u64,
+    cpu_percent: f64,
+    missing: u64,
+    alone_percent: f64,
+}
+
+impl Figures {
+    fn tell(&self, as_json: bool) {
+        let Figures { messages, len_bytes, cpu_percent, missing, alone_percent } = self;
+        if as_json {
+            let figures = serde_json::json!({
+                "messages": messages,
+                "message_len_bytes": len_bytes,
+                "cpu_percent": cpu_percent,
+                "missing": missing,
+                "mcap_alone_cpu_percent": alone_percent,
+            });
+            println!("{figures}");
+            return;
+        }
+        println!(
+            "recorder: {messages} messages of {len_bytes} bytes, {cpu_percent:.1} % of a core, {missing} missing"
+        );
+        println!("mcap alone: {alone_percent:.1} % of a core");
+    }
+}
+
+fn measure(load: Load, time: Duration, compress: Compress) -> Result<Figures, Failure> {
     let dir = std::env::temp_dir().join(format!("record-speed-{}", std::process::id()));
     std::fs::create_dir(&dir)?;
     let location = Location::new(Some(DOMAIN), None, None)?;
@@ -92,7 +127,7 @@ fn measure_in(
     (streams, hz, len): Load,
     time: Duration,
     compress: Compress,
-) -> Result<(), Failure> {
+) -> Result<Figures, Failure> {
     let args = [streams, hz, len, 0].map(|number| number.to_string());
     let publisher = Command::new(std::env::current_exe()?).arg("publish").args(&args).spawn()?;
     let publisher = Publisher(publisher);
@@ -108,15 +143,15 @@ fn measure_in(
     drop(publisher);
     let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / time.as_secs_f64();
     let messages = after - before;
-    println!(
-        "recorder: {messages} messages of {len} bytes, {:.1} % of a core, {} missing",
-        percent(cpu),
-        report.losses.total()
-    );
-    let cpu = cpu_time();
+    let (cpu_percent, begun) = (percent(cpu), cpu_time());
     alone(&dir.join("alone.mcap"), messages, &message(len), compress)?;
-    println!("mcap alone: {:.1} % of a core", percent(cpu_time() - cpu));
-    Ok(())
+    Ok(Figures {
+        messages,
+        len_bytes: len,
+        cpu_percent,
+        missing: report.losses.total(),
+        alone_percent: percent(cpu_time() - begun),
+    })
 }
 
 /// Writes messages with the crate `mcap` alone.

@@ -185,6 +185,11 @@ impl Part {
         self.flush()
     }
 
+    /// Whether something was added that is not in the file yet.
+    pub fn has_open_chunk(&self) -> bool {
+        self.chunk.is_some()
+    }
+
     /// How long from now the open chunk goes to the file.
     pub fn flush_in(&self) -> Option<Duration> {
         self.chunk.map(|(_, since)| CHUNK_AGE.saturating_sub(since.elapsed()))

@@ -7,12 +7,14 @@
 //!
 //! What counts as an input or an output, and what this cannot see, is docs/design/rerun.md.
 
+mod callers;
 mod calls;
 mod compare;
 mod error;
 mod feed;
 mod node;
 mod rest;
+mod servers;
 mod state;
 mod trace;
 
@@ -48,8 +50,8 @@ pub struct RerunOptions {
     /// and so on. With it, outputs that were not recorded are counted and are no difference: a node in lock step also
     /// answers the inputs that it had no time for when it was recorded.
     pub key: Option<String>,
-    /// Go on where the node called services when it was recorded, or answered calls. There is nobody whom it could call in
-    /// a re-run, and nobody calls it.
+    /// Leave out the calls that the node made when it was recorded, and those that it answered: nobody makes or answers
+    /// them.
     pub without_calls: bool,
     /// From this time of the recording on, in ns since 1970 UTC.
     pub start_ns: Option<u64>,
@@ -99,7 +101,7 @@ pub struct Rerun {
     pub keys: (u64, u64),
     /// What it published, by topic.
     pub outputs: Vec<TopicResult>,
-    /// Calls that it was recorded with, which are not compared.
+    /// Calls that it was recorded with and that were left out.
     pub calls: Calls,
     /// How long that took.
     pub took: Duration,
@@ -131,12 +133,16 @@ pub fn rerun(
 ) -> Result<Rerun, RerunError> {
     let begun = Instant::now();
     let tested = Tested::join(recording, location, command, options)?;
-    let calls = Calls::of(recording, &tested.recorded);
-    let mut comparison = Comparison::new(recording, &tested.recorded, options);
-    let mut feed = Feed::open(tested, options)?;
+    let calls = match options.without_calls {
+        true => Calls::of(recording, &tested.recorded),
+        false => Calls::default(),
+    };
+    let recorded = (tested.recorded.clone(), tested.calls.clone());
+    let mut comparison = Comparison::new(recording, recorded, options);
+    let mut feed = Feed::open(tested, recording, options)?;
     let select = Select {
         topics: feed.topics(),
-        without_channels: feed.own_channels(recording),
+        without_channels: feed.own_channels(),
         start_ns: options.start_ns,
         end_ns: options.end_ns,
         with_reserved: true,
@@ -144,7 +150,7 @@ pub fn rerun(
     for due in InOrder::new(recording, recording.messages(select)) {
         feed.step(&due?, &mut comparison)?;
     }
-    feed.end(recording, &mut comparison, options)?;
+    feed.end(&mut comparison, options)?;
     let (node, inputs, keys) = feed.told();
     let (outputs, worst) = comparison.end()?;
     Ok(Rerun { node, inputs, keys, outputs, calls, took: begun.elapsed(), worst })

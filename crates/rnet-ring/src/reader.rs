@@ -90,6 +90,11 @@ impl LogReader {
         self.next_seq
     }
 
+    /// Bytes that the log held for this reader when the batch was pulled and that it has not handed out since.
+    pub fn unread_len_bytes(&self) -> u64 {
+        self.known_tail.saturating_sub(self.pos)
+    }
+
     /// Sequence number that the log had reached when the batch was pulled.
     pub fn end_seq(&self) -> u64 {
         self.batch_end_seq

@@ -104,6 +104,8 @@ pub struct Observer {
     log: LogReader,
     batch: Batch,
     taken_ns: u64,
+    /// What part of the log waited when it was read last.
+    fill: f32,
     /// Number of the message that comes next; `None` before the first, if any will do.
     next_seq: Option<u64>,
     missed: MissedCounts,
@@ -137,6 +139,7 @@ impl Observer {
             map,
             batch: Batch(vec![0; BATCH_WORDS].into()),
             taken_ns: 0,
+            fill: 0.0,
             next_seq,
             missed: MissedCounts::default(),
             withheld: None,
@@ -180,6 +183,11 @@ impl Observer {
         self.missed
     }
 
+    /// What part of the log waited to be read when the last message was found, from 0 to 1: at 1 the next one is overrun.
+    pub fn fill(&self) -> f32 {
+        self.fill
+    }
+
     /// Whether a poll may find something.
     pub fn is_ready(&self) -> bool {
         !self.short && (self.withheld.is_some() || self.log.has_more(self.map.log()))
@@ -209,9 +217,14 @@ impl Observer {
                     Pull::Empty => return Seen::Nothing,
                     Pull::Batch => {
                         self.taken_ns = clock::now_ns();
+                        let (unread, log) = (self.log.unread_len_bytes(), self.map.log());
+                        self.fill = unread as f32 / log.capacity_bytes() as f32;
                         continue;
                     }
-                    Pull::Lapped => continue,
+                    Pull::Lapped => {
+                        self.fill = 1.0;
+                        continue;
+                    }
                     Pull::Corrupt(what) => return Seen::Corrupt(what),
                 },
                 Err(what) => return Seen::Corrupt(what),

@@ -34,7 +34,7 @@ pub struct RerunArgs {
     /// Compare messages of the same value of this field, instead of the first with the first and so on
     #[arg(long, value_name = "FIELD")]
     pub key: Option<String>,
-    /// Go on where the node made calls when it was recorded, or answered some: they are not part of a re-run
+    /// Leave out the calls that the node made when it was recorded, and those that it answered
     #[arg(long)]
     pub without_calls: bool,
     /// From this many seconds after the start of the recording on

@@ -31,6 +31,9 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// Messages between two looks at the clock, in a flood.
 const MESSAGES_PER_CLOCK: u32 = 256;
+/// Entries and bytes that are put together, at most.
+const MAX_PUT_ENTRIES: usize = 256;
+const MAX_PUT_BYTES: usize = 256 << 10;
 
 pub struct Follower {
     follow: Follow,
@@ -38,6 +41,8 @@ pub struct Follower {
     own_host: String,
     publishers: HashMap<u64, Arc<Publisher>>,
     queue: Arc<Queue<Item>>,
+    /// What is to be put next, and its bytes: all that one look has found, or a part of it.
+    found: (Vec<Item>, usize),
     shared: Arc<Shared>,
     options: RecordOptions,
     /// Topics of other hosts that are followed and not subscribed to yet.
@@ -86,6 +91,7 @@ impl Follower {
             own_host,
             publishers: HashMap::new(),
             queue,
+            found: Default::default(),
             shared,
             options,
             remote,
@@ -106,7 +112,9 @@ impl Follower {
         let mut bytes = Vec::new();
         self.next(&mut bytes, None)?;
         self.look()?;
-        self.look_at_gate(true)
+        self.look_at_gate(true)?;
+        self.put_found();
+        Ok(())
     }
 
     /// Follows until it is told to stop, or the time is over.
@@ -125,8 +133,9 @@ impl Follower {
         let (mut bytes, mut until_clock) = (Vec::new(), 0);
         let mut stopped: Option<(Instant, u64)> = None;
         loop {
-            if self.queue.is_full() {
+            if self.queue.is_full(self.found.1) {
                 self.was_full = true;
+                self.put_found();
                 std::thread::sleep(FULL_PAUSE);
             } else if self.next(&mut bytes, stopped.map(|(_, at_ns)| at_ns))? {
                 until_clock += 1;
@@ -135,6 +144,7 @@ impl Follower {
                 }
             } else {
                 self.was_full = false;
+                self.put_found();
                 if stopped.is_some() {
                     return Ok(());
                 }
@@ -210,9 +220,17 @@ impl Follower {
         Ok(true)
     }
 
-    fn put(&self, item: Item) {
-        let len = item.len_bytes();
-        self.queue.put(item, len);
+    fn put(&mut self, item: Item) {
+        self.found.1 += item.len_bytes();
+        self.found.0.push(item);
+        if self.found.0.len() >= MAX_PUT_ENTRIES || self.found.1 >= MAX_PUT_BYTES {
+            self.put_found();
+        }
+    }
+
+    fn put_found(&mut self) {
+        let (items, bytes) = &mut self.found;
+        self.queue.put_all(items, std::mem::take(bytes));
     }
 
     /// What is looked at once a second.
@@ -340,6 +358,7 @@ impl Follower {
 impl Drop for Follower {
     /// The writer ends when it has written what was put, whatever ended this thread.
     fn drop(&mut self) {
+        self.put_found();
         self.queue.close();
     }
 }

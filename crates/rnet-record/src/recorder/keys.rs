@@ -21,7 +21,7 @@ pub fn follow(node: &Node, queue: &Queue<Item>, ended: &Arc<AtomicBool>) -> rnet
     let state: State = node.state()?;
     let mut watch = state.watch("/")?;
     while !ended.load(Ordering::Acquire) {
-        if queue.is_full() {
+        if queue.is_full(0) {
             std::thread::sleep(FULL_PAUSE);
             continue;
         }

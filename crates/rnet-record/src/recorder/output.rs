@@ -274,7 +274,7 @@ impl Output {
     }
 
     fn note_flushed(&mut self) {
-        if self.part.flush_in().is_none() {
+        if !self.part.has_open_chunk() {
             self.channels.values_mut().for_each(|channel| channel.in_chunk = 0);
         }
     }

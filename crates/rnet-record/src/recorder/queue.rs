@@ -1,6 +1,7 @@
 //! What waits between who follows and who writes, bounded by bytes.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,17 +14,18 @@ pub const LARGE_LEN_BYTES: usize = 64 << 10;
 /// Memory of so many is kept at most.
 const MAX_SPARE: usize = 2;
 
-/// A queue with one that puts and one that takes.
+/// A queue with several that put and one that takes. Entries come and go many at a time: a lock for each of them would
+/// cost as much as what is done with a small message.
 pub struct Queue<T> {
     inner: Mutex<Inner<T>>,
     ready: Condvar,
     limit: usize,
+    /// Bytes of all, those that the writer has taken and not done with among them. Nothing else is read by it.
+    len: AtomicUsize,
 }
 
 struct Inner<T> {
     items: VecDeque<T>,
-    /// Bytes of all, those that the writer has taken and not done with among them.
-    len: usize,
     /// Bytes of those in `items`.
     waiting: usize,
     /// Memory of large messages that were written: a new one each time would cost as much as another copy.
@@ -32,11 +34,11 @@ struct Inner<T> {
 }
 
 impl<T> Queue<T> {
-    /// A queue for `limit` bytes. An entry of more is taken into an empty one.
+    /// A queue for `limit` bytes. Entries are taken in until it is full, also those that are longer than its rest.
     pub fn new(limit: usize) -> Self {
         let (items, spare) = (VecDeque::new(), Vec::new());
-        let inner = Inner { items, len: 0, waiting: 0, spare, is_closed: false };
-        Queue { inner: Mutex::new(inner), ready: Condvar::new(), limit }
+        let inner = Inner { items, waiting: 0, spare, is_closed: false };
+        Queue { inner: Mutex::new(inner), ready: Condvar::new(), limit, len: AtomicUsize::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
@@ -44,17 +46,26 @@ impl<T> Queue<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is full; nothing should be put then.
-    pub fn is_full(&self) -> bool {
-        self.lock().len >= self.limit
+    /// Whether it is full with `more` bytes that are not in it yet; nothing should be put then.
+    pub fn is_full(&self, more: usize) -> bool {
+        self.len.load(Ordering::Relaxed) + more >= self.limit
     }
 
     /// Puts an entry with this many bytes.
     pub fn put(&self, item: T, bytes: usize) {
+        self.put_all(&mut Vec::from([item]), bytes);
+    }
+
+    /// Puts entries in their order, which have this many bytes together.
+    pub fn put_all(&self, items: &mut Vec<T>, bytes: usize) {
+        if items.is_empty() {
+            return;
+        }
+        let len = bytes + items.len() * ENTRY_LEN_BYTES;
+        // Before the writer can be done with any.
+        self.len.fetch_add(len, Ordering::Relaxed);
         let mut inner = self.lock();
-        let len = bytes + ENTRY_LEN_BYTES;
-        inner.items.push_back(item);
-        inner.len += len;
+        inner.items.extend(items.drain(..));
         let before = inner.waiting;
         inner.waiting += len;
         if before < WAKE_LEN_BYTES && inner.waiting >= WAKE_LEN_BYTES {
@@ -68,22 +79,20 @@ impl<T> Queue<T> {
         self.ready.notify_one();
     }
 
-    /// Takes all that wait, after `limit` or when much has come; `None` if nothing will come any more.
-    pub fn take(&self, limit: Duration) -> Option<VecDeque<T>> {
+    /// Takes all that wait into `items`, which is empty, after `limit` or when much has come. Whether anything will ever
+    /// come.
+    pub fn take(&self, limit: Duration, items: &mut VecDeque<T>) -> bool {
         let enough = |inner: &mut Inner<T>| inner.waiting < WAKE_LEN_BYTES && !inner.is_closed;
         let waited = self.ready.wait_timeout_while(self.lock(), limit, enough);
         let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if inner.items.is_empty() && inner.is_closed {
-            return None;
-        }
         inner.waiting = 0;
-        Some(std::mem::take(&mut inner.items))
+        std::mem::swap(&mut inner.items, items);
+        !(items.is_empty() && inner.is_closed)
     }
 
-    /// An entry that was taken is done with.
-    pub fn done(&self, bytes: usize) {
-        let mut inner = self.lock();
-        inner.len = inner.len.saturating_sub(bytes + ENTRY_LEN_BYTES);
+    /// So many entries that were taken are done with, which have this many bytes together.
+    pub fn done(&self, entries: usize, bytes: usize) {
+        self.len.fetch_sub(bytes + entries * ENTRY_LEN_BYTES, Ordering::Relaxed);
     }
 
     /// Memory for a large message.
@@ -91,17 +100,19 @@ impl<T> Queue<T> {
         self.lock().spare.pop().unwrap_or_default()
     }
 
-    /// Gives the memory of a large message back.
+    /// Gives the memory of a message back.
     pub fn give_back(&self, bytes: Vec<u8>) {
-        let is_kept = bytes.len() >= LARGE_LEN_BYTES && bytes.capacity() <= self.limit / 8;
+        if bytes.len() < LARGE_LEN_BYTES || bytes.capacity() > self.limit / 8 {
+            return;
+        }
         let mut inner = self.lock();
-        if is_kept && inner.spare.len() < MAX_SPARE {
+        if inner.spare.len() < MAX_SPARE {
             inner.spare.push(bytes);
         }
     }
 
     /// Bytes that are held now.
     pub fn len_bytes(&self) -> usize {
-        self.lock().len
+        self.len.load(Ordering::Relaxed)
     }
 }

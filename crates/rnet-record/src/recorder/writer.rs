@@ -18,6 +18,8 @@ use crate::part::Ended;
 
 /// Longest time that something waits in the queue.
 const TAKE_INTERVAL: Duration = Duration::from_millis(50);
+/// The room of what was written is given back in pieces of this length.
+const DONE_LEN_BYTES: usize = 64 << 10;
 /// Between two looks at the clock, and two tries to begin a part where that failed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// After a full disk a part begins when there is this much room.
@@ -44,6 +46,8 @@ pub struct Writer {
     without_counterpart: BTreeSet<u64>,
     keys: BTreeMap<String, Key>,
     nodes: BTreeMap<String, String>,
+    /// Messages that were written, and their bytes, which nobody was told of yet.
+    written: (u64, u64),
     /// What is missing since the last part ended.
     losses: Losses,
     /// Of that, what no part has told yet.
@@ -80,6 +84,7 @@ impl Writer {
             without_counterpart: BTreeSet::new(),
             keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            written: (0, 0),
             losses: Losses::default(),
             untold: BTreeMap::new(),
             looked: Instant::now(),
@@ -94,12 +99,17 @@ impl Writer {
 
     /// Writes until the queue is closed and empty.
     pub fn run(mut self) {
-        while let Some(items) = self.queue.take(TAKE_INTERVAL) {
-            for item in items {
-                let len = item.len_bytes();
+        let mut items = VecDeque::new();
+        while self.queue.take(TAKE_INTERVAL, &mut items) {
+            let (mut entries, mut bytes) = (0, 0);
+            for item in items.drain(..) {
+                (entries, bytes) = (entries + 1, bytes + item.len_bytes());
                 self.item(item);
-                self.queue.done(len);
+                if bytes >= DONE_LEN_BYTES {
+                    self.queue.done(std::mem::take(&mut entries), std::mem::take(&mut bytes));
+                }
             }
+            self.queue.done(entries, bytes);
             self.tend();
             self.tell();
         }
@@ -165,9 +175,8 @@ impl Writer {
         }
         match self.write(|output| output.message(taken)) {
             Some(Wrote::Yes) => {
-                let mut progress = self.shared.progress();
-                progress.messages += 1;
-                progress.bytes += taken.bytes.len() as u64;
+                self.written.0 += 1;
+                self.written.1 += taken.bytes.len() as u64;
             }
             Some(Wrote::Malformed) => self.miss(Missed::of(taken, Cause::Malformed)),
             Some(Wrote::NoCounterpart) => {
@@ -242,6 +251,7 @@ impl Writer {
                 };
                 let len_bytes = path.metadata().map_or(0, |file| file.len());
                 self.keep(path, len_bytes);
+                self.tell_written();
                 for (publisher, count) in open {
                     let (topic, node) = (&publisher.topic, &publisher.source.node);
                     self.losses.add(topic, node, cause, count);
@@ -362,7 +372,15 @@ impl Writer {
         self.ended.iter().map(|part| part.len_bytes).sum::<u64>() + current
     }
 
-    fn tell(&self) {
+    fn tell_written(&mut self) {
+        let (messages, bytes) = std::mem::take(&mut self.written);
+        let mut progress = self.shared.progress();
+        progress.messages += messages;
+        progress.bytes += bytes;
+    }
+
+    fn tell(&mut self) {
+        self.tell_written();
         let (file_bytes, queued_bytes) = (self.len_bytes(), self.queue.len_bytes() as u64);
         let mut progress = self.shared.progress();
         progress.file_bytes = file_bytes;

@@ -1,12 +1,108 @@
-//! The calls that a node was recorded with. A re-run has nobody who answers or calls: they are named, not compared.
+//! The calls of a node, as a recording has them: which services it called, which it answered, and what was said.
+//!
+//! Calls are messages on topics of the library (docs/design/calls.md). Their names have ids of servers and clients,
+//! which are others in each run, so calls are told apart by service and order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use super::error::RerunError;
 use crate::names;
-use crate::read::Recording;
+use crate::play::{Carried, InOrder};
+use crate::read::{Channel, Recording, Select};
 
-/// Where topics of calls begin (docs/design/calls.md).
-const CALLS: &str = "/_rnet/call/";
+/// Where topics of calls begin.
+const ROOT: &str = "/_rnet/call";
+/// The type of requests for the authority of a command, which a driver repeats by the clock.
+const AUTHORITY_TYPE: &str = "rnet.msgs.CommandRequest";
+/// In the number of a call: its caller wants every reply, and its end is a status.
+const WANTS_DONE: u64 = 1 << 31;
+/// In the number of a call: its caller hears feedback.
+const WANTS_FEEDBACK: u64 = 1 << 30;
+
+/// What a topic of a call carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Request,
+    Control,
+    Reply,
+    Status,
+    Feedback,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Request => "request",
+            Kind::Control => "control",
+            Kind::Reply => "reply",
+            Kind::Status => "status",
+            Kind::Feedback => "feedback",
+        }
+    }
+
+    /// Whether a message of it ends the call with this number.
+    pub fn ends(self, number: u64) -> bool {
+        self == Kind::Status || self == Kind::Reply && number & WANTS_DONE == 0
+    }
+}
+
+/// A topic of a call that messages are sent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTopic<'a> {
+    pub service: &'a str,
+    /// Of the server, where requests go, or of the client, where answers go.
+    pub id: u32,
+    pub kind: Kind,
+}
+
+impl<'a> CallTopic<'a> {
+    pub fn parse(topic: &'a str) -> Option<Self> {
+        let (end, kind) = topic.strip_prefix(ROOT)?.rsplit_once('/')?;
+        let (service, end) = end.rsplit_once('/')?;
+        let (side, id) = end.split_at_checked(1)?;
+        let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id && !service.is_empty())?;
+        let kind = match (side, kind) {
+            ("s", "request") => Kind::Request,
+            ("s", "control") => Kind::Control,
+            ("c", "reply") => Kind::Reply,
+            ("c", "status") => Kind::Status,
+            ("c", "feedback") => Kind::Feedback,
+            _ => return None,
+        };
+        Some(Self { service, id, kind })
+    }
+
+    /// How it is told: no topic has such a name.
+    pub fn label(&self) -> String {
+        format!("{} {}", self.service, self.kind.name())
+    }
+}
+
+/// The topic of an end of a call.
+pub fn topic(service: &str, id: u32, kind: &str) -> String {
+    let side = match kind {
+        "request" | "control" | "type" => 's',
+        _ => 'c',
+    };
+    format!("{ROOT}{service}/{side}{id:08x}/{kind}")
+}
+
+/// Where the server of an action shows the type of its feedback.
+pub fn feedback_type_topic(service: &str, server: u32) -> String {
+    format!("{ROOT}{service}/s{server:08x}/feedback")
+}
+
+/// The client that a call is of, by its correlation.
+pub fn client_of(correlation: u64) -> u32 {
+    (correlation >> 32) as u32
+}
+
+/// Whether the caller of this call hears feedback.
+pub fn wants_feedback(correlation: u64) -> bool {
+    correlation & WANTS_FEEDBACK != 0
+}
 
 /// Services with which a node had to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,18 +117,13 @@ impl Calls {
     /// Of the node with this name in the recording.
     pub(super) fn of(recording: &Recording, node: &str) -> Self {
         let mut calls = Self::default();
-        let own = recording
-            .channels()
-            .filter(|channel| channel.metadata.get(names::NODE_KEY).is_some_and(|of| of == node));
-        for channel in own {
-            let Some(path) = channel.topic.strip_prefix(CALLS) else { continue };
-            let Some((service, kind)) = path.rsplit_once('/') else { continue };
-            let Some((service, _end)) = service.rsplit_once('/') else { continue };
-            let service = format!("/{service}");
-            match kind {
-                "request" | "control" => calls.made.insert(service),
-                _ => calls.answered.insert(service),
+        for channel in recording.channels().filter(|channel| is_by(channel, node)) {
+            let Some(topic) = CallTopic::parse(&channel.topic) else { continue };
+            let services = match topic.kind {
+                Kind::Request | Kind::Control => &mut calls.made,
+                _ => &mut calls.answered,
             };
+            services.insert(topic.service.to_owned());
         }
         calls
     }
@@ -51,5 +142,186 @@ impl std::fmt::Display for Calls {
             format!("{words} {}", services.iter().cloned().collect::<Vec<_>>().join(", "))
         });
         f.write_str(&words.collect::<Vec<_>>().join(" and "))
+    }
+}
+
+/// A request of the node, as it was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub correlation: u64,
+    /// In ns since 1970 UTC.
+    pub sent_ns: u64,
+}
+
+/// A service that the node called.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The first of its servers.
+    pub server: u32,
+    /// In the order of sending, of all clients of the node.
+    pub requests: Vec<Request>,
+    /// The clients that they were of.
+    clients: BTreeSet<u32>,
+    /// A channel of its requests, and one of each kind of its answers.
+    pub channels: BTreeMap<Kind, Arc<Channel>>,
+}
+
+/// The calls of a node in a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// By service.
+    pub asked: BTreeMap<String, Asked>,
+    /// Servers that were the node's, by service and id.
+    pub served: BTreeSet<(String, u32)>,
+    /// When the requests were sent that it got, by their correlation, in ns since 1970 UTC.
+    pub requests: HashMap<u64, u64>,
+}
+
+impl Recorded {
+    /// Of the node with this name in the recording, which had these calls.
+    ///
+    /// # Errors
+    /// `Calls`: they cannot be made and answered again as they were. The file cannot be read.
+    pub fn read(recording: &Recording, node: &str, calls: &Calls) -> Result<Self, RerunError> {
+        if calls.is_empty() {
+            return Ok(Self::default());
+        }
+        let refuse = |why: String| RerunError::Calls { node: node.to_owned(), why };
+        let of_call = |channel: &&Arc<Channel>| CallTopic::parse(&channel.topic).is_some();
+        let topics = recording.channels().filter(of_call).map(|channel| channel.topic.clone());
+        let topics = topics.chain([names::META_TOPIC.to_owned()]).collect();
+        let select = Select { topics, with_reserved: true, ..Select::default() };
+        let (mut carried, mut last) = (Carried::default(), HashMap::<u16, u32>::new());
+        // By service and correlation: who answered; and all requests, with their channels.
+        let (mut answered, mut requests) = (HashMap::<(String, u64), bool>::new(), Vec::new());
+        let mut answers = BTreeMap::<(String, Kind), Vec<Arc<Channel>>>::new();
+        for due in InOrder::new(recording, recording.messages(select)) {
+            let message = due?.message;
+            let channel = &message.channel;
+            let Some(topic) = CallTopic::parse(&channel.topic) else {
+                carried.remember(message.data());
+                continue;
+            };
+            let is_own = is_by(channel, node);
+            let before = last.insert(channel.id, message.sequence());
+            let is_whole = before.is_none_or(|seq| seq.wrapping_add(1) == message.sequence());
+            let Some(word) = carried.of(&message).correlation else { continue };
+            let service = topic.service.to_owned();
+            let is_meant =
+                calls.made.contains(topic.service) || calls.answered.contains(topic.service);
+            if !is_whole && is_meant {
+                return Err(refuse(format!("calls of {service} of which messages are missing")));
+            }
+            match topic.kind {
+                Kind::Request => {
+                    requests.push((service, topic.id, word, message.publish_ns(), channel.clone()));
+                }
+                Kind::Control => {}
+                kind => {
+                    *answered.entry((service.clone(), word)).or_default() |= is_own;
+                    let of = answers.entry((service, kind)).or_default();
+                    if !of.iter().any(|known| known.id == channel.id) {
+                        of.push(channel.clone());
+                    }
+                }
+            }
+        }
+        let mut recorded = Self::default();
+        for (service, server, word, sent_ns, channel) in &requests {
+            if answered.get(&(service.clone(), *word)) == Some(&true) {
+                if channel.type_name() == AUTHORITY_TYPE {
+                    return Err(refuse(authority(service)));
+                }
+                recorded.served.insert((service.clone(), *server));
+            }
+            recorded.requests.insert(*word, *sent_ns);
+        }
+        for (service, server, correlation, sent_ns, channel) in requests {
+            // What it asks itself it answers itself.
+            if !is_by(&channel, node) || recorded.served.contains(&(service.clone(), server)) {
+                continue;
+            }
+            if channel.type_name() == AUTHORITY_TYPE {
+                return Err(refuse(authority(&service)));
+            }
+            let asked = recorded.asked.entry(service.clone()).or_insert_with(|| Asked {
+                server,
+                requests: Vec::new(),
+                clients: BTreeSet::new(),
+                channels: BTreeMap::from([(Kind::Request, channel.clone())]),
+            });
+            asked.clients.insert(client_of(correlation));
+            asked.requests.push(Request { correlation, sent_ns });
+        }
+        for ((service, kind), of) in answers {
+            let Some(asked) = recorded.asked.get_mut(&service) else { continue };
+            let theirs = of.into_iter().find(|channel| !is_by(channel, node));
+            if let Some(channel) = theirs {
+                asked.channels.insert(kind, channel);
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// Whether a channel has requests that the node got, or controls of them.
+    pub fn is_served(&self, topic: &CallTopic<'_>) -> bool {
+        matches!(topic.kind, Kind::Request | Kind::Control)
+            && self.served.contains(&(topic.service.to_owned(), topic.id))
+    }
+
+    /// Whether a topic has answers that the node got.
+    pub fn is_answer(&self, topic: &CallTopic<'_>) -> bool {
+        !matches!(topic.kind, Kind::Request | Kind::Control)
+            && self.asked.get(topic.service).is_some_and(|asked| asked.clients.contains(&topic.id))
+    }
+
+    /// The services that it answered.
+    pub fn services(&self) -> BTreeSet<&str> {
+        self.served.iter().map(|(service, _)| service.as_str()).collect()
+    }
+}
+
+fn authority(service: &str) -> String {
+    let command = service.strip_suffix("/authority").unwrap_or(service);
+    format!("the authority of the command {command}, which a driver renews by the clock")
+}
+
+/// Whether this node published the channel.
+pub fn is_by(channel: &Channel, node: &str) -> bool {
+    channel.metadata.get(names::NODE_KEY).is_some_and(|of| of == node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_of_calls_say_whose_they_are() {
+        let parsed = CallTopic::parse("/_rnet/call/arm/plan/s0000002a/request").unwrap();
+        assert_eq!(parsed, CallTopic { service: "/arm/plan", id: 42, kind: Kind::Request });
+        assert_eq!(parsed.label(), "/arm/plan request");
+        for kind in [Kind::Request, Kind::Control, Kind::Reply, Kind::Status, Kind::Feedback] {
+            let name = topic("/plan", 0xfedc_ba98, kind.name());
+            assert_eq!(
+                CallTopic::parse(&name),
+                Some(CallTopic { service: "/plan", id: 0xfedc_ba98, kind })
+            );
+        }
+        for other in [
+            "/plan",
+            "/_rnet/call/plan/s0000002a/type",
+            "/_rnet/call/plan/s0000002a/feedback",
+            "/_rnet/call/s0000002a/request",
+            "/_rnet/call/plan/s2a/request",
+            "/_rnet/call/plan/x0000002a/reply",
+        ] {
+            assert_eq!(CallTopic::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_call_ends_with_its_only_reply_or_with_a_status() {
+        assert!(Kind::Reply.ends(7) && Kind::Status.ends(7) && Kind::Status.ends(WANTS_DONE | 7));
+        assert!(!Kind::Reply.ends(WANTS_DONE | 7) && !Kind::Feedback.ends(7));
     }
 }

@@ -4,17 +4,19 @@ mod fields;
 mod tolerance;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use rnet::MessageType;
 use rnet::inspect::Heard;
 use serde_json::Value;
 
 use super::RerunOptions;
+use super::calls::{CallTopic, Kind, Recorded, is_by};
 use super::error::RerunError;
 use super::trace::Trace;
 use crate::names;
-use crate::play::InOrder;
-use crate::read::{Message, Recording, Select};
+use crate::play::{Carried, InOrder};
+use crate::read::{Channel, Message, Recording, Select};
 use fields::{decoded, differences, numbers, picked};
 pub use tolerance::{Tolerance, Tolerances};
 
@@ -100,6 +102,8 @@ struct Topic {
 pub struct Comparison<'a> {
     options: &'a RerunOptions,
     recorded: InOrder<'a>,
+    carried: Carried,
+    calls: Arc<Recorded>,
     topics: BTreeMap<String, Topic>,
     types: HashMap<u16, MessageType>,
     heard_types: HashMap<u64, MessageType>,
@@ -109,32 +113,30 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// With what `node` published in the recording.
-    pub fn new(recording: &'a Recording, node: &str, options: &'a RerunOptions) -> Self {
-        let by_node = |metadata: &BTreeMap<String, String>| {
-            metadata.get(names::NODE_KEY).is_some_and(|name| name == node)
-        };
-        let is_output = |topic: &str| match options.outputs.is_empty() {
-            true => !topic.starts_with("/_rnet/"),
-            false => options.outputs.iter().any(|output| output == topic),
-        };
-        let takes = |c: &&std::sync::Arc<_>| {
-            let channel: &crate::read::Channel = c;
-            by_node(&channel.metadata) && is_output(&channel.topic)
-        };
-        let topics: BTreeSet<String> =
-            recording.channels().filter(takes).map(|c| c.topic.clone()).collect();
+    /// With what the node of this name published in the recording, and its calls.
+    pub fn new(
+        recording: &'a Recording,
+        (node, calls): (String, Arc<Recorded>),
+        options: &'a RerunOptions,
+    ) -> Self {
+        let is_output = |channel: &Channel| is_by(channel, &node) && takes(options, &channel.topic);
+        let is_read = |c: &Channel| is_output(c) || c.topic == names::META_TOPIC;
+        let outputs = recording.channels().filter(|c| is_output(c));
+        let topics: BTreeSet<String> = outputs.map(|c| label(&c.topic)).collect();
         let without_channels: BTreeSet<u16> =
-            recording.channels().filter(|c| !takes(c)).map(|c| c.id).collect();
+            recording.channels().filter(|c| !is_read(c)).map(|c| c.id).collect();
         let select = Select {
             without_channels,
             start_ns: options.start_ns,
             end_ns: options.end_ns,
+            with_reserved: true,
             ..Select::default()
         };
         let mut comparison = Self {
             options,
             recorded: InOrder::new(recording, recording.messages(select)),
+            carried: Carried::default(),
+            calls,
             topics: BTreeMap::new(),
             types: HashMap::new(),
             heard_types: HashMap::new(),
@@ -153,7 +155,8 @@ impl<'a> Comparison<'a> {
     }
 
     fn topic(&mut self, topic: &str) -> &mut Topic {
-        let allows_unrecorded = self.options.key.is_some();
+        // A label of calls has a space in it.
+        let allows_unrecorded = self.options.key.is_some() && !topic.contains(' ');
         self.topics.entry(topic.to_owned()).or_insert_with(|| Topic {
             result: TopicResult {
                 topic: topic.to_owned(),
@@ -168,13 +171,22 @@ impl<'a> Comparison<'a> {
     fn read(&mut self, topic: Option<&str>) -> Result<bool, RerunError> {
         while let Some(due) = self.recorded.next() {
             let due = due?;
+            if due.message.channel.topic == names::META_TOPIC {
+                self.carried.remember(due.message.data());
+                continue;
+            }
+            let word = self.carried.of(&due.message).correlation;
             if self.begin_ns.is_some_and(|begin| due.at_ns < begin) {
                 continue;
             }
-            let of = due.message.channel.topic.clone();
-            let key = match &self.options.key {
-                Some(field) => picked(&self.value_of(&due.message)?, field),
-                None => None,
+            let channel = due.message.channel.clone();
+            let (of, call) = (label(&channel.topic), CallTopic::parse(&channel.topic));
+            let key = match (&self.options.key, call) {
+                (_, Some(call)) if call.kind == Kind::Request => None,
+                (_, Some(_)) if !self.is_asked(word) => continue,
+                (_, Some(_)) => word.map(Value::from),
+                (Some(field), None) => picked(&self.value_of(&due.message)?, field),
+                (None, None) => None,
             };
             self.topic(&of).waiting.push_back((due.message, key));
             if topic.is_none_or(|topic| topic == of) {
@@ -182,6 +194,26 @@ impl<'a> Comparison<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// Whether the node got the request with this correlation, here and when it was recorded.
+    fn is_asked(&self, word: Option<u64>) -> bool {
+        let sent_ns = word.and_then(|word| self.calls.requests.get(&word).copied());
+        let begin = self.begin_ns.max(self.options.start_ns).unwrap_or(0);
+        sent_ns.is_some_and(|sent_ns| sent_ns >= begin)
+    }
+
+    /// The recorded answer to the same request. Servers may answer in another order, where they do several things at once.
+    fn answer(&mut self, topic: &str, key: &Value) -> Result<Option<Message>, RerunError> {
+        let mut at = 0;
+        while at < self.topic(topic).waiting.len() || at < MAX_AHEAD && self.read(Some(topic))? {
+            let waiting = &mut self.topic(topic).waiting;
+            if waiting[at].1.as_ref() == Some(key) {
+                return Ok(waiting.remove(at).map(|(message, _)| message));
+            }
+            at += 1;
+        }
+        Ok(None)
     }
 
     /// The recorded message that a new one is compared with.
@@ -223,23 +255,24 @@ impl<'a> Comparison<'a> {
 
     /// Compares a message that the node has published.
     pub fn add(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Result<(), RerunError> {
-        let is_output = match self.options.outputs.is_empty() {
-            true => true,
-            false => self.options.outputs.iter().any(|output| output == heard.topic),
-        };
-        if !is_output {
+        if !takes(self.options, heard.topic) {
             return Ok(());
         }
-        let key = match &self.options.key {
-            Some(field) => picked(&self.value_heard(heard, bytes), field),
-            None => None,
+        let topic = &label(heard.topic);
+        let call = CallTopic::parse(heard.topic);
+        let key = match (&self.options.key, call) {
+            (Some(field), None) => picked(&self.value_heard(heard, bytes), field),
+            _ => None,
         };
-        let partner = match (&self.options.key, &key) {
-            (Some(_), None) => None,
-            _ => self.partner(heard.topic, key.as_ref())?,
+        let partner = match (call, heard.meta.correlation) {
+            (Some(call), Some(word)) if call.kind != Kind::Request => {
+                self.answer(topic, &Value::from(word))?
+            }
+            (None, _) if self.options.key.is_some() && key.is_none() => None,
+            _ => self.partner(topic, key.as_ref())?,
         };
         let Some(recorded) = partner else {
-            self.topic(heard.topic).result.unrecorded += 1;
+            self.topic(topic).result.unrecorded += 1;
             return Ok(());
         };
         let at_ns = recorded.publish_ns();
@@ -248,13 +281,13 @@ impl<'a> Comparison<'a> {
         if !is_equal || self.options.trace {
             let (before, now) = (self.value_of(&recorded)?, self.value_heard(heard, bytes));
             if self.options.trace {
-                self.trace(heard.topic, at_ns, &before, &now);
+                self.trace(topic, at_ns, &before, &now);
             }
             if !is_equal {
                 found = differences(&before, &now, &self.options.tolerances);
             }
         }
-        let result = &mut self.topic(heard.topic).result;
+        let result = &mut self.topic(topic).result;
         let number = result.compared;
         result.compared += 1;
         result.differing += u64::from(!found.is_empty());
@@ -328,4 +361,21 @@ impl<'a> Comparison<'a> {
         };
         Ok((results, trace))
     }
+}
+
+/// Whether a topic is compared: those of the node, and of its calls.
+fn takes(options: &RerunOptions, topic: &str) -> bool {
+    let call = CallTopic::parse(topic).filter(|_| !options.without_calls);
+    let is_named = |name: &str| options.outputs.iter().any(|output| output == name);
+    match (call, options.outputs.is_empty()) {
+        (Some(call), true) => call.kind != Kind::Control,
+        (Some(call), false) => call.kind != Kind::Control && is_named(call.service),
+        (None, true) => !topic.starts_with("/_rnet/"),
+        (None, false) => is_named(topic),
+    }
+}
+
+/// How a topic is told. Those of a call have ids in their names, which are others in each run.
+fn label(topic: &str) -> String {
+    CallTopic::parse(topic).map_or_else(|| topic.to_owned(), |call| call.label())
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::calls::Calls;
 use crate::play::PlayError;
 use crate::read::{ReadError, TypeError};
 
@@ -28,16 +27,33 @@ pub enum RerunError {
         /// Names of those that did.
         known: String,
     },
-    /// The node had to do with calls.
+    /// The node had to do with calls that cannot be made again.
     #[error(
-        "of {node} the recording has {calls}, which a re-run neither gives it nor compares; --without-calls runs it \
-         without them, and compares what it publishes"
+        "of {node} the recording has {why}; a re-run cannot make that again. --without-calls runs it without calls, and \
+         compares what else it publishes"
     )]
     Calls {
         /// Name of the node.
         node: String,
-        /// Which.
-        calls: Calls,
+        /// Which, and why not.
+        why: String,
+    },
+    /// The node serves no more what was recorded.
+    #[error("{node} does not serve {service}, whose requests were recorded, when it has started")]
+    NotServed {
+        /// Name of the node.
+        node: String,
+        /// Name of the service.
+        service: String,
+    },
+    /// The node calls at its start what was not recorded of its start.
+    #[error(
+        "the node calls {service} at its start more often than the recording has it before the first input: record it \
+         from before the node starts, or run it --without-calls"
+    )]
+    UnrecordedCall {
+        /// Name of the service.
+        service: String,
     },
     /// The node subscribes to nothing that was recorded.
     #[error(
@@ -161,6 +177,8 @@ impl RerunError {
             Self::Several(_) => "several_nodes",
             Self::NotRecorded { .. } => "not_recorded",
             Self::Calls { .. } => "calls",
+            Self::NotServed { .. } => "not_served",
+            Self::UnrecordedCall { .. } => "unrecorded_call",
             Self::NoInputs { .. } => "no_inputs",
             Self::NotSubscribed { .. } => "not_subscribed",
             Self::Incompatible { .. } => "incompatible",

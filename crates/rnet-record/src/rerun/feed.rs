@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::Passed;
 
 use super::RerunOptions;
+use super::calls::{CallTopic, Kind};
 use super::compare::Comparison;
 use super::error::RerunError;
 use super::node::{CLOCK_TOPIC, Tested};
@@ -19,8 +20,9 @@ use crate::read::Recording;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The node that is fed.
-pub struct Feed {
+pub struct Feed<'a> {
     tested: Tested,
+    recording: &'a Recording,
     carried: Carried,
     counts: BTreeMap<String, u64>,
     /// Changes of the state.
@@ -31,13 +33,17 @@ pub struct Feed {
     bytes: Vec<u8>,
 }
 
-impl Feed {
+impl<'a> Feed<'a> {
     /// What the node has published when it started comes before the first input, and is not compared.
-    pub fn open(tested: Tested, options: &RerunOptions) -> Result<Self, RerunError> {
+    pub fn open(
+        tested: Tested,
+        recording: &'a Recording,
+        options: &RerunOptions,
+    ) -> Result<Self, RerunError> {
         let counts = tested.fed.iter().map(|topic| (topic.clone(), 0)).collect();
         let (carried, times, bytes) = (Carried::default(), None, Vec::new());
         let limit = options.timeout;
-        let mut feed = Self { tested, carried, counts, changes: 0, times, limit, bytes };
+        let mut feed = Self { tested, recording, carried, counts, changes: 0, times, limit, bytes };
         feed.hear(None)?;
         Ok(feed)
     }
@@ -45,11 +51,18 @@ impl Feed {
     /// What is read of the recording.
     pub fn topics(&self) -> Vec<String> {
         let said = [names::META_TOPIC, names::STATE_TOPIC].map(str::to_owned);
-        self.tested.fed.iter().cloned().chain(said).collect()
+        let calls = &self.tested.calls;
+        let is_call = |topic: &&String| {
+            let of = CallTopic::parse(topic);
+            of.is_some_and(|of| calls.is_served(&of) || calls.is_answer(&of))
+        };
+        let topics = self.recording.channels().map(|channel| &channel.topic);
+        let calls: BTreeSet<&String> = topics.filter(is_call).collect();
+        self.tested.fed.iter().chain(calls).cloned().chain(said).collect()
     }
 
-    pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
-        self.tested.own_channels(recording)
+    pub fn own_channels(&self) -> BTreeSet<u16> {
+        self.tested.own_channels(self.recording)
     }
 
     /// Publishes an input, waits until the node rests, and takes what it has published.
@@ -62,16 +75,15 @@ impl Feed {
         if message.channel.topic == names::STATE_TOPIC {
             return self.change(due, comparison);
         }
-        self.tested.check_alive(&|| format!("before message {}", message.sequence()))?;
-        let start = self.times.map_or(due.at_ns, |times| times.0);
-        if self.times.is_none() {
-            comparison.begin(due.at_ns);
-        }
-        let now = self.times.map_or(due.at_ns, |times| times.1.max(due.at_ns));
-        self.times = Some((start, now));
-        self.turn_clock(now, comparison)?;
         let topic = &message.channel.topic;
         let meta = self.carried.of(message);
+        if let (Some(of), false) = (CallTopic::parse(topic), self.tested.fed.contains(topic)) {
+            return match meta.correlation {
+                Some(word) => self.call(due, &of, word, comparison),
+                None => Ok(()),
+            };
+        }
+        let (start, now) = self.turn(due, comparison)?;
         let publishers = &mut self.tested.publishers;
         let Some(publisher) = publishers.iter_mut().find_map(|p| p.of(message.channel.id)) else {
             return Ok(());
@@ -88,6 +100,59 @@ impl Feed {
             )
         };
         self.tested.rest(Some(topic), self.limit, &after)?;
+        self.hear(Some(comparison))
+    }
+
+    /// Time goes on to an input, which begins the comparison if it is the first. Times of the first and of this one.
+    fn turn(
+        &mut self,
+        due: &Due,
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(u64, u64), RerunError> {
+        self.tested.check_alive(&|| format!("before message {}", due.message.sequence()))?;
+        if self.times.is_none() {
+            comparison.begin(due.at_ns);
+            self.tested.servers.begin(due.at_ns)?;
+        }
+        let (start, before) = self.times.unwrap_or((due.at_ns, due.at_ns));
+        let now = before.max(due.at_ns);
+        self.times = Some((start, now));
+        self.turn_clock(now, comparison)?;
+        Ok((start, now))
+    }
+
+    /// A recorded request of a service of the node, or an answer to what it has asked.
+    fn call(
+        &mut self,
+        due: &Due,
+        of: &CallTopic<'_>,
+        word: u64,
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(), RerunError> {
+        let message = &due.message;
+        let is_answer = !matches!(of.kind, Kind::Request | Kind::Control);
+        if is_answer && self.times.is_none() {
+            // What was asked at the start was answered at once.
+            return Ok(());
+        }
+        let (start, now) = self.turn(due, comparison)?;
+        let at = now.saturating_sub(start) as f64 / 1e9;
+        let after = || format!("after a {}, {at:.6} s after the first input", of.label());
+        let (node, limit) = (&self.tested.node, self.limit);
+        if is_answer {
+            let given = self.tested.servers.give(of, word, message.data())?;
+            let Some(topic) = given else { return Ok(()) };
+            self.tested.rest(Some(&topic), limit, &after)?;
+        } else {
+            let sent = self.tested.callers.send(message, word, node, limit)?;
+            let Some(sent) = sent else { return Ok(()) };
+            self.tested.rest(Some(&sent.topic), limit, &after)?;
+            if !sent.unmet.is_empty() {
+                self.tested.find(&sent.unmet, limit)?;
+                self.tested.rest(None, limit, &after)?;
+            }
+        }
+        *self.counts.entry(of.label()).or_default() += 1;
         self.hear(Some(comparison))
     }
 
@@ -125,27 +190,58 @@ impl Feed {
         }
     }
 
-    /// Takes what the node has published; without anybody to compare it, it is let go.
-    fn hear(&mut self, mut comparison: Option<&mut Comparison<'_>>) -> Result<(), RerunError> {
-        while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
-            match (passed, &mut comparison) {
-                (Passed::Message(heard), Some(comparison)) => {
-                    comparison.add(&heard, &self.bytes)?;
-                }
-                (Passed::Message(_), None) => {}
-                (Passed::Missed { missed, topic, .. }, _) => {
-                    let topic = topic.to_owned();
-                    return Err(RerunError::Lost { topic, count: missed.count });
+    /// Takes what the node has published, and answers what it has asked; without anybody to compare it, it is let go.
+    fn hear(&mut self, comparison: Option<&mut Comparison<'_>>) -> Result<(), RerunError> {
+        let Some(comparison) = comparison else {
+            return self.tested.answer_early(self.recording, self.limit);
+        };
+        loop {
+            let asked = self.take(comparison)?;
+            if asked.is_empty() {
+                return Ok(());
+            }
+            for (service, word) in asked {
+                let Tested { servers, node, .. } = &mut self.tested;
+                for topic in servers.answer(node, (&service, word), self.limit)? {
+                    let after = || format!("after an answer of {service}");
+                    self.tested.rest(Some(&topic), self.limit, &after)?;
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Compares what the node has published. What it has asked: services, and correlations.
+    fn take(&mut self, comparison: &mut Comparison<'_>) -> Result<Vec<(String, u64)>, RerunError> {
+        let mut asked = Vec::new();
+        while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
+            let heard = match passed {
+                Passed::Message(heard) => heard,
+                Passed::Missed { missed, topic, .. } => {
+                    let topic = topic.to_owned();
+                    return Err(RerunError::Lost { topic, count: missed.count });
+                }
+            };
+            comparison.add(&heard, &self.bytes)?;
+            let (Some(of), Some(word)) = (CallTopic::parse(heard.topic), heard.meta.correlation)
+            else {
+                continue;
+            };
+            match of.kind {
+                Kind::Request if self.tested.servers.hears(&of) => {
+                    asked.push((heard.stamp.sent_ns, of.service.to_owned(), word));
+                }
+                Kind::Request | Kind::Control => {}
+                _ => self.tested.callers.hear(&of, word),
+            }
+        }
+        // Clients of the node have an order between each other only by time.
+        asked.sort_by_key(|(sent_ns, ..)| *sent_ns);
+        Ok(asked.into_iter().map(|(_, service, word)| (service, word)).collect())
     }
 
     /// Waits for answers that are late, and says which never come.
     pub fn end(
         &mut self,
-        recording: &Recording,
         comparison: &mut Comparison<'_>,
         options: &RerunOptions,
     ) -> Result<(), RerunError> {
@@ -169,7 +265,7 @@ impl Feed {
             std::thread::sleep(PAUSE);
         }
         match options.inputs.is_empty() {
-            true => self.tested.check_late(recording),
+            true => self.tested.check_late(self.recording),
             false => Ok(()),
         }
     }

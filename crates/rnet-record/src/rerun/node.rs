@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Domain, Follow, Location, Snapshot};
+use rnet::inspect::{Domain, Follow, Location, Passed, Snapshot};
 use rnet::{Node, Subscriber, SubscriberOptions};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use super::RerunOptions;
-use super::calls::Calls;
+use super::callers::Callers;
+use super::calls::{CallTopic, Calls, Kind, Recorded, is_by};
 use super::error::RerunError;
 use super::rest::{Look, look};
+use super::servers::Servers;
 use super::state;
 use crate::names;
 use crate::play::{Clock, Lives, Options, Publishers};
@@ -48,6 +51,10 @@ pub struct Tested {
     pub clock: Option<Clock>,
     /// What it publishes.
     pub follow: Follow,
+    /// The calls that it was recorded with, and who makes and answers them.
+    pub calls: Arc<Recorded>,
+    pub servers: Servers,
+    pub callers: Callers,
     /// A node may wait for somebody to listen. Nobody reads these.
     _listeners: Vec<Subscriber<[u8]>>,
 }
@@ -92,8 +99,9 @@ impl Tested {
         let start_ns = start_ns.unwrap_or(0);
         let keys = state::begin(recording, &node, start_ns)?;
         // From before it is there, so that nothing of it passes unseen.
+        let with_calls = !options.without_calls;
         let mut follow = Follow::matching(location.domain()?, true, move |publisher| {
-            publisher.node != own_name && !publisher.topic.starts_with(OWN_TOPICS)
+            publisher.node != own_name && is_heard(&publisher.topic, with_calls)
         });
         follow.wait(Duration::ZERO);
         follow.poll(&mut Vec::new())?;
@@ -119,13 +127,18 @@ impl Tested {
             fed: BTreeSet::new(),
             clock: None,
             follow,
+            calls: Arc::default(),
+            servers: Servers::default(),
+            callers: Callers::default(),
             _listeners: Vec::new(),
         };
         tested.meet(options)?;
         tested.check_recorded(recording)?;
-        let calls = Calls::of(recording, &tested.recorded);
-        if !calls.is_empty() && !options.without_calls {
-            return Err(RerunError::Calls { node: tested.recorded.clone(), calls });
+        if with_calls {
+            let calls = Calls::of(recording, &tested.recorded);
+            let calls = Recorded::read(recording, &tested.recorded, &calls)?;
+            tested.servers = Servers::open(&calls, &tested.node)?;
+            tested.calls = Arc::new(calls);
         }
         tested.listen(recording)?;
         tested.connect(recording, options)?;
@@ -176,20 +189,16 @@ impl Tested {
         }
     }
 
-    fn is_own(&self, metadata: &std::collections::BTreeMap<String, String>) -> bool {
-        metadata.get(names::NODE_KEY) == Some(&self.recorded)
-    }
-
     /// Ids of the channels that it wrote itself.
     pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
         let channels = recording.channels();
-        channels.filter(|c| self.is_own(&c.metadata)).map(|c| c.id).collect()
+        channels.filter(|c| is_by(c, &self.recorded)).map(|c| c.id).collect()
     }
 
     fn listen(&mut self, recording: &Recording) -> Result<(), RerunError> {
         let mut topics = BTreeSet::new();
         for channel in recording.channels() {
-            let is_new = self.is_own(&channel.metadata)
+            let is_new = is_by(channel, &self.recorded)
                 && !channel.topic.starts_with(OWN_TOPICS)
                 && topics.insert(&channel.topic);
             if let (true, Ok(source)) = (is_new, channel.source()) {
@@ -210,6 +219,7 @@ impl Tested {
         let at = || "when it started".to_owned();
         loop {
             self.check_alive(&at)?;
+            self.answer_early(recording, options.timeout)?;
             let snapshot = self.domain.snapshot()?;
             let subscribed = self.subscribed(&snapshot);
             for topic in &subscribed {
@@ -226,7 +236,8 @@ impl Tested {
                 && self.is_connected(&snapshot)?
                 && self.rests(&at)?.is_ok()
             {
-                return match self.fed.is_empty() {
+                self.callers.meet(&self.calls, &snapshot, &self.name)?;
+                return match self.fed.is_empty() && self.calls.served.is_empty() {
                     true => Err(RerunError::NoInputs {
                         node: self.name.clone(),
                         topics: subscribed.into_iter().collect::<Vec<_>>().join(", "),
@@ -248,6 +259,50 @@ impl Tested {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Answers what the node asks before its first input. What else it says then is let go.
+    pub fn answer_early(
+        &mut self,
+        recording: &Recording,
+        limit: Duration,
+    ) -> Result<(), RerunError> {
+        let at = || "when it started".to_owned();
+        let mut bytes = Vec::new();
+        while let Some(passed) = self.follow.poll_all(&mut bytes)? {
+            let Passed::Message(heard) = passed else { continue };
+            let of = CallTopic::parse(heard.topic).filter(|of| self.servers.hears(of));
+            let (Some(of), Some(word)) = (of, heard.meta.correlation) else { continue };
+            let request = (of.service, word);
+            let answers = self.servers.answer_early(recording, &self.node, request, limit)?;
+            for topic in answers {
+                self.rest(Some(&topic), limit, &at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the node has found the ends of who called it.
+    pub fn find(&mut self, ends: &[(String, u64)], limit: Duration) -> Result<(), RerunError> {
+        let end = Instant::now() + limit;
+        for (topic, subscription) in ends {
+            loop {
+                let snapshot = self.domain.topic_snapshot(topic)?;
+                let mut own = snapshot.publishers.iter().filter(|p| p.node == self.name);
+                if own.any(|p| p.admitted.iter().any(|one| one.subscription == *subscription)) {
+                    break;
+                }
+                let at = || format!("after a request, whose caller hears {topic}");
+                self.check_alive(&at)?;
+                if Instant::now() >= end {
+                    let (node, at) = (self.name.clone(), at());
+                    let why = "it does not look for the caller".to_owned();
+                    return Err(RerunError::Restless { node, at, why, limit });
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
     }
 
     fn subscribed(&self, snapshot: &Snapshot) -> BTreeSet<String> {
@@ -402,6 +457,14 @@ impl Tested {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether what a node publishes on a topic is an output: messages of its own, and of calls.
+fn is_heard(topic: &str, with_calls: bool) -> bool {
+    match topic.starts_with(OWN_TOPICS) {
+        false => true,
+        true => with_calls && CallTopic::parse(topic).is_some_and(|of| of.kind != Kind::Control),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct ObserverFile {
     seen_endpoints: u32,
     /// When the last sleep ended.
     awake_since: Option<Instant>,
+    /// Whether a ring ended it.
+    was_rung: bool,
     fork_guard: ForkGuard,
 }
 
@@ -99,6 +101,7 @@ impl ObserverFile {
             bells,
             waiter,
             awake_since: None,
+            was_rung: false,
             fork_guard,
         })
     }
@@ -209,6 +212,24 @@ impl ObserverFile {
             });
         self.awake_since = Some(Instant::now());
         woken
+    }
+
+    /// Sleeps until endpoints come or go, `limit` is over or a signal comes. No message ends it: for one that follows more
+    /// publishers than it can show.
+    pub fn sleep_between_looks(&mut self, limit: Duration) {
+        let begun = Instant::now();
+        let awake = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < REST);
+        if let Some(awake) = awake.filter(|_| self.was_rung) {
+            std::thread::sleep((REST - awake).min(limit));
+        }
+        let left = limit.saturating_sub(begun.elapsed());
+        let (seen, bells) = (self.seen_endpoints, &self.bells);
+        let is_rung = || bells.read(ENDPOINTS) != seen;
+        if !left.is_zero() {
+            self.waiter.sleep(Sleep::Woken, |_| {}, &AskingBarrier(|| false), left, is_rung);
+        }
+        self.was_rung = is_rung();
+        self.awake_since = Some(Instant::now());
     }
 }
 

@@ -6,6 +6,7 @@
 //! whole.
 
 mod passed;
+mod pause;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use super::types::is_for_now;
 use super::{Domain, PublisherInfo, publisher_info};
 
 pub use passed::{Heard, Passed};
+use pause::Pause;
 
 /// How often the domain is looked at for new publishers where nobody tells of them.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -32,13 +34,6 @@ const RARE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
 const UNWOKEN_SLEEP: Duration = Duration::from_millis(1);
 
-/// How long one sleeps at most that follows many topics: a log holds far more than is sent meanwhile, and no send has to
-/// ring.
-const UNRUNG_SLEEP: Duration = Duration::from_millis(2);
-/// How long it sleeps at least, and how often it looks from one large message of a publisher to the next: without readers
-/// the memory of one is used anew for the next.
-const SHORT_SLEEP: Duration = Duration::from_micros(100);
-const LOOKS_PER_LARGE: u32 = 4;
 /// Messages that one publisher gives before the next has its turn, where many are followed.
 const TURN_MESSAGES: u32 = 64;
 
@@ -146,8 +141,7 @@ pub struct Follow {
     turn: usize,
     /// Messages that the publisher whose turn it is may give yet.
     turn_left: u32,
-    /// The shortest time between two large messages of a publisher since the last look, and before it.
-    large_every: [Option<Duration>; 2],
+    pause: Pause,
     /// What was missed of publishers that are gone, and how much of all was told.
     missed_before: MissedCounts,
     told_lost: u64,
@@ -189,7 +183,8 @@ impl Follow {
 
     /// Follows the publishers that `takes` takes, of any topics, for a recorder. It is asked once about each.
     ///
-    /// No send rings one that follows so: a wait ends after 2 ms, or sooner while large messages follow each other closely.
+    /// No send rings one that follows so: a wait ends after 5 ms, or sooner where endpoints come or go, while publishers are
+    /// new, logs fill fast, or large messages follow each other closely.
     pub fn matching(
         domain: Domain,
         history: bool,
@@ -231,7 +226,7 @@ impl Follow {
             polls: 0,
             turn: 0,
             turn_left: 0,
-            large_every: [None; 2],
+            pause: Pause::default(),
             missed_before: MissedCounts::default(),
             told_lost: 0,
             events: Vec::new(),
@@ -282,7 +277,10 @@ impl Follow {
             return;
         }
         if looks_itself {
-            std::thread::sleep(limit.min(self.next_pause()));
+            let pause = limit.min(self.pause.next());
+            if let Some(file) = &mut self.file {
+                file.sleep_between_looks(pause);
+            }
             // The next poll looks at the bell of endpoints, and at the clock.
             self.polls = 0;
             return;
@@ -298,13 +296,6 @@ impl Follow {
         );
         // The next poll looks at the clock.
         self.polls = 0;
-    }
-
-    /// Shorter where large messages follow each other closely.
-    fn next_pause(&self) -> Duration {
-        let large_every = self.large_every.iter().flatten().min();
-        let pause = large_every.map_or(UNRUNG_SLEEP, |every| *every / LOOKS_PER_LARGE);
-        pause.clamp(SHORT_SLEEP, UNRUNG_SLEEP)
     }
 
     /// Takes a place among the observers of the domain, if there is one.
@@ -380,12 +371,11 @@ impl Follow {
                 };
             }
             self.turn_left -= 1;
+            self.pause.found(self.channels[at].observer.fill());
             if bytes.len() > MAX_INLINE_LEN_BYTES
                 && let Seen::Message(stamp) = &seen
             {
-                let every = self.channels[at].large_every(stamp);
-                let shortest = &mut self.large_every[0];
-                *shortest = (*shortest).into_iter().chain(every).min();
+                self.pause.found_large(self.channels[at].large_every(stamp));
             }
             self.turn = if self.turn_left == 0 { at + 1 } else { at };
             return Ok(Some((at, seen)));
@@ -459,7 +449,7 @@ impl Follow {
     /// Looks at the domain for publishers that have come or gone.
     fn look(&mut self) -> Result<()> {
         let first = self.last_look.is_none();
-        self.large_every = [None, self.large_every[0]];
+        self.pause.looked();
         self.last_look = Some(Instant::now());
         self.file.take_if(|file| !file.is_here());
         self.domain.refresh()?;
@@ -549,6 +539,7 @@ impl Follow {
                         channel.slot = file.follow(entry.id, &channel.folder).ok();
                     }
                     self.short.retain(|id| *id != entry.id);
+                    self.pause.joined();
                     self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }

@@ -1,0 +1,304 @@
+//! Who stands for the servers that the node calls: it gives the recorded answers, each in its place among the inputs.
+//!
+//! The n-th request of the node to a service is taken for the n-th recorded one, whatever it asks: that it asks the same
+//! is for the comparison. An answer that is due before its request has come waits for it.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use prost::Message as _;
+use rnet::msgs::{CallStatus, call_status::State};
+use rnet::{
+    Lane, Message as _, MessageType, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions,
+};
+
+use super::calls::{
+    Asked, CallTopic, Kind, Recorded, client_of, feedback_type_topic, topic, wants_feedback,
+};
+use super::error::RerunError;
+use crate::names;
+use crate::play::Carried;
+use crate::read::{Recording, Select};
+
+/// How long an answer waits for a node that does not read.
+const STALL: Duration = Duration::from_secs(10);
+/// Clients of the node whose calls have ended and that are still known, of a service.
+const MAX_CLIENTS: usize = 64;
+
+/// A message to the node: of which kind, and its content.
+#[derive(Clone, Debug)]
+struct Answer {
+    kind: Kind,
+    content: Vec<u8>,
+}
+
+/// The ends of a client of the node.
+struct Out {
+    of: BTreeMap<Kind, Publisher<[u8]>>,
+    /// Calls that have no end yet.
+    open: usize,
+}
+
+struct Stand {
+    asked: Asked,
+    /// By the recorded correlation, its place.
+    places: HashMap<u64, usize>,
+    /// The correlations of the re-run, by the places of their recorded requests; `None` of one that did not come.
+    heard: Vec<Option<u64>>,
+    /// Answers whose requests have not come, by the places of these.
+    early: BTreeMap<usize, Vec<Answer>>,
+    /// Places whose answers were given before the first input.
+    given: HashSet<usize>,
+    clients: HashMap<u32, Out>,
+    order: VecDeque<u32>,
+    lane: Lane,
+    types: BTreeMap<Kind, MessageType>,
+    /// By these the node finds a server. Requests are read as an observer reads them.
+    _heard: [Subscriber<[u8]>; 2],
+    _shown: Vec<Publisher<[u8]>>,
+}
+
+/// All of them, by service.
+#[derive(Default)]
+pub struct Servers {
+    stands: BTreeMap<String, Stand>,
+}
+
+impl Servers {
+    /// Opens a server for each service that the node called.
+    pub fn open(recorded: &Recorded, node: &Node) -> Result<Self, RerunError> {
+        let mut stands = BTreeMap::new();
+        for (service, asked) in &recorded.asked {
+            stands.insert(service.clone(), Stand::open(service, asked, node)?);
+        }
+        Ok(Self { stands })
+    }
+
+    /// Whether requests on this topic are for one of these.
+    pub fn hears(&self, topic: &CallTopic<'_>) -> bool {
+        topic.kind == Kind::Request
+            && self.stands.get(topic.service).is_some_and(|stand| stand.asked.server == topic.id)
+    }
+
+    /// A request has come before the first input: gives all its recorded answers at once. The topics of these.
+    ///
+    /// # Errors
+    /// `UnrecordedCall`; those of publishing and of reading.
+    pub fn answer_early(
+        &mut self,
+        recording: &Recording,
+        node: &Node,
+        (service, correlation): (&str, u64),
+        limit: Duration,
+    ) -> Result<Vec<String>, RerunError> {
+        let Some(stand) = self.stands.get_mut(service) else { return Ok(Vec::new()) };
+        let place = stand.heard.len();
+        let Some(request) = stand.asked.requests.get(place).copied() else {
+            return Err(RerunError::UnrecordedCall { service: service.to_owned() });
+        };
+        stand.hear(node, service, correlation, limit)?;
+        stand.given.insert(place);
+        let answers = recorded_answers(recording, service, request.correlation)?;
+        answers.iter().map(|answer| stand.send(service, correlation, answer)).collect()
+    }
+
+    /// Inputs begin: what was asked before is done with.
+    ///
+    /// # Errors
+    /// `UnrecordedCall`: the node has asked more than was recorded of its start.
+    pub fn begin(&mut self, first_input_ns: u64) -> Result<(), RerunError> {
+        for (service, stand) in &mut self.stands {
+            let requests = stand.asked.requests.iter();
+            let before = requests.take_while(|request| request.sent_ns < first_input_ns).count();
+            if stand.heard.len() > before {
+                return Err(RerunError::UnrecordedCall { service: service.clone() });
+            }
+            stand.heard.resize(before, None);
+        }
+        Ok(())
+    }
+
+    /// A request has come. The topics of the answers that waited for it.
+    pub fn answer(
+        &mut self,
+        node: &Node,
+        (service, correlation): (&str, u64),
+        limit: Duration,
+    ) -> Result<Vec<String>, RerunError> {
+        let Some(stand) = self.stands.get_mut(service) else { return Ok(Vec::new()) };
+        let place = stand.heard.len();
+        stand.hear(node, service, correlation, limit)?;
+        let answers = match place < stand.asked.requests.len() {
+            true => stand.early.remove(&place).unwrap_or_default(),
+            false => vec![unrecorded()],
+        };
+        answers.iter().map(|answer| stand.send(service, correlation, answer)).collect()
+    }
+
+    /// A recorded answer is due. Its topic, if it could be given.
+    pub fn give(
+        &mut self,
+        of: &CallTopic<'_>,
+        word: u64,
+        content: &[u8],
+    ) -> Result<Option<String>, RerunError> {
+        let Some(stand) = self.stands.get_mut(of.service) else { return Ok(None) };
+        let Some(place) = stand.places.get(&word).copied() else { return Ok(None) };
+        if stand.given.contains(&place) {
+            return Ok(None);
+        }
+        let answer = Answer { kind: of.kind, content: content.to_vec() };
+        match stand.heard.get(place).copied() {
+            Some(Some(correlation)) => stand.send(of.service, correlation, &answer).map(Some),
+            // The node has not asked this when it started.
+            Some(None) => Ok(None),
+            None => {
+                stand.early.entry(place).or_default().push(answer);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Stand {
+    fn open(service: &str, asked: &Asked, node: &Node) -> Result<Self, RerunError> {
+        let request = &asked.channels[&Kind::Request];
+        let lane = request.source().map(|source| source.lane).unwrap_or_default();
+        let mut types = BTreeMap::new();
+        for (kind, channel) in &asked.channels {
+            types.insert(*kind, channel.message_type()?);
+        }
+        types.insert(Kind::Status, CallStatus::message_type()?);
+        let options = || SubscriberOptions::new().lane(lane).keep_last(1);
+        let hear = |kind: Kind| {
+            let name = topic(service, asked.server, kind.name());
+            node.subscriber_with::<[u8]>(&name, options())
+        };
+        // The types of answers, for a node that has to look them up.
+        let mut shown = Vec::new();
+        let show = |name: &str, ty: &MessageType| {
+            node.publisher_with::<[u8]>(name, options_of(lane).message_type(ty.clone()))
+        };
+        if let Some(ty) = types.get(&Kind::Reply) {
+            shown.push(show(&topic(service, asked.server, "type"), ty)?);
+        }
+        if let Some(ty) = types.get(&Kind::Feedback) {
+            shown.push(show(&feedback_type_topic(service, asked.server), ty)?);
+        }
+        let heard = [hear(Kind::Control)?, hear(Kind::Request)?];
+        let places = asked.requests.iter().enumerate().map(|(at, r)| (r.correlation, at)).collect();
+        Ok(Self {
+            asked: asked.clone(),
+            places,
+            heard: Vec::new(),
+            early: BTreeMap::new(),
+            given: HashSet::new(),
+            clients: HashMap::new(),
+            order: VecDeque::new(),
+            lane,
+            types,
+            _heard: heard,
+            _shown: shown,
+        })
+    }
+
+    /// Takes a request for the next recorded one, and connects with its client.
+    fn hear(
+        &mut self,
+        node: &Node,
+        service: &str,
+        correlation: u64,
+        limit: Duration,
+    ) -> Result<(), RerunError> {
+        self.heard.push(Some(correlation));
+        let client = client_of(correlation);
+        if let Some(out) = self.clients.get_mut(&client) {
+            out.open += 1;
+            return Ok(());
+        }
+        let mut of = BTreeMap::new();
+        let is_wanted = |kind: Kind| match kind {
+            Kind::Reply | Kind::Status => true,
+            Kind::Feedback => wants_feedback(correlation),
+            Kind::Request | Kind::Control => false,
+        };
+        for (kind, ty) in self.types.iter().filter(|(kind, _)| is_wanted(**kind)) {
+            let options = options_of(self.lane).message_type(ty.clone());
+            let name = topic(service, client, kind.name());
+            of.insert(*kind, node.publisher_with::<[u8]>(&name, options)?);
+        }
+        for publisher in of.values() {
+            let met = publisher.wait_for_subscribers(1, Some(limit));
+            if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
+                let (topic, why) = (publisher.topic().to_owned(), error.to_string());
+                return Err(RerunError::Incompatible { node: "the node".to_owned(), topic, why });
+            }
+            met?;
+        }
+        self.clients.insert(client, Out { of, open: 1 });
+        self.order.push_back(client);
+        while self.order.len() > MAX_CLIENTS {
+            let ended = self.order.iter().position(|id| self.clients[id].open == 0);
+            let Some(client) = ended.and_then(|at| self.order.remove(at)) else { break };
+            self.clients.remove(&client);
+        }
+        Ok(())
+    }
+
+    /// Sends an answer; on which topic.
+    fn send(
+        &mut self,
+        service: &str,
+        correlation: u64,
+        answer: &Answer,
+    ) -> Result<String, RerunError> {
+        let client = client_of(correlation);
+        let name = topic(service, client, answer.kind.name());
+        let Some(out) = self.clients.get_mut(&client) else { return Ok(name) };
+        if let Some(publisher) = out.of.get_mut(&answer.kind) {
+            let meta = Meta::default().with_correlation(correlation);
+            publisher.send_with(&answer.content, meta)?;
+        }
+        out.open -= usize::from(out.open > 0 && answer.kind.ends(correlation));
+        Ok(name)
+    }
+}
+
+fn options_of(lane: Lane) -> PublisherOptions {
+    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
+    if lane == Lane::Urgent { options.urgent() } else { options }
+}
+
+/// The end of a call that the recording has no answer to.
+fn unrecorded() -> Answer {
+    let text = "the recording has no such call".to_owned();
+    let mut status = CallStatus { code: "unrecorded".to_owned(), text, ..Default::default() };
+    status.set_state(State::Failed);
+    Answer { kind: Kind::Status, content: status.encode_to_vec() }
+}
+
+/// All that the recording has in answer to a request.
+fn recorded_answers(
+    recording: &Recording,
+    service: &str,
+    correlation: u64,
+) -> Result<Vec<Answer>, RerunError> {
+    let kinds = [Kind::Reply, Kind::Status, Kind::Feedback];
+    let client = client_of(correlation);
+    let topics = kinds.map(|kind| topic(service, client, kind.name()));
+    let topics = topics.into_iter().chain([names::META_TOPIC.to_owned()]).collect();
+    let select = Select { topics, with_reserved: true, ..Select::default() };
+    let (mut carried, mut answers) = (Carried::default(), Vec::new());
+    for message in recording.messages(select) {
+        let message = message?;
+        match CallTopic::parse(&message.channel.topic) {
+            None => carried.remember(message.data()),
+            Some(of) if carried.of(&message).correlation == Some(correlation) => {
+                answers.push(Answer { kind: of.kind, content: message.data().to_vec() });
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(answers)
+}
