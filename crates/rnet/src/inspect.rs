@@ -21,6 +21,7 @@ use rnet_core::{
 pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
 pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::{DomainConfig, DomainDir};
+pub use rnet_shm::give_way::{Ordinary, Way};
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
 pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};
@@ -43,6 +44,17 @@ use rnet_state::{Folder, Places};
 pub use services::{CallType, ServerInfo};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
+
+/// Has the calling thread, and what it starts from now on, give way to the nodes of a robot: it never takes the processor
+/// from an ordinary thread that runs. Each thread that only looks on does so; one that operates a robot does not, nor one
+/// that starts nodes: [`Ordinary`] does that for one that has given way. Without a right nobody undoes it.
+///
+/// Returns whether it gives way now. It does not where somebody has chosen a policy or a nice value for the thread, and
+/// where `RNET_TUNE_THREADS` is 0.
+pub fn give_way(way: Way) -> bool {
+    // What is no value is told of when a node opens.
+    rnet_node::settings::may_tune_threads().unwrap_or(false) && rnet_shm::give_way::give_way(way)
+}
 
 /// A domain, seen from outside.
 ///
