@@ -18,7 +18,7 @@ pub fn for_nodes(command: &Command) {
 fn way_of(command: &Command) -> Option<Way> {
     match command {
         // It is there all day, and draws what there is when it comes round.
-        Command::Top(_) => Some(Way::Idle),
+        Command::Top(_) => Some(Way::Rare),
         // What some of these do not read in time is lost to them; for others somebody waits, a probe perhaps.
         Command::Graph(_)
         | Command::Log(_)

@@ -17,6 +17,7 @@ mod progress;
 mod queue;
 mod selection;
 mod sync;
+mod told;
 mod watch;
 mod writer;
 

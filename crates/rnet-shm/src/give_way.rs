@@ -21,11 +21,9 @@ pub enum Way {
     /// `SCHED_BATCH`: it gets as much of the processor as before, and waits for it until others sleep or have had their
     /// share. For what is lost if it comes much too late.
     Late,
-    /// `SCHED_BATCH` with the highest nice value: beside a thread that computes it gets a hundredth of a core or two.
+    /// `SCHED_BATCH` with the highest nice value: beside a thread that computes it gets a hundredth of a core or two. Not
+    /// `SCHED_IDLE`, which gets a fifth of that: beside two busy loops on two cores `rnet top` was drawn each 6 s.
     Rare,
-    /// `SCHED_IDLE`: whoever wakes goes first, and the processor counts as free for them. Beside a thread that computes
-    /// it gets 3 thousandths of a core.
-    Idle,
 }
 
 /// The highest nice value.
@@ -38,13 +36,12 @@ thread_local! {
 
 /// Has the calling thread give way. Whether it does now.
 pub fn give_way(way: Way) -> bool {
-    let (policy, nice) = match way {
-        Way::Late => (libc::SCHED_BATCH, 0),
-        Way::Rare => (libc::SCHED_BATCH, MAX_NICE),
-        Way::Idle => (libc::SCHED_IDLE, 0),
+    let nice = match way {
+        Way::Late => 0,
+        Way::Rare => MAX_NICE,
     };
     let gave = Attributes::read(None).is_some_and(|now| {
-        now.is_plain() && now.with_policy(policy).with_nice(nice).write_all(None)
+        now.is_plain() && now.with_policy(libc::SCHED_BATCH).with_nice(nice).write_all(None)
     });
     GAVE.set(GAVE.get() || gave);
     gave
@@ -106,11 +103,8 @@ mod tests {
     }
 
     const ORDINARY: (i32, i32) = (libc::SCHED_OTHER, 0);
-    const WAYS: [(Way, (i32, i32)); 3] = [
-        (Way::Late, (libc::SCHED_BATCH, 0)),
-        (Way::Rare, (libc::SCHED_BATCH, MAX_NICE)),
-        (Way::Idle, (libc::SCHED_IDLE, 0)),
-    ];
+    const WAYS: [(Way, (i32, i32)); 2] =
+        [(Way::Late, (libc::SCHED_BATCH, 0)), (Way::Rare, (libc::SCHED_BATCH, MAX_NICE))];
 
     #[test]
     fn what_is_started_by_an_ordinary_thread_does_not_give_way() {

@@ -3,6 +3,7 @@
 //! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
 
 mod follow;
+mod give_way;
 mod location;
 mod lookout;
 mod pair;
@@ -21,7 +22,6 @@ use rnet_core::{
 pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
 pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::{DomainConfig, DomainDir};
-pub use rnet_shm::give_way::{Ordinary, Way};
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
 pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};
@@ -35,6 +35,7 @@ use serde::{Serialize, Serializer};
 
 use crate::NodeEvent;
 pub use follow::{Follow, FollowEvent, Heard, Passed};
+pub use give_way::{Ordinary, Way, give_way};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
@@ -45,15 +46,10 @@ pub use services::{CallType, ServerInfo};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
-/// Has the calling thread, and what it starts from now on, give way to the nodes of a robot: it never takes the processor
-/// from an ordinary thread that runs. Each thread that only looks on does so; one that operates a robot does not, nor one
-/// that starts nodes: [`Ordinary`] does that for one that has given way. Without a right nobody undoes it.
-///
-/// Returns whether it gives way now. It does not where somebody has chosen a policy or a nice value for the thread, and
-/// where `RNET_TUNE_THREADS` is 0.
-pub fn give_way(way: Way) -> bool {
-    // What is no value is told of when a node opens.
-    rnet_node::settings::may_tune_threads().unwrap_or(false) && rnet_shm::give_way::give_way(way)
+/// What those who follow topics of the domain in this directory tell of themselves by [`Follow::tell`]. They are other
+/// processes: what they tell is not to be trusted.
+pub fn told_by_observers(domain: &Path) -> Vec<String> {
+    rnet_shm::observers::told(domain).into_iter().map(|(_, text)| text).collect()
 }
 
 /// A domain, seen from outside.

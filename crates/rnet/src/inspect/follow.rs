@@ -5,13 +5,13 @@
 //! came since the last look is followed from its first message, so that a short-lived one is heard as a
 //! whole.
 
+mod pace;
 mod passed;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rnet_core::limits::MAX_INLINE_LEN_BYTES;
 use rnet_core::{Durability, Error, PublisherQos, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
@@ -23,6 +23,7 @@ use rnet_shm::taken::Stamp;
 use super::types::is_for_now;
 use super::{Domain, PublisherInfo, publisher_info};
 
+use pace::{Pace, Sent};
 pub use passed::{Heard, Passed};
 
 /// How often the domain is looked at for new publishers where nobody tells of them.
@@ -32,13 +33,6 @@ const RARE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
 const UNWOKEN_SLEEP: Duration = Duration::from_millis(1);
 
-/// How long one sleeps at most that follows many topics: a log holds far more than is sent meanwhile, and no send has to
-/// ring.
-const UNRUNG_SLEEP: Duration = Duration::from_millis(2);
-/// How long it sleeps at least, and how often it looks from one large message of a publisher to the next: without readers
-/// the memory of one is used anew for the next.
-const SHORT_SLEEP: Duration = Duration::from_micros(100);
-const LOOKS_PER_LARGE: u32 = 4;
 /// Messages that one publisher gives before the next has its turn, where many are followed.
 const TURN_MESSAGES: u32 = 64;
 
@@ -96,8 +90,7 @@ struct Channel {
     corrupt: bool,
     /// The user was told that its next message cannot be read for now.
     short: bool,
-    /// Number of its last large message, and when that was sent.
-    last_large: Option<(u64, u64)>,
+    sent: Sent,
 }
 
 /// Follows all publishers of one topic, or of many, without taking part.
@@ -146,8 +139,7 @@ pub struct Follow {
     turn: usize,
     /// Messages that the publisher whose turn it is may give yet.
     turn_left: u32,
-    /// The shortest time between two large messages of a publisher since the last look, and before it.
-    large_every: [Option<Duration>; 2],
+    pace: Pace,
     /// What was missed of publishers that are gone, and how much of all was told.
     missed_before: MissedCounts,
     told_lost: u64,
@@ -155,14 +147,6 @@ pub struct Follow {
 }
 
 impl Channel {
-    /// How long after the large message before it this one was sent, on the average if some between them were not seen.
-    fn large_every(&mut self, stamp: &Stamp) -> Option<Duration> {
-        let (seq, sent_ns) = self.last_large.replace((stamp.seq, stamp.sent_ns))?;
-        let since = Duration::from_nanos(stamp.sent_ns.saturating_sub(sent_ns));
-        let messages = stamp.seq.saturating_sub(seq).max(1);
-        Some(since / u32::try_from(messages).unwrap_or(u32::MAX))
-    }
-
     fn heard(&self, stamp: Stamp) -> Heard<'_> {
         let said = self.observer.meta();
         Heard {
@@ -189,7 +173,8 @@ impl Follow {
 
     /// Follows the publishers that `takes` takes, of any topics, for a recorder. It is asked once about each.
     ///
-    /// No send rings one that follows so: a wait ends after 2 ms, or sooner while large messages follow each other closely.
+    /// No send rings one that follows so: a wait ends after 5 ms, or sooner while much is sent, or large messages follow each
+    /// other closely.
     pub fn matching(
         domain: Domain,
         history: bool,
@@ -231,7 +216,7 @@ impl Follow {
             polls: 0,
             turn: 0,
             turn_left: 0,
-            large_every: [None; 2],
+            pace: Pace::default(),
             missed_before: MissedCounts::default(),
             told_lost: 0,
             events: Vec::new(),
@@ -282,7 +267,8 @@ impl Follow {
             return;
         }
         if looks_itself {
-            std::thread::sleep(limit.min(self.next_pause()));
+            let pause = self.pace.pause(self.channels.iter_mut().map(|channel| &mut channel.sent));
+            std::thread::sleep(limit.min(pause));
             // The next poll looks at the bell of endpoints, and at the clock.
             self.polls = 0;
             return;
@@ -300,11 +286,14 @@ impl Follow {
         self.polls = 0;
     }
 
-    /// Shorter where large messages follow each other closely.
-    fn next_pause(&self) -> Duration {
-        let large_every = self.large_every.iter().flatten().min();
-        let pause = large_every.map_or(UNRUNG_SLEEP, |every| *every / LOOKS_PER_LARGE);
-        pause.clamp(SHORT_SLEEP, UNRUNG_SLEEP)
+    /// Tells those who look how it is going, in place of what was told before: a text of 64 KiB at most, which
+    /// [`told_by_observers`](super::told_by_observers) reads, and which goes with this. `false` where it has no place: there
+    /// is no domain yet, there are too many observers, or no room.
+    pub fn tell(&mut self, text: &str) -> bool {
+        if self.file.is_none() && !self.take_place() {
+            return false;
+        }
+        self.file.as_ref().is_some_and(|file| file.tell(text).is_ok())
     }
 
     /// Takes a place among the observers of the domain, if there is one.
@@ -380,12 +369,8 @@ impl Follow {
                 };
             }
             self.turn_left -= 1;
-            if bytes.len() > MAX_INLINE_LEN_BYTES
-                && let Seen::Message(stamp) = &seen
-            {
-                let every = self.channels[at].large_every(stamp);
-                let shortest = &mut self.large_every[0];
-                *shortest = (*shortest).into_iter().chain(every).min();
+            if let Seen::Message(stamp) = &seen {
+                self.pace.message(&mut self.channels[at].sent, stamp, bytes.len());
             }
             self.turn = if self.turn_left == 0 { at + 1 } else { at };
             return Ok(Some((at, seen)));
@@ -459,7 +444,7 @@ impl Follow {
     /// Looks at the domain for publishers that have come or gone.
     fn look(&mut self) -> Result<()> {
         let first = self.last_look.is_none();
-        self.large_every = [None, self.large_every[0]];
+        self.pace.look();
         self.last_look = Some(Instant::now());
         self.file.take_if(|file| !file.is_here());
         self.domain.refresh()?;
@@ -529,7 +514,7 @@ impl Follow {
                 };
                 // Of a proxy, the node for which it stands.
                 let (node, gone, corrupt, short) = (info.node, false, false, false);
-                let (slot, last_large) = (None, None);
+                let (slot, sent) = (None, Sent::default());
                 Ok(Some(Channel {
                     observer,
                     node,
@@ -539,7 +524,7 @@ impl Follow {
                     gone,
                     corrupt,
                     short,
-                    last_large,
+                    sent,
                 }))
             });
             match opened {
