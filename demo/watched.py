@@ -10,6 +10,7 @@ if the geometric mean of the ratios is within the target: the p99 of a single to
 import argparse
 import base64
 import contextlib
+import fcntl
 import http.client
 import json
 import math
@@ -18,9 +19,11 @@ import pathlib
 import pty
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
@@ -77,6 +80,8 @@ class Watchers:
     @contextlib.contextmanager
     def _on_terminal(self, command, ended):
         outer, inner = pty.openpty()
+        # One of 80 × 24: on one without a size nothing is drawn.
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         # Somebody reads what it draws.
         reader = threading.Thread(target=_drain, args=(outer,), daemon=True)
         reader.start()

@@ -24,6 +24,7 @@ pub mod roles;
 mod rtt;
 mod throughput;
 mod topology;
+mod trace;
 mod usage;
 mod wait;
 pub mod worker;
@@ -55,6 +56,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
         BenchCommand::Throughput(args) => throughput::run(context, &args),
         BenchCommand::Latency(args) => latency::run(context, &args),
         BenchCommand::Wait(args) => wait::run(context, &args),
+        BenchCommand::Trace(args) => trace::run(context, &args),
         BenchCommand::Rtt(args) => rtt::run(context, &args),
         BenchCommand::Topology(args) => topology::run(context, &args),
         BenchCommand::Idle(args) => idle::run(context, &args),

@@ -293,6 +293,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("bench latency", &["rnet bench latency", "rnet bench latency --rate 1000 --wait block"]),
     ("bench wait", &["rnet bench wait", "rnet bench wait --rate 1000 --wait spin,adaptive"]),
+    ("bench trace", &["rnet bench trace", "rnet bench trace --rate 10000 --wait block"]),
     ("bench rtt", &["rnet bench rtt", "rnet bench rtt --size 64,1M --seconds 2"]),
     (
         "bench topology",

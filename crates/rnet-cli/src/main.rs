@@ -26,6 +26,7 @@ mod doctor;
 mod domain;
 mod failure;
 mod foxglove;
+mod give_way;
 mod graph;
 mod help;
 mod input;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
     if !matches!(cli.command, Command::BenchWorker) {
         signal::install();
     }
+    give_way::for_nodes(&cli.command);
     let json = cli.global.json;
     let mut context = Context::new(cli.global);
     let outcome = run(&mut context, cli.command);

@@ -18,7 +18,7 @@ use args::RecordArgs;
 use rnet_monitor::link::own_host;
 
 /// Between two looks at whether it has ended, or somebody said stop.
-const STEP: Duration = Duration::from_millis(20);
+const STEP: Duration = Duration::from_millis(100);
 /// Between two words on how it is going: on a terminal, where one line is written again, and elsewhere.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 const RARE_LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -40,12 +40,11 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     let mut told = Told::new(context.json());
     let mut interrupted = false;
     while !recorder.is_over() && !args.parent.is_some_and(has_another_parent) {
-        if signal::stopped() {
-            interrupted = true;
+        told.tell(context, &recorder, begun.elapsed())?;
+        if let Err(failure) = signal::sleep(STEP) {
+            interrupted = matches!(failure, Failure::Interrupted);
             break;
         }
-        told.tell(context, &recorder, begun.elapsed())?;
-        std::thread::sleep(STEP);
     }
     told.end_line();
     let notes = recorder.take_notes();

@@ -135,12 +135,17 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
     let keys = Keys::open()?;
     let mut model = Model::new(looks.domain.id());
     let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
+    let mut is_drawn = false;
     while !signal::stopped() {
-        screen.draw(|frame| screen::draw(frame, &mut model))?;
+        if !std::mem::replace(&mut is_drawn, true) {
+            screen.draw(|frame| screen::draw(frame, &mut model))?;
+        }
         if !keys.wait(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
             break;
         }
         if event::poll(Duration::ZERO)? {
+            // The size of the terminal, too.
+            is_drawn = false;
             match event::read()? {
                 Event::Key(key) if key.kind == KeyEventKind::Press => {
                     if model.is_end(key) {
@@ -155,6 +160,7 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
             let (figures, problems) = looks.next()?;
             model.blackbox = black_box(&looks.domain, &figures);
             model.update(figures, problems);
+            is_drawn = false;
             due = Instant::now() + args.interval;
         }
     }

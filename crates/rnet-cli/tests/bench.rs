@@ -123,6 +123,24 @@ fn best_effort_loses_only_what_is_counted() {
 }
 
 #[test]
+fn a_traced_topic_is_measured_beside_the_same_without_a_tracer() {
+    let document =
+        bench(&["trace", "--rate", "500", "--seconds", "0.3", "--repeats", "2", "--wait", "block"]);
+    let result = &document["result"];
+    all_arrived(&result["fate"]);
+    let [off, on] = &result["cases"].as_array().unwrap()[..] else { panic!("{result}") };
+    for case in [off, on] {
+        are_percentiles(&case["latency"]);
+        assert_eq!(case["runs"].as_array().unwrap().len(), 2, "{case}");
+    }
+    assert_eq!((&off["traced"], &off["traced_share"]), (&false.into(), &0.0.into()));
+    // At this rate each message is; those that were on their way when the tracer ended may not have come.
+    let share = on["traced_share"].as_f64().unwrap();
+    assert!(on["traced"] == true && share > 0.0 && share <= 1.0, "{on}");
+    ["p50", "p99", "reader_cores"].iter().for_each(|name| is_spread(&result["ratio"][name]));
+}
+
+#[test]
 fn latency_has_percentiles_and_keeps_the_rate() {
     for more in [&["--wait", "block"][..], &["--urgent", "--rate", "50000"], &["--size", "10K"]] {
         let mut args = vec!["latency", "--rate", "1000", "--seconds", "0.2", "--repeats", "2"];

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use util::Place;
+use util::processes::until;
 
 fn file(place: &Place) -> String {
     place.dir.join("run.mcap").to_string_lossy().into_owned()
@@ -80,4 +81,59 @@ fn a_recorder_that_is_killed_leaves_what_can_be_read() {
         at += 9 + usize::try_from(len).unwrap();
     }
     assert_eq!(at, bytes.len());
+}
+
+#[test]
+fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
+    let place = Place::new();
+    let imu = place.node("imu");
+    let file = place.dir.join("run.mcap");
+    let args = ["record", "--json", "--output", file.to_str().unwrap()];
+    let mut recorder = place.spawn(&args);
+    recorder.until_stdout("progress");
+    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    angles.send(b"0.25").unwrap();
+    let metric = |name: &str| {
+        let text = rnet!(place, "metrics").ok();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        line.rsplit_once(' ').map_or(-1.0, |(_, value)| value.parse().unwrap())
+    };
+    let messages = "rnet_recorder_messages_total{domain=\"clitest\",recorder=";
+    until("the recorder tells of its message", || metric(messages) == 1.0);
+    assert!(metric("rnet_recorder_disk_free_bytes{") > 0.0);
+    rnet!(place, "doctor", "--json").json()["findings"].as_array().unwrap().iter().for_each(
+        |finding| {
+            assert!(finding["check"] != "recorder" || finding["level"] == "ok", "{finding}");
+        },
+    );
+    // It stands still, and a publisher writes more than its log holds.
+    recorder.signal("STOP");
+    for _ in 0..20_000 {
+        angles.send(&[0; 100]).unwrap();
+    }
+    let mut status = rnet!(place, "status", "--json").json();
+    until("status says that it stands still", || {
+        status = rnet!(place, "status", "--json").json();
+        status["problems"].to_string().contains("it stands still")
+    });
+    assert_eq!(status["ok"], false);
+    recorder.signal("CONT");
+    let lost =
+        |text: &str| text.contains("messages: overrun") && text.contains("the recorder of process");
+    let mut findings = String::new();
+    until("doctor says what was lost", || {
+        findings = rnet!(place, "doctor", "--json").json()["findings"].to_string();
+        lost(&findings)
+    });
+    assert!(findings.contains("run.mcap") && findings.contains("--exclude"), "{findings}");
+    assert!(metric("rnet_recorder_lost_messages_total{domain=\"clitest\",recorder=") > 0.0);
+    // What was lost once is not lost now.
+    let end = |ran: util::Ran| ran.json()["problems"].to_string();
+    until("status is quiet again", || {
+        !end(rnet!(place, "status", "--json")).contains("the recorder of")
+    });
+    recorder.signal("INT");
+    let ended = recorder.wait().json_lines().pop().unwrap();
+    assert!(ended["missing"].as_u64() > Some(0), "{ended}");
+    assert!(!rnet!(place, "metrics").ok().contains("rnet_recorder_messages_total{"));
 }

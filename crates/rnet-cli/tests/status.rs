@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rnet::{PublisherOptions, SubscriberOptions};
+use util::robot::Robot;
 use util::{Place, Pump};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -80,4 +81,29 @@ fn what_is_lost_is_a_problem_while_it_is(place: &Place, topic: &str) {
     });
     drop(pump);
     rnet!(place, "status", "--over", "0.1").ok();
+}
+
+#[test]
+fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() {
+    let robot = Robot::new(
+        "[node.fails]\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n\
+         [node.stays]\ncommand = [\"sleep\", \"600\"]\n",
+    );
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/fails");
+    let status =
+        || robot.run(&["status", "--over", "0.1", "--json"]).json()["problems"].to_string();
+    let mut problems = String::new();
+    util::processes::until("the failed node is named", || {
+        problems = status();
+        problems.contains("the launched node /fails does not run: exit code 7")
+    });
+    assert!(
+        problems.contains("rnet node restart /fails") && !problems.contains("/stays"),
+        "{problems}"
+    );
+    robot.run(&["node", "stop", "/stays"]).ok();
+    assert!(!status().contains("/stays"));
+    launch.signal("INT");
+    launch.wait();
 }

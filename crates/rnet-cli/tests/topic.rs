@@ -354,3 +354,14 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
         rnet!(place, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
     assert!(said.contains("16 bytes at least"), "{said}");
 }
+
+#[test]
+fn topics_of_a_host_that_nobody_knows_are_an_error() {
+    let place = Place::new();
+    let _angles = place.node("imu").publisher::<[u8]>("/angles").unwrap();
+    let own = rnet!(place, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();
+    let own = own.as_str().unwrap();
+    assert_eq!(rnet!(place, "topic", "list", "--host", own).ok(), "/angles\n");
+    let why = rnet!(place, "topic", "list", "--host", "nowhere").fails(1);
+    assert!(why.contains("no host nowhere is known"), "{why}");
+}

@@ -12,6 +12,7 @@ mod recording;
 mod seat;
 mod types;
 
+use std::io;
 use std::sync::Arc;
 
 pub use call::{Running, call};
@@ -31,9 +32,9 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn new(world: Arc<World>) -> Desk {
+    pub fn new(world: Arc<World>) -> io::Result<Desk> {
         let (authority, recording) = Default::default();
-        Desk { seat: Seat::new(world), authority, recording }
+        Ok(Desk { seat: Seat::new(world)?, authority, recording })
     }
 
     /// What it was started with.

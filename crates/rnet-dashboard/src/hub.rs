@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rnet::inspect::{Way, give_way};
 use tokio::sync::Semaphore;
 
 use crate::desk::Desk;
@@ -28,16 +29,22 @@ impl Hub {
     /// Starts the threads that look and read.
     pub fn start(options: Options) -> crate::Result<Arc<Hub>> {
         let world = Arc::new(World::new(options));
-        let desk = Arc::new(Desk::new(world.clone()));
+        let desk = Arc::new(Desk::new(world.clone())?);
         let (ticks, reader) = (Ticks::default(), Reader::default());
         let [jobs, stops] = [MAX_JOBS, MAX_STOPS].map(|places| Arc::new(Semaphore::new(places)));
         let hub = Arc::new(Hub { world, ticks, reader, desk, jobs, stops });
-        let spawn = |name: &str, run: fn(&Hub)| {
+        let spawn = |name: &str, way: Way, run: fn(&Hub)| {
             let hub = hub.clone();
-            std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&hub))
+            let looks = move || {
+                // What operates the robot, Stop above all, is done by other threads.
+                give_way(way);
+                run(&hub);
+            };
+            std::thread::Builder::new().name(name.to_owned()).spawn(looks)
         };
-        spawn("rnet-dash-tick", |hub| hub.ticks.run(&hub.desk))?;
-        if let Err(error) = spawn("rnet-dash-read", |hub| hub.reader.run(&hub.desk)) {
+        spawn("rnet-dash-tick", Way::Rare, |hub| hub.ticks.run(&hub.desk))?;
+        // Messages that it does not read in time are lost to pages.
+        if let Err(error) = spawn("rnet-dash-read", Way::Late, |hub| hub.reader.run(&hub.desk)) {
             hub.stop();
             return Err(error.into());
         }

@@ -204,8 +204,7 @@ fn open(world: &World, wants: &Shared, remote: &Remote) -> Option<Follow> {
 /// Subscribes to topics of other hosts; what is shown is what the observer sees.
 fn subscribe(seat: &Seat, remote: &Remote) {
     for (topic, (_, held)) in lock(remote).iter_mut().filter(|(_, (_, held))| held.is_none()) {
-        let Ok(node) = seat.node() else { return };
-        *held = node.subscriber::<[u8]>(topic).map(|subscriber| subscriber.on(|_| {})).ok();
+        *held = seat.show_interest(topic).ok();
     }
 }
 

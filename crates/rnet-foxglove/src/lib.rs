@@ -206,7 +206,7 @@ fn begin(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>, JoinHan
         read_only: options.read_only,
         all: options.all,
     };
-    let live = Arc::new(Live::new(shown, hub.clone()));
+    let live = Arc::new(Live::new(shown, hub.clone()).map_err(FoxgloveError::Thread)?);
     let (follows, tell) = (live.clone(), options.tell.clone());
     let follow = move || follows.run(&session, &tell);
     let thread = builder.spawn(follow).map_err(FoxgloveError::Thread)?;

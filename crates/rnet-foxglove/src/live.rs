@@ -11,11 +11,12 @@ mod params;
 mod publish;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
-use rnet::inspect::{Domain, Location, Snapshot};
+use rnet::inspect::{Domain, Location, Ordinary, Snapshot, Way, give_way};
 use rnet::msgs::Clock;
 use rnet::{MessageType, Node, Subscription, TypeDesc};
 use serde_json::{Value, json};
@@ -58,6 +59,8 @@ pub struct Live {
     options: LiveOptions,
     hub: Arc<Hub>,
     node: Mutex<Option<Arc<Node>>>,
+    /// Opens it for the thread that follows and gives way: viewers take part by this node.
+    ordinary: Ordinary,
     publishers: Publishers,
     calls: Calls,
     params: Params,
@@ -70,16 +73,17 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Live {
-    pub fn new(options: LiveOptions, hub: Arc<Hub>) -> Live {
-        Live {
+    pub fn new(options: LiveOptions, hub: Arc<Hub>) -> io::Result<Live> {
+        Ok(Live {
             options,
             hub,
             node: Mutex::default(),
+            ordinary: Ordinary::start("rnet-foxglove-n")?,
             publishers: Publishers::default(),
             calls: Calls::default(),
             params: Params::default(),
             interest: Mutex::default(),
-        }
+        })
     }
 
     /// Our own node, which is opened when it is needed first.
@@ -95,7 +99,9 @@ impl Live {
         if let Some(group) = location.group() {
             builder = builder.group(group);
         }
-        let opened = Arc::new(builder.open().map_err(|error| error.to_string())?);
+        let opened =
+            self.ordinary.run(move || builder.open()).map_err(|error| error.to_string())?;
+        let opened = Arc::new(opened);
         *node = Some(opened.clone());
         Ok(opened)
     }
@@ -130,6 +136,7 @@ impl Live {
 
     /// Follows the domain until the hub ends. While the domain cannot be read, what was known before is followed.
     pub fn run(&self, session: &str, tell: &Tell) {
+        give_way(Way::Late);
         let mut look = Look {
             live: self,
             domain: None,
@@ -177,7 +184,9 @@ impl Live {
                 && let Ok(node) = self.node()
                 && let Ok(subscriber) = node.subscriber::<[u8]>(topic)
             {
-                held.insert((*topic).to_owned(), subscriber.on(|_| {}));
+                // The node's thread for callbacks may begin with it.
+                let subscription = self.ordinary.run(move || subscriber.on(|_| {}));
+                held.insert((*topic).to_owned(), subscription);
             }
         }
     }

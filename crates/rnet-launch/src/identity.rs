@@ -79,7 +79,8 @@ impl Identity {
         (is_member && signal(&fd, Signal::KILL).is_ok()).then_some(fd)
     }
 
-    fn is_of_this_boot(&self) -> bool {
+    /// Whether it was one of this boot, and of this namespace of numbers.
+    pub fn is_of_this_boot(&self) -> bool {
         self.pid_namespace == rnet::inspect::pid_namespace()
             && Some(&self.boot_id) == boot_id().as_ref()
     }

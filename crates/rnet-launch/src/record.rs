@@ -126,6 +126,11 @@ impl Record {
         }
     }
 
+    /// Whether somebody has told the node to stop, since it was started last.
+    pub fn was_told_to_stop(&self) -> bool {
+        self.told.contains(&self.keeper.pid)
+    }
+
     /// A descriptor of the keeper, while it lives and the node has not ended.
     pub fn keeper(&self) -> Option<OwnedFd> {
         self.end.is_none().then(|| self.keeper.open()).flatten()

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::link::{self, host_of};
 use crate::process::Process;
 use crate::qos;
+use crate::recorders::{self, Recorder};
 use crate::topics::type_names;
 
 /// Topics of robot-net itself: calls, commands, the link.
@@ -29,9 +30,11 @@ pub struct Look {
     pub snapshot: Snapshot,
     /// What the link to other hosts has said last, if one runs.
     pub link: Option<LinkStatus>,
+    /// What recorders of the domain tell of themselves.
+    pub recorders: Vec<Recorder>,
     processes: BTreeMap<u32, Process>,
-    /// How often the processes of `rnet launch` were started again.
-    restarts: BTreeMap<u32, u32>,
+    /// What the launcher has written of its nodes.
+    pub launched: Vec<Record>,
 }
 
 impl Look {
@@ -43,17 +46,22 @@ impl Look {
         let snapshot = domain.snapshot()?;
         let folder = RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name));
         // Without a place for records nobody has launched anything.
-        let records = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
-        let restarts = records.iter().filter_map(|record| {
-            let pid = u32::try_from(record.main.as_ref()?.pid).ok()?;
-            record.end.is_none().then_some((pid, record.restarts))
-        });
-        let restarts = restarts.collect();
+        let launched = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
         let here = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
         let pids = here.map(|node| node.meta.pid);
         let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
         let link = link::last(&snapshot);
-        Ok(Look { at: Instant::now(), snapshot, link, processes, restarts })
+        let recorders = recorders::told(domain.path());
+        Ok(Look { at: Instant::now(), snapshot, link, recorders, processes, launched })
+    }
+
+    /// How often `rnet launch` has started this process again; `None` if it was not launched.
+    fn restarts_of(&self, pid: u32) -> Option<u32> {
+        let runs = |record: &&Record| {
+            let main = record.main.as_ref().filter(|_| record.end.is_none());
+            main.is_some_and(|main| u32::try_from(main.pid) == Ok(pid))
+        };
+        self.launched.iter().find(runs).map(|record| record.restarts)
     }
 }
 
@@ -349,7 +357,7 @@ impl Between<'_> {
             cpu: cpu.map(|cpu_s| cpu_s / self.interval_s),
             rss_bytes: process.map(|process| process.rss_bytes),
             uptime_s: Some(uptime_ns as f64 / 1e9),
-            restarts: process.and_then(|_| self.now.restarts.get(&meta.pid).copied()),
+            restarts: process.and_then(|_| self.now.restarts_of(meta.pid)),
             publishes: node.publishes.clone(),
             subscribes: node.subscribes.clone(),
             ..self.named(&meta.name, own)

@@ -16,7 +16,7 @@ const MAX_UNCERTAINTY_NS: u64 = 5_000_000;
 /// A crystal is no worse than this, in parts of a million.
 const MAX_DRIFT_PPM: f64 = 200.0;
 /// Less free room on a disk than this is soon none.
-const MIN_FREE_BYTES: u64 = 256 << 20;
+pub(crate) const MIN_FREE_BYTES: u64 = 256 << 20;
 const OTHER_PLACE: &str =
     "name another place: RNET_STATE_DIR for state and logs, --output for recordings";
 /// The service of a black box that runs.
@@ -79,10 +79,11 @@ fn clock(findings: &mut Findings, peer: &Peer) {
 /// What launchers have written of their nodes.
 pub fn launched(findings: &mut Findings, records: &[Record]) {
     let mut fine = 0;
-    for record in records {
+    // What ended with another boot is over.
+    for record in records.iter().filter(|record| record.keeper.is_of_this_boot()) {
         let (node, restarts) = (&record.node, record.restarts);
         match &record.end {
-            Some(end) if end.is_failure() => findings.problem(
+            Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
                 "launch",
                 format!("the launched node {node} does not run: {end}, after {restarts} restarts"),
                 format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again"),
@@ -254,6 +255,12 @@ mod tests {
         let gone = "the keeper of the launched node /arm was killed, and the node with it";
         assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);
         assert_eq!(found(&[living(0, Some(End::Code(0)))]), [], "it has done what it had to do");
+        let mut stopped = living(0, Some(End::Signal(15)));
+        stopped.told.push(stopped.keeper.pid);
+        assert_eq!(found(&[stopped]), [], "somebody has stopped it");
+        let mut keeper = this_process(0);
+        keeper["boot_id"] = "another".into();
+        assert_eq!(found(&[record(keeper, 0, Some(End::Code(7)))]), [], "of another boot");
     }
 
     #[test]

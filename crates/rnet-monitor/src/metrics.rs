@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Level};
+use crate::recorders::{CAUSES, Recorder};
 
 pub use otlp::otlp_json;
 pub use text::MetricsFormat;
@@ -58,7 +59,7 @@ pub fn metrics(
     text::text(format, domain, &families(look, figures, problems))
 }
 
-fn families<'a>(look: &Look, figures: &'a Figures, problems: &[Finding]) -> Vec<Family<'a>> {
+fn families<'a>(look: &'a Look, figures: &'a Figures, problems: &[Finding]) -> Vec<Family<'a>> {
     let mut all = Families(Vec::new());
     all.domain_wide(figures, problems);
     let topics = &figures.topics[..figures.topics.len().min(MAX_OF_A_KIND)];
@@ -67,6 +68,7 @@ fn families<'a>(look: &Look, figures: &'a Figures, problems: &[Finding]) -> Vec<
     all.topics(topics, &counted);
     all.nodes(figures);
     all.hosts(figures);
+    all.recorders(look);
     all.0
 }
 
@@ -254,5 +256,32 @@ impl<'a> Families<'a> {
         let lost = each(&|h| Some(h.lost as f64));
         let help = "Messages lost between the hosts.";
         self.counter("rnet_host_lost_messages", "messages", help, lost);
+    }
+
+    /// At most 64, as many as there may be observers, told apart by their processes.
+    fn recorders(&mut self, look: &'a Look) {
+        let each = |value: &dyn Fn(&Recorder) -> Option<f64>| -> Vec<(Labels<'a>, f64)> {
+            let of =
+                |told: &'a Recorder| Some((vec![("recorder", told.id.as_str())], value(told)?));
+            look.recorders.iter().filter_map(of).collect()
+        };
+        let messages = each(&|told| Some(told.messages as f64));
+        let help = "Messages that were recorded, by the process of the recorder.";
+        self.counter("rnet_recorder_messages", "messages", help, messages);
+        let queued = each(&|told| Some(told.queued_bytes as f64));
+        let help = "Memory of messages that wait to be written.";
+        self.gauge("rnet_recorder_queued_bytes", "bytes", help, queued);
+        let free = each(&|told| told.free_bytes.map(|bytes| bytes as f64));
+        let help = "Room where the recording is written.";
+        self.gauge("rnet_recorder_disk_free_bytes", "bytes", help, free);
+        let mut lost = Vec::new();
+        for told in &look.recorders {
+            lost.extend(CAUSES.map(|cause| {
+                let count = told.missing.get(cause).copied().unwrap_or(0);
+                (vec![("recorder", told.id.as_str()), ("cause", cause)], count as f64)
+            }));
+        }
+        let help = "Messages that are missing in the recording, by cause.";
+        self.counter("rnet_recorder_lost_messages", "messages", help, lost);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::{health, link, talk};
+use crate::{health, link, recorders, talk};
 
 /// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
 /// over is not among it: counters say that.
@@ -18,11 +18,13 @@ pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
         link::peers(&mut findings, status);
         health::clocks(&mut findings, status);
     }
+    health::launched(&mut findings, &look.launched);
     for problem in &look.snapshot.problems {
         findings.problem("unreadable", problem.clone(), "restart that node");
     }
     let lasting = |f: &Finding| f.level == Level::Problem || f.check == "lag";
     findings.0.retain(lasting);
+    recorders::judge(&mut findings, Some(&before.recorders), &look.recorders, rnet::now_ns());
     for topic in &figures.topics {
         of_topic(&mut findings, topic, figures.interval_s);
     }

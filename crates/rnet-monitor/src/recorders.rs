@@ -1,10 +1,14 @@
-//! Recorders that run, as the kernel shows them: processes that look at the domain and write a recording.
+//! Recorders that run: how they tell that they are going ([`told`](mod@told)), and what they write, as the kernel shows it.
 //!
 //! A recorder takes no part in the domain, so nobody in it knows of one. But it holds a file among the domain's observers,
-//! and its recording, for as long as it runs. Processes of other users are not seen.
+//! and its recording, for as long as it runs. The files of other users' processes are not seen.
+
+mod told;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+pub use told::{CAUSES, Recorder, judge, told};
 
 use crate::findings::Findings;
 use crate::health;
@@ -59,8 +63,9 @@ fn writes(fdinfo: &Path) -> bool {
         .is_some_and(|f| f & WRITES != 0)
 }
 
-/// What is known of each: how large it is, and how much room it has.
+/// What is known of each: how large it is, how much room it has, and what it has lost so far.
 pub fn check(findings: &mut Findings, domain: &Path) {
+    judge(findings, None, &told(domain), rnet::now_ns());
     for Recording { pid, file } in recordings(domain) {
         let what = format!("the recording that process {pid} writes, {}", file.display());
         match fs::metadata(&file) {

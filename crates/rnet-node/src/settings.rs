@@ -59,8 +59,7 @@ impl NodeSettings {
     pub fn open(self) -> Result<Arc<NodeCore>> {
         let naming = self.naming()?;
         let name = naming.node(&self.name)?;
-        let tunes =
-            self.tune_threads.map_or_else(|| by_environment("RNET_TUNE_THREADS", true), Ok)?;
+        let tunes = self.tune_threads.map_or_else(may_tune_threads, Ok)?;
         let simulated = self.sim_time.map_or_else(|| by_environment("RNET_SIM_TIME", false), Ok)?;
         // A tool has no time of its own.
         let time = if simulated && self.language != TOOL {
@@ -108,6 +107,14 @@ fn text_of(name: &str) -> Result<String> {
         what: name.to_owned(),
         why: format!("{} is no UTF-8 text", set.display()),
     })
+}
+
+/// Whether robot-net may ask anything of the scheduler, where the program does not say.
+///
+/// # Errors
+/// `BadValue`: `RNET_TUNE_THREADS` is neither 0 nor 1.
+pub fn may_tune_threads() -> Result<bool> {
+    by_environment("RNET_TUNE_THREADS", true)
 }
 
 /// What a variable says that is `1` or `0`.

@@ -17,6 +17,7 @@ mod progress;
 mod queue;
 mod selection;
 mod sync;
+mod told;
 mod watch;
 mod writer;
 
@@ -24,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use rnet::inspect::Location;
+use rnet::inspect::{Location, Way, give_way};
 
 use crate::error::{RecordError, Result};
 use follower::Follower;
@@ -104,13 +105,17 @@ impl Recorder {
         let writer = {
             let (file, options) = (file.to_owned(), options.clone());
             let (queue, shared) = (queue.clone(), shared.clone());
-            let write = move || match Writer::new(&file, options, about, queue, shared) {
-                Ok(writer) => {
-                    // Whoever waited for it is told.
-                    let _ = begun.send(Ok(()));
-                    writer.run();
+            let write = move || {
+                // The thread that syncs inherits it.
+                give_way(Way::Late);
+                match Writer::new(&file, options, about, queue, shared) {
+                    Ok(writer) => {
+                        // Whoever waited for it is told.
+                        let _ = begun.send(Ok(()));
+                        writer.run();
+                    }
+                    Err(error) => drop(begun.send(Err(error))),
                 }
-                Err(error) => drop(begun.send(Err(error))),
             };
             std::thread::Builder::new().name("rnet-rec-write".to_owned()).spawn(write)
         };
@@ -120,6 +125,7 @@ impl Recorder {
         let follower = {
             let (queue, shared) = (queue.clone(), shared.clone());
             let follow = move || {
+                give_way(Way::Late);
                 let made = Follower::new(options, queue.clone(), shared)
                     .and_then(|mut follower| follower.begin().map(|()| follower));
                 match made {

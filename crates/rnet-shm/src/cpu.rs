@@ -254,11 +254,11 @@ impl Drop for Precise {
 /// `struct sched_attr`, see sched_setattr(2), in its first version.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Attributes {
+pub(crate) struct Attributes {
     size: u32,
-    policy: u32,
+    pub policy: u32,
     flags: u64,
-    nice: i32,
+    pub nice: i32,
     priority: u32,
     /// Of SCHED_OTHER: the slice. 0 asks for the default.
     slice_ns: u64,
@@ -273,7 +273,7 @@ const KEEP_POLICY: u64 = 0x08;
 
 impl Attributes {
     /// Of a thread of this process; `None` is the calling one.
-    fn read(thread: Option<Pid>) -> Option<Attributes> {
+    pub fn read(thread: Option<Pid>) -> Option<Attributes> {
         let mut attributes = Attributes::default();
         let size = size_of::<Attributes>() as u32;
         let id = Pid::as_raw(thread);
@@ -288,7 +288,7 @@ impl Attributes {
     }
 
     /// Whether nobody has chosen a policy or a nice value.
-    fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.is_ordinary() && self.nice == 0
     }
 
@@ -297,9 +297,30 @@ impl Attributes {
         self
     }
 
+    pub fn with_policy(mut self, policy: i32) -> Attributes {
+        self.policy = policy.cast_unsigned();
+        self
+    }
+
+    pub fn with_nice(mut self, nice: i32) -> Attributes {
+        self.nice = nice;
+        self
+    }
+
     /// Gives them to a thread, but for the policy; returns whether the kernel took them.
     fn write(mut self, thread: Option<Pid>) -> bool {
-        (self.size, self.flags) = (size_of::<Attributes>() as u32, KEEP_POLICY);
+        self.flags = KEEP_POLICY;
+        self.write_as_they_are(thread)
+    }
+
+    /// Gives all of them to a thread; returns whether the kernel took them.
+    pub fn write_all(mut self, thread: Option<Pid>) -> bool {
+        self.flags = 0;
+        self.write_as_they_are(thread)
+    }
+
+    fn write_as_they_are(mut self, thread: Option<Pid>) -> bool {
+        self.size = size_of::<Attributes>() as u32;
         let id = Pid::as_raw(thread);
         // SAFETY: the kernel reads `size` bytes of the structure, no more.
         let set = unsafe { libc::syscall(libc::SYS_sched_setattr, id, &raw const self, 0) };

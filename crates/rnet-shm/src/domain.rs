@@ -248,7 +248,7 @@ impl DomainDir {
 
     /// Folder of the observers' files, made by the first observer.
     pub fn observers(&self) -> PathBuf {
-        self.path.join("observers")
+        self.path.join(crate::observers::FOLDER)
     }
 
     /// Makes the folder of the observers' files.

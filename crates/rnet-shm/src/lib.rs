@@ -22,6 +22,7 @@
 //! | [`role`], [`heartbeat`] | a task of one process at a time, taken over from the dead and the stopped |
 //! | [`host`] | the number of this host |
 //! | [`words`] | what a process has come to, for the one after it |
+//! | [`cpu`], [`give_way`] | what threads ask of the scheduler: that wait, that only look on |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`], [`observers`] | reading along without taking part; waking those who do |
 //! | [`state`] | the state of the domain: keys, values, revisions |
@@ -42,6 +43,7 @@ pub mod failpoint;
 mod files;
 mod folders;
 pub mod fork;
+pub mod give_way;
 pub mod handle;
 mod handoff;
 pub mod heartbeat;

@@ -11,7 +11,7 @@ use rnet_shm::bell::Woken;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::observe::{Missed, MissedCause, Observer, Seen};
-use rnet_shm::observers::{ObserverFile, Observers};
+use rnet_shm::observers::{MAX_TOLD_LEN_BYTES, ObserverFile, Observers, told};
 use rnet_shm::publisher::{PublisherMeta, Writer};
 
 /// Long enough for anything that is going to happen at all.
@@ -239,6 +239,50 @@ fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
     File::options().write(true).open(&orphan).unwrap().set_modified(long_ago).unwrap();
     stage.look(&mut observers, &writer);
     assert_eq!(stage.left(), 1);
+}
+
+#[test]
+fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
+    let (stage, writer) = Stage::new("told", PublisherQos::default());
+    let domain = stage.dir.path();
+    assert_eq!(told(domain), []);
+    let (file, silent) =
+        (ObserverFile::create(&stage.dir).unwrap(), ObserverFile::create(&stage.dir).unwrap());
+    let texts = || told(domain).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    assert_eq!(texts(), [""; 0], "nobody has told anything");
+    file.tell("first").unwrap();
+    file.tell("second").unwrap();
+    assert_eq!((texts(), stage.left()), (vec!["second".to_owned()], 5));
+    let long = "x".repeat(MAX_TOLD_LEN_BYTES);
+    file.tell(&long).unwrap();
+    assert_eq!(file.tell(&(long.clone() + "x")).unwrap_err().code(), "io");
+    assert_eq!(texts(), [long]);
+    // Others write there too, who keep to nothing.
+    let place =
+        listed(&stage.dir).into_iter().find(|path| path.extension().is_some_and(|of| of == "told"));
+    let place = place.unwrap();
+    for hostile in [vec![0xff; 10], vec![b'x'; MAX_TOLD_LEN_BYTES + 1]] {
+        std::fs::write(&place, hostile).unwrap();
+        assert_eq!(texts(), [""; 0]);
+    }
+    std::fs::remove_file(&place).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    assert_eq!(texts(), [""; 0]);
+    assert!(file.tell("third").is_err());
+    std::fs::remove_dir(&place).unwrap();
+    file.tell("third").unwrap();
+    drop((file, silent));
+    assert_eq!(stage.left(), 0);
+    // One that was killed has told something and lives no more.
+    let file = ObserverFile::create(&stage.dir).unwrap();
+    file.tell("I live").unwrap();
+    let kept: Vec<_> =
+        listed(&stage.dir).into_iter().map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+    drop(file);
+    kept.iter().for_each(|(bytes, path)| std::fs::write(path, bytes).unwrap());
+    assert_eq!((texts(), stage.left()), (vec![], 3));
+    stage.look(&mut Observers::new(&stage.dir), &writer);
+    assert_eq!(stage.left(), 0);
 }
 
 #[test]

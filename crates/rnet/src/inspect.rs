@@ -3,6 +3,7 @@
 //! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
 
 mod follow;
+mod give_way;
 mod location;
 mod lookout;
 mod pair;
@@ -34,6 +35,7 @@ use serde::{Serialize, Serializer};
 
 use crate::NodeEvent;
 pub use follow::{Follow, FollowEvent, Heard, Passed};
+pub use give_way::{Ordinary, Way, give_way};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
@@ -43,6 +45,12 @@ use rnet_state::{Folder, Places};
 pub use services::{CallType, ServerInfo};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
+
+/// What those who follow topics of the domain in this directory tell of themselves by [`Follow::tell`]. They are other
+/// processes: what they tell is not to be trusted.
+pub fn told_by_observers(domain: &Path) -> Vec<String> {
+    rnet_shm::observers::told(domain).into_iter().map(|(_, text)| text).collect()
+}
 
 /// A domain, seen from outside.
 ///

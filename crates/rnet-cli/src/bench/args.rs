@@ -40,6 +40,8 @@ pub enum BenchCommand {
     Latency(LatencyArgs),
     /// Compare the ways of waiting, on idle cores and beside busy loops
     Wait(WaitArgs),
+    /// Measure what a topic pays while rnet trace looks at it
+    Trace(TraceArgs),
     /// Measure the round-trip time by message size
     Rtt(RttArgs),
     /// Run a whole robot: late and lost messages, CPU, memory
@@ -120,6 +122,29 @@ pub struct WaitArgs {
     #[arg(long)]
     pub urgent: bool,
     /// Length of a run in seconds, for each rate, load and wait mode
+    #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
+    pub seconds: Duration,
+    /// Number of runs, interleaved; figures are their median with minimum and maximum
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
+    pub repeats: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// Messages per second; of more than 2000 a sample is traced
+    #[arg(long, value_name = "HZ", default_value = "1000", value_parser = rate)]
+    pub rate: f64,
+    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
+    pub size: usize,
+    /// Wait mode of the reader
+    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
+    pub wait: WaitArg,
+    /// Use the urgent lane
+    #[arg(long)]
+    pub urgent: bool,
+    /// Length of a run in seconds, traced and not
     #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
     pub seconds: Duration,
     /// Number of runs, interleaved; figures are their median with minimum and maximum

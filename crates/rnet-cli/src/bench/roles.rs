@@ -7,6 +7,7 @@ pub mod idle;
 pub mod nodes;
 pub mod robot;
 pub mod stream;
+pub mod tracer;
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub enum Role {
     Echo(echo::EchoJob),
     Robot(robot::RobotJob),
     Busy(busy::BusyJob),
+    Tracer,
     Idle(idle::IdleJob),
     Joiner(idle::JoinerJob),
     Nodes(nodes::NodesJob),

@@ -4,7 +4,7 @@ use rnet_bench::worker::Order;
 
 use super::job::{Event, WorkerNode};
 use super::link::Link;
-use super::roles::{Role, busy, death, echo, idle, nodes, robot, stream};
+use super::roles::{Role, busy, death, echo, idle, nodes, robot, stream, tracer};
 use crate::demo;
 use crate::failure::{Failure, Outcome};
 
@@ -26,6 +26,7 @@ fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {
         Role::Pinger(role) => echo::ping(node, role, link),
         Role::Echo(role) => echo::echo(node, role, link),
         Role::Robot(role) => robot::run(node, role, link),
+        Role::Tracer => tracer::trace(node, link),
         Role::Busy(role) => busy::compute(role, link),
         Role::Idle(role) => idle::run(node, role, link),
         Role::Joiner(role) => idle::join(node, role, link),

@@ -9,6 +9,7 @@ use super::{look, look_at, type_names};
 use crate::args::TopicListArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::node::check_host;
 use crate::types::names;
 use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
@@ -16,6 +17,9 @@ use rnet_monitor::link::{host_of, own_host};
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
     let (domain, snapshot) = look(context)?;
     let own = own_host(&snapshot);
+    if let Some(host) = &args.host {
+        check_host(&snapshot, &own, host)?;
+    }
     let mut topics = snapshot.topics();
     if topics.is_empty() {
         domain::tell_none(context, "topics")?;

@@ -1,9 +1,11 @@
 //! The node of the dashboard, opened when it is first needed.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rnet::Node;
+use rnet::inspect::Ordinary;
 use rnet::state::State;
+use rnet::{Node, Subscription};
 
 use crate::world::World;
 
@@ -13,11 +15,13 @@ const MAX_NAMES: u32 = 64;
 pub struct Seat {
     pub world: Arc<World>,
     node: Mutex<Option<Arc<Node>>>,
+    /// Opens it for the threads that look and give way: by this node pages operate the robot.
+    ordinary: Ordinary,
 }
 
 impl Seat {
-    pub fn new(world: Arc<World>) -> Seat {
-        Seat { world, node: Mutex::default() }
+    pub fn new(world: Arc<World>) -> io::Result<Seat> {
+        Ok(Seat { world, node: Mutex::default(), ordinary: Ordinary::start("rnet-dash-seat")? })
     }
 
     /// The node; the domain is made if it is not there.
@@ -29,15 +33,16 @@ impl Seat {
         if let Some(node) = &*node {
             return Ok(node.clone());
         }
-        let opened = Arc::new(self.open()?);
+        let world = self.world.clone();
+        let opened = Arc::new(self.ordinary.run(move || Seat::open(&world))?);
         *node = Some(opened.clone());
         Ok(opened)
     }
 
-    fn open(&self) -> rnet::Result<Node> {
+    fn open(world: &World) -> rnet::Result<Node> {
         let name = format!("/rnet_dashboard_{}", std::process::id());
         let open = |name: &str| {
-            let location = &self.world.options.location;
+            let location = &world.options.location;
             let mut builder = Node::builder(name).tool().domain(location.id().as_str());
             builder = builder.dir(location.base());
             if let Some(group) = location.group() {
@@ -61,7 +66,18 @@ impl Seat {
     /// # Errors
     /// Those of opening a node, and of its state.
     pub fn state(&self) -> rnet::Result<State> {
-        self.node()?.state()
+        let node = self.node()?;
+        self.ordinary.run(move || node.state())
+    }
+
+    /// Subscribes to a topic of another host, whose messages cross only while somebody does. They are let go.
+    ///
+    /// # Errors
+    /// Those of opening a node, and of subscribing.
+    pub fn show_interest(&self, topic: &str) -> rnet::Result<Subscription> {
+        let (node, topic) = (self.node()?, topic.to_owned());
+        // The node's thread for callbacks may begin with it.
+        self.ordinary.run(move || Ok(node.subscriber::<[u8]>(&topic)?.on(|_| {})))
     }
 
     /// The state, if there is some: looking makes none.

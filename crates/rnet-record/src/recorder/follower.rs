@@ -18,6 +18,7 @@ use super::options::RecordOptions;
 use super::progress::Shared;
 use super::queue::{LARGE_LEN_BYTES, Queue};
 use super::selection::host_and_node;
+use super::told::Told;
 use crate::error::Result;
 use crate::source::Source;
 
@@ -57,6 +58,7 @@ pub struct Follower {
     was_full: bool,
     last_look: Option<Instant>,
     nodes: BTreeMap<String, String>,
+    told: Told,
 }
 
 impl Follower {
@@ -86,6 +88,7 @@ impl Follower {
             Some(topic) => Some((location.domain()?, topic.clone(), Instant::now())),
         };
         Ok(Self {
+            told: Told::new(&options.said, options.buffer_len_bytes),
             follow,
             location,
             own_host,
@@ -277,6 +280,9 @@ impl Follower {
         self.look_at_state();
         self.look_at_remote();
         self.shared.set_publishers(followed.len());
+        let text = self.told.text(&self.shared.progress(), self.queue.len_bytes() as u64);
+        // One that has no place to tell it records all the same.
+        self.follow.tell(&text);
         Ok(())
     }
 

@@ -29,6 +29,8 @@ pub struct Progress {
     pub(crate) parts: Vec<RingPart>,
     /// Bytes of all files that are there.
     pub file_bytes: u64,
+    /// Bytes that are free where the file is; `None` until that was looked at.
+    pub free_bytes: Option<u64>,
     /// Files that `max_disk` has removed.
     pub removed: u64,
     /// Messages that are missing.

@@ -16,11 +16,19 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// What is synced: a file, or what stands for one in a test.
 pub trait Disk: Send + 'static {
     fn sync_data(&self) -> io::Result<()>;
+
+    /// Room where it is, in bytes, if that is known.
+    fn free_bytes(&self) -> Option<u64>;
 }
 
 impl Disk for File {
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        let stat = rustix::fs::fstatvfs(self).ok()?;
+        Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 }
 
@@ -72,6 +80,9 @@ fn sync<D: Disk>(files: &Receiver<D>, interval: Duration, shared: &Shared) {
         {
             shared.note(format!("the disk may not have the last second of the recording: {error}"));
         }
+        // Here, and not where messages are read: a disk that does not answer holds up whoever asks it.
+        let free_bytes = current.as_ref().and_then(D::free_bytes);
+        shared.progress().free_bytes = free_bytes;
         match given {
             Ok(file) => current = Some(file),
             Err(RecvTimeoutError::Timeout) => {}
@@ -105,6 +116,10 @@ mod tests {
             self.kept.store(self.written.load(SeqCst), SeqCst);
             Ok(())
         }
+
+        fn free_bytes(&self) -> Option<u64> {
+            Some(self.written.load(SeqCst))
+        }
     }
 
     fn until(so: impl Fn() -> bool) {
@@ -128,6 +143,7 @@ mod tests {
             until(|| file.kept.load(SeqCst) == n);
         }
         assert!(file.syncs.load(SeqCst) >= MESSAGES);
+        until(|| shared.progress().free_bytes == Some(MESSAGES));
         drop(syncer);
 
         // Files that end before a period is over, which no test has the time for.

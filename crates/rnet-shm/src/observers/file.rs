@@ -15,7 +15,7 @@ use rnet_core::{Error, Result};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 
-use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, Observers, PAGE, WAKE, listed};
+use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, Observers, PAGE, TOLD_SUFFIX, WAKE, listed};
 use crate::barrier::AskingBarrier;
 use crate::bell::{Bells, Sleep, Waiter, Woken};
 use crate::domain::DomainDir;
@@ -35,6 +35,7 @@ const REST: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct ObserverFile {
     path: PathBuf,
+    pub(super) mode: u32,
     /// Locked for as long as the observer lives.
     file: Unshared,
     pages: Vec<Mapping>,
@@ -94,6 +95,7 @@ impl ObserverFile {
         let waiter = Waiter::at(bells.clone(), WAKE);
         Ok(ObserverFile {
             path,
+            mode: dir.file_mode(),
             file,
             pages: Vec::new(),
             slots: Vec::new(),
@@ -117,9 +119,14 @@ impl ObserverFile {
     /// Whether its files are still where publishers look for them.
     pub fn is_here(&self) -> bool {
         // The doorbells of one that was stopped before it had a file may have been taken for those of a dead one.
-        let mut bells = self.path.clone().into_os_string();
-        bells.push(BELLS_SUFFIX);
-        rustix::fs::lstat(&self.path).and(rustix::fs::lstat(bells)).is_ok()
+        rustix::fs::lstat(&self.path).and(rustix::fs::lstat(self.beside(BELLS_SUFFIX))).is_ok()
+    }
+
+    /// A file of its own beside this one.
+    pub(super) fn beside(&self, suffix: &str) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(suffix);
+        path.into()
     }
 
     /// Shows a publisher that it is followed, and rings its node, whose folder it is. Returns the slot.
@@ -239,8 +246,7 @@ impl Drop for ObserverFile {
             return;
         }
         let _ = rustix::fs::unlink(&self.path);
-        let mut bells = self.path.clone().into_os_string();
-        bells.push(BELLS_SUFFIX);
-        let _ = rustix::fs::unlink(Path::new(&bells));
+        let _ = rustix::fs::unlink(self.beside(BELLS_SUFFIX));
+        let _ = rustix::fs::unlink(self.beside(TOLD_SUFFIX));
     }
 }

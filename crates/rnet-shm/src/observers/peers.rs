@@ -17,7 +17,7 @@ use rnet_core::limits::{MAX_FOLLOWED_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 use rnet_ring::wake;
 
-use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, PAGE, WAKE, listed, parse_id};
+use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, PAGE, TOLD_SUFFIX, WAKE, listed, parse_id};
 use crate::bell::Bells;
 use crate::domain::DomainDir;
 use crate::files::{self, word_at};
@@ -139,6 +139,7 @@ impl Observers {
     fn sweep(&self, id: u64) {
         let _ = rustix::fs::unlink(self.folder.join(format!("{id:016x}")));
         let _ = rustix::fs::unlink(self.bells_of(id));
+        let _ = rustix::fs::unlink(self.folder.join(format!("{id:016x}{TOLD_SUFFIX}")));
     }
 
     /// Removes what those have left that were killed before they had a file.
@@ -146,8 +147,11 @@ impl Observers {
         draft::sweep(&self.folder);
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let id = name.to_str().and_then(|name| name.strip_suffix(BELLS_SUFFIX));
-            let Some(id) = id.and_then(parse_id) else { continue };
+            let of = |name: &str| {
+                let id = name.strip_suffix(BELLS_SUFFIX).or_else(|| name.strip_suffix(TOLD_SUFFIX));
+                id.and_then(parse_id)
+            };
+            let Some(id) = name.to_str().and_then(of) else { continue };
             let made = entry.metadata().and_then(|meta| meta.modified());
             let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
             if age.is_none_or(|age| age > LEFT_OVER)
@@ -215,7 +219,7 @@ impl Known {
     }
 }
 
-fn is_held(file: &OwnedFd) -> bool {
+pub(super) fn is_held(file: &OwnedFd) -> bool {
     !matches!(ofd::holder(file, ofd::WHOLE), Ok(None))
 }
 

@@ -298,6 +298,16 @@ impl Follow {
         self.polls = 0;
     }
 
+    /// Tells those who look how it is going, in place of what was told before: a text of 64 KiB at most, which
+    /// [`told_by_observers`](super::told_by_observers) reads, and which goes with this. `false` where it has no place: there
+    /// is no domain yet, there are too many observers, or no room.
+    pub fn tell(&mut self, text: &str) -> bool {
+        if self.file.is_none() && !self.take_place() {
+            return false;
+        }
+        self.file.as_ref().is_some_and(|file| file.tell(text).is_ok())
+    }
+
     /// Takes a place among the observers of the domain, if there is one.
     fn take_place(&mut self) -> bool {
         let Some(registry) = &self.domain.registry else { return false };

@@ -14,7 +14,7 @@ use crate::bench::pace::{Schedule, sleep_precisely};
 use crate::bench::usage::{Meter, Used};
 use crate::failure::Outcome;
 
-const TOPIC: &str = "/bench";
+pub const TOPIC: &str = "/bench";
 /// How often a reader that receives nothing looks whether all is over. Short, as that time counts
 /// for its share of a core.
 const LOOK: Duration = Duration::from_millis(20);

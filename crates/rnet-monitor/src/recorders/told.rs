@@ -1,0 +1,237 @@
+//! What recorders tell of themselves, and what is wrong with them: docs/design/recording.md, "How it is going".
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rnet::inspect::told_by_observers;
+use serde::{Deserialize, Serialize};
+
+use crate::findings::Findings;
+use crate::health::MIN_FREE_BYTES;
+use crate::text::tame;
+
+/// A recorder that tells nothing for longer stands still: it tells once a second.
+const SILENT_NS: u64 = 5_000_000_000;
+/// The format that is understood.
+const FORMAT: u32 = 1;
+
+/// Why messages are missing in a recording.
+pub const CAUSES: [&str; 7] =
+    ["overrun", "reused", "queue", "disk_full", "malformed", "no_counterpart", "write"];
+
+/// How a recorder was going when it told so last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recorder {
+    /// The format of what it tells.
+    #[serde(rename = "recorder")]
+    format: u32,
+    /// Its process, in its own pid namespace.
+    pub pid: u32,
+    /// The same as a text.
+    #[serde(skip)]
+    pub(crate) id: String,
+    /// Its command line.
+    pub said: String,
+    /// When it has begun, CLOCK_MONOTONIC.
+    pub begun_ns: u64,
+    /// When it told this.
+    pub at_ns: u64,
+    /// Publishers that it follows.
+    pub publishers: u64,
+    /// Messages that were recorded.
+    pub messages: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Messages that are missing, by cause.
+    pub missing: BTreeMap<String, u64>,
+    /// What it writes.
+    pub file: Option<String>,
+    /// Bytes of all its files.
+    pub file_bytes: u64,
+    /// Bytes that are free where it writes.
+    pub free_bytes: Option<u64>,
+    /// Bytes that wait to be written, and how many may.
+    pub queued_bytes: u64,
+    /// Memory for what waits.
+    pub buffer_bytes: u64,
+    /// Nothing is written because the disk is full.
+    pub disk_is_full: bool,
+    /// Nothing is recorded because the topic of `--while` has no publisher.
+    pub is_waiting: bool,
+}
+
+/// What the recorders of the domain in this directory tell. What is none of theirs is passed over.
+pub fn told(domain: &Path) -> Vec<Recorder> {
+    let texts = told_by_observers(domain).into_iter();
+    let read = texts.filter_map(|text| serde_json::from_str::<Recorder>(&text).ok());
+    let mut found: Vec<Recorder> = read.filter(|told| told.format == FORMAT).collect();
+    found.iter_mut().for_each(|told| told.id = told.pid.to_string());
+    found.sort_by_key(|told| (told.pid, told.begun_ns));
+    found
+}
+
+impl Recorder {
+    /// Whether both are of the same recorder.
+    fn is(&self, other: &Recorder) -> bool {
+        (self.pid, self.begun_ns) == (other.pid, other.begun_ns)
+    }
+
+    /// Which one it is, in words.
+    fn name(&self) -> String {
+        let file = self.file.as_deref().map(|file| format!(" ({})", tame(file)));
+        format!("the recorder of process {}{}", self.pid, file.unwrap_or_default())
+    }
+}
+
+/// What is wrong with recorders now. Of what is missing only that which was not before; all of it, if there is no before.
+pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Recorder], now_ns: u64) {
+    for told in now {
+        let name = told.name();
+        let silent_ns = now_ns.saturating_sub(told.at_ns);
+        if silent_ns > SILENT_NS {
+            findings.problem(
+                "recorder",
+                format!("{name} has said nothing for {} s: it stands still", silent_ns / 1_000_000_000),
+                "a debugger or SIGSTOP holds it, or others take its processor: SIGCONT lets it go on; rnet top shows who \
+                 takes the processor",
+            );
+        }
+        let earlier = before.map(|all| all.iter().find(|earlier| earlier.is(told)));
+        for (cause, count) in &told.missing {
+            let known = match &earlier {
+                // One that has come meanwhile has lost all of it meanwhile.
+                Some(earlier) => {
+                    earlier.and_then(|earlier| earlier.missing.get(cause)).copied().unwrap_or(0)
+                }
+                None => 0,
+            };
+            missing(findings, &name, cause, count.saturating_sub(known), earlier.is_some());
+        }
+        room(findings, told, &name);
+    }
+}
+
+/// Messages that are not in the recording.
+fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new: bool) {
+    let advice = match cause {
+        "overrun" => {
+            "it did not get to read in time: record fewer topics (--exclude), or start it with RNET_TUNE_THREADS=0, and it \
+             does not wait behind the nodes of the robot"
+        }
+        "reused" => {
+            "large messages come faster than they are copied: record fewer of them (--exclude), or give their publishers a \
+             larger pool (pool_chunks)"
+        }
+        "queue" => {
+            "the disk or the compression is too slow: --compress lz4 or none, a faster disk, more memory (--buffer), or \
+             fewer topics"
+        }
+        "disk_full" => "make room where it writes; --max-disk keeps recordings small",
+        "write" => "see what the recorder says on stderr",
+        // It was asked for what such messages have not.
+        _ => return,
+    };
+    if count > 0 {
+        let when = if is_new { "has lost" } else { "has lost so far" };
+        findings.problem(
+            "recorder",
+            format!("{name} {when} {count} messages: {}", tame(cause)),
+            advice,
+        );
+    }
+}
+
+/// Memory and disk that it has left.
+fn room(findings: &mut Findings, told: &Recorder, name: &str) {
+    if told.buffer_bytes > 0 && told.queued_bytes > told.buffer_bytes / 2 {
+        findings.problem(
+            "recorder",
+            format!(
+                "{name} does not keep up: {} of the {} MiB of its memory wait to be written",
+                told.queued_bytes >> 20,
+                told.buffer_bytes >> 20
+            ),
+            "messages are lost when it is full: --compress lz4 or none, a faster disk, more memory (--buffer), or fewer \
+             topics",
+        );
+    }
+    let advice = "remove what is not needed there, or keep recordings small with --max-disk";
+    if told.disk_is_full {
+        findings.problem("recorder", format!("{name} writes nothing: its disk is full"), advice);
+    } else if let Some(free) = told.free_bytes.filter(|free| *free < MIN_FREE_BYTES) {
+        let what = format!("{name} has {} MiB left on its disk", free >> 20);
+        findings.problem("recorder", what, advice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Level;
+
+    fn recorder(missing: &[(&str, u64)]) -> Recorder {
+        let missing = missing.iter().map(|(cause, count)| ((*cause).to_owned(), *count)).collect();
+        let file = Some("/data/run.mcap".to_owned());
+        Recorder {
+            pid: 7,
+            begun_ns: 1,
+            at_ns: 10,
+            missing,
+            file,
+            buffer_bytes: 100 << 20,
+            ..Recorder::default()
+        }
+    }
+
+    fn found(before: Option<&Recorder>, now: &Recorder) -> Vec<String> {
+        let mut findings = Findings::default();
+        let before = before.map(std::slice::from_ref);
+        judge(&mut findings, before, std::slice::from_ref(now), 10);
+        let told = findings.0.into_iter().map(|finding| {
+            assert!(finding.level == Level::Problem && finding.advice.is_some(), "{finding:?}");
+            finding.what
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn what_is_lost_now_is_told_and_what_was_lost_before_only_to_who_asks_for_all() {
+        let (first, second) =
+            (recorder(&[("overrun", 3)]), recorder(&[("overrun", 5), ("queue", 2)]));
+        let so_far =
+            "the recorder of process 7 (/data/run.mcap) has lost so far 3 messages: overrun";
+        assert_eq!(found(None, &first), [so_far]);
+        assert_eq!(found(Some(&first), &first), [""; 0]);
+        let new = found(Some(&first), &second);
+        assert!(
+            new[0].ends_with("has lost 2 messages: overrun")
+                && new[1].ends_with("2 messages: queue"),
+            "{new:?}"
+        );
+        // Another one of the same number has lost all of it meanwhile.
+        let other = Recorder { begun_ns: 2, ..first.clone() };
+        assert!(found(Some(&first), &other)[0].ends_with("has lost 3 messages: overrun"));
+        // What the format of the recording has no place for was known.
+        assert_eq!(
+            found(None, &recorder(&[("no_counterpart", 9), ("malformed", 1), ("\u{1b}[", 2)])),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn one_that_does_not_keep_up_has_no_room_or_stands_still_is_named() {
+        let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
+        assert!(found(Some(&slow), &slow)[0].contains("51 of the 100 MiB"));
+        let room = |free_bytes, disk_is_full| {
+            let told = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
+            found(Some(&told), &told)
+        };
+        assert_eq!((room(None, false), room(Some(1 << 30), false)), (vec![], vec![]));
+        assert!(room(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
+        assert!(room(Some(0), true)[0].ends_with("its disk is full"));
+        let mut findings = Findings::default();
+        judge(&mut findings, None, &[recorder(&[])], 10 + 6_000_000_000);
+        assert!(findings.0[0].what.contains("nothing for 6 s"), "{findings:?}");
+    }
+}

@@ -1,0 +1,58 @@
+//! What a recorder tells those who look at its domain: docs/design/recording.md, "How it is going".
+
+use serde_json::json;
+
+use super::progress::Progress;
+
+/// What is told does not change as long as it is this.
+const FORMAT: u32 = 1;
+
+/// Of a longer command line the beginning is told.
+const MAX_SAID_CHARS: usize = 1000;
+
+/// What does not change while a recorder runs.
+pub struct Told {
+    said: String,
+    begun_ns: u64,
+    buffer_bytes: u64,
+}
+
+impl Told {
+    pub fn new(said: &str, buffer_bytes: u64) -> Told {
+        Told {
+            said: said.chars().take(MAX_SAID_CHARS).collect(),
+            begun_ns: rnet::now_ns(),
+            buffer_bytes,
+        }
+    }
+
+    /// The text, with what waits to be written now: the writer, which says so in the progress, may stand still.
+    pub fn text(&self, progress: &Progress, queued_bytes: u64) -> String {
+        let by_cause = progress.losses.by_cause();
+        let missing: serde_json::Map<_, _> = by_cause
+            .into_iter()
+            .map(|(cause, count)| (cause.name().to_owned(), count.into()))
+            .collect();
+        let file = progress.path.as_ref();
+        let file = file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+        json!({
+            "recorder": FORMAT,
+            "pid": std::process::id(),
+            "said": self.said,
+            "begun_ns": self.begun_ns,
+            "at_ns": rnet::now_ns(),
+            "publishers": progress.publishers,
+            "messages": progress.messages,
+            "bytes": progress.bytes,
+            "missing": missing,
+            "file": file,
+            "file_bytes": progress.file_bytes,
+            "free_bytes": progress.free_bytes,
+            "queued_bytes": queued_bytes,
+            "buffer_bytes": self.buffer_bytes,
+            "disk_is_full": progress.disk_is_full,
+            "is_waiting": progress.is_waiting,
+        })
+        .to_string()
+    }
+}

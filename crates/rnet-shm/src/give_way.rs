@@ -1,0 +1,147 @@
+//! Giving way: what a thread asks of the scheduler that only looks on.
+//!
+//! A thread that gives way and wakes does not take the processor from an ordinary one that runs. It needs no rights to,
+//! and what it starts inherits it, threads as well as processes; nobody without a right undoes all of it. So what others
+//! count on, the threads of a node that takes part above all, is started by a thread that does not ([`Ordinary`]).
+//!
+//! A thread for which its user has chosen a policy or a nice value is left alone.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use crate::cpu::Attributes;
+
+/// How far a thread gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// `SCHED_BATCH`: it gets as much of the processor as before, and waits for it until others sleep or have had their
+    /// share. For what is lost if it comes much too late.
+    Late,
+    /// `SCHED_BATCH` with the highest nice value: beside a thread that computes it gets a hundredth of a core or two. Not
+    /// `SCHED_IDLE`, which gets a fifth of that: beside two busy loops on two cores `rnet top` was drawn each 6 s.
+    Rare,
+}
+
+/// The highest nice value.
+const MAX_NICE: i32 = 19;
+
+thread_local! {
+    /// This thread has given way.
+    static GAVE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has the calling thread give way. Whether it does now.
+pub fn give_way(way: Way) -> bool {
+    let nice = match way {
+        Way::Late => 0,
+        Way::Rare => MAX_NICE,
+    };
+    let gave = Attributes::read(None).is_some_and(|now| {
+        now.is_plain() && now.with_policy(libc::SCHED_BATCH).with_nice(nice).write_all(None)
+    });
+    GAVE.set(GAVE.get() || gave);
+    gave
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that does not give way, for threads that do.
+#[derive(Debug)]
+pub struct Ordinary {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ordinary {
+    /// Starts it. Whoever calls this has not given way.
+    ///
+    /// # Errors
+    /// Those of starting a thread.
+    pub fn start(name: &str) -> io::Result<Ordinary> {
+        let (jobs, given) = channel::<Job>();
+        let work = move || given.iter().for_each(|job| job());
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        Ok(Ordinary { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Runs `f`, and what it starts does not give way: in the calling thread, if that has not given way, or in this one.
+    pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
+        let Some(jobs) = self.jobs.as_ref().filter(|_| GAVE.get()) else { return f() };
+        let (tell, told) = channel::<Result<T, Box<dyn Any + Send>>>();
+        let job = move || {
+            // Who waits for it is there: it does nothing else meanwhile.
+            let _ = tell.send(catch_unwind(AssertUnwindSafe(f)));
+        };
+        jobs.send(Box::new(job)).expect("it ends with its owner");
+        match told.recv().expect("each job tells how it ended") {
+            Ok(done) => done,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Ordinary {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> (i32, i32) {
+        let now = Attributes::read(None).unwrap();
+        (now.policy.cast_signed(), now.nice)
+    }
+
+    const ORDINARY: (i32, i32) = (libc::SCHED_OTHER, 0);
+    const WAYS: [(Way, (i32, i32)); 2] =
+        [(Way::Late, (libc::SCHED_BATCH, 0)), (Way::Rare, (libc::SCHED_BATCH, MAX_NICE))];
+
+    #[test]
+    fn what_is_started_by_an_ordinary_thread_does_not_give_way() {
+        for (way, gives) in WAYS {
+            let ordinary = Ordinary::start("ordinary").unwrap();
+            let looks = move || {
+                let started = || std::thread::spawn(now).join().unwrap();
+                let here = std::thread::current().id();
+                assert_eq!(
+                    ordinary.run(move || (now(), std::thread::current().id())),
+                    (ORDINARY, here)
+                );
+                assert!(give_way(way));
+                assert_eq!((now(), started()), (gives, gives), "threads inherit it");
+                assert_eq!(ordinary.run(move || (now(), started())), (ORDINARY, ORDINARY));
+                // A panic is that of who asked, and the thread is there for the next.
+                assert!(
+                    catch_unwind(AssertUnwindSafe(|| ordinary.run(|| panic!("on purpose"))))
+                        .is_err()
+                );
+                assert_eq!(ordinary.run(|| 7), 7);
+            };
+            std::thread::spawn(looks).join().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_its_user_has_chosen_stays() {
+        for (way, chosen) in WAYS {
+            let looks = move || {
+                assert!(give_way(way));
+                for other in WAYS.map(|(other, _)| other) {
+                    assert!(!give_way(other));
+                    assert_eq!(now(), chosen);
+                }
+            };
+            std::thread::spawn(looks).join().unwrap();
+        }
+    }
+}
