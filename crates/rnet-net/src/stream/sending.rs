@@ -179,8 +179,8 @@ impl Sending {
     #[inline]
     fn encode(&mut self, item: &Item<'_>) {
         if self.filling.is_empty() {
-            let spare = self.spare.pop();
-            self.filling = spare.unwrap_or_else(|| Vec::with_capacity(MAX_FRAME_LEN));
+            // Without room beforehand: of small ones very many may be kept.
+            self.filling = self.spare.pop().unwrap_or_default();
             self.filling.clear();
             self.filling.resize(HEADER_LEN, 0);
             self.encoder = Encoder::default();
