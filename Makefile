@@ -86,7 +86,7 @@ soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules
 	@$(STEP) --tests soak-net cargo test --release --package rnet-net --features zenoh --test namespaces --test ports -- --ignored --nocapture soak --skip partition
 	@$(STEP) --tests soak-net-conformance cargo test --release --package rnet-net --features zenoh --test conformance -- --ignored soak --test-threads=2
 	@STEP_LIMIT_S=7200 $(STEP) soak-commands cargo run --release --package rnet-net --example command_trials -- 1000
-	@STEP_LIMIT_S=7200 $(STEP) --tests soak-net-partitions cargo test --release --package rnet-net --features zenoh --test namespaces -- --ignored --nocapture soak_partition
+	@STEP_LIMIT_S=7200 PARTITIONS_AT_ONCE=$(or $(PARTITIONS_AT_ONCE),4) $(STEP) --tests soak-net-partitions cargo test --release --package rnet-net --features zenoh --test namespaces -- --ignored --nocapture soak_partition
 	@cargo build --release --package rnet-state-tests --features failpoints --bin rnet-state-tests
 	@target/release/rnet-state-tests soak
 	@cargo build --release --package rnet-survival --features failpoints --bin survival

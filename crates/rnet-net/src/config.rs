@@ -1,9 +1,9 @@
 //! What the link is told: which network it talks to, what may cross, and in what shape.
 //!
 //! A setting comes from a flag, else from the environment (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`,
-//! `RNET_HOST`), else from `robot.toml`, else it has its default. The file is the one that `--config` names, else
-//! `RNET_CONFIG`, else `robot.toml` in the working directory, which need not be there. Unknown keys are errors: a
-//! misspelt rule would let cross what it was meant to hold.
+//! `RNET_INTERFACES`, `RNET_LOST_AFTER_MS`, `RNET_HOST`), else from `robot.toml`, else it has its default. The file is
+//! the one that `--config` names, else `RNET_CONFIG`, else `robot.toml` in the working directory, which need not be
+//! there. Unknown keys are errors: a misspelt rule would let cross what it was meant to hold.
 
 mod endpoint;
 mod given;

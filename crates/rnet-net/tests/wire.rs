@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rnet::{LossCause, Meta};
 use rnet_net::wire::{
     ACK_AT_ONCE, ACK_ONLY, Data, Document, Encoder, HEADER_LEN, Header, Item, Items, Part, Piece,
-    Reassembly, VERSION, Want, WireError, compress, decompress,
+    Plain, Reassembly, VERSION, Want, WireError, compress, decompress,
 };
 
 /// An item that owns its bytes.
@@ -146,9 +146,22 @@ fn frame(header: &mut Header, items: &[Owned]) -> Vec<u8> {
     frame
 }
 
+/// The items, read by the shorter way where there is one.
+fn shortly(items: &[u8]) -> impl Iterator<Item = Result<Item<'_>, WireError>> {
+    let mut items = Items::new(items);
+    std::iter::from_fn(move || match items.next_plain() {
+        Some(plain) => Some(Ok(Item::Data(plain.into()))),
+        None => match items.next_following() {
+            Some(data) => Some(data.map(Item::Data)),
+            None => items.next(),
+        },
+    })
+}
+
 /// Reads a frame as its receiver does, and holds what is found against what was there.
 fn read(frame: &[u8]) {
     let Ok((_, items)) = Header::decode(frame) else { return };
+    assert!(Items::new(items).eq(shortly(items)), "the shorter way reads the same");
     let mut whole = Reassembly::new(1 << 16);
     let mut out = Vec::new();
     let mut payload = 0;
@@ -210,6 +223,30 @@ proptest! {
         let found: Vec<_> = Items::new(rest).collect::<Result<_, _>>().unwrap();
         let sent: Vec<_> = items.iter().map(Owned::item).collect();
         prop_assert_eq!(found, sent);
+    }
+
+    /// Messages as most are have a shorter way in and out of a frame: byte by byte the same as the long one.
+    #[test]
+    fn plain_messages_are_written_and_read_as_all_are(
+        messages in vec((0..3_u32, 0..3_u64, any::<u64>(), 0..64_u32, vec(any::<u8>(), 0..300)), 0..40),
+    ) {
+        let (mut one, mut other) = (Encoder::default(), Encoder::default());
+        let (mut long, mut short) = (Vec::new(), Vec::new());
+        let (mut seqs, mut sent_ns) = ([u64::MAX - 2; 3], 0_u64);
+        let mut sent = Vec::new();
+        for (channel, gap, time, bits, payload) in &messages {
+            // Most follow each other soon, and any may come.
+            sent_ns = sent_ns.wrapping_add(time.checked_shr(*bits).unwrap_or(0));
+            let seq = seqs[*channel as usize].wrapping_add(gap / 2);
+            seqs[*channel as usize] = seq.wrapping_add(1);
+            let plain = Plain { channel: *channel, seq, sent_ns, payload };
+            one.encode(&Item::Data(plain.into()), &mut long);
+            other.encode_plain(plain, &mut short);
+            sent.push(Data::from(plain));
+        }
+        prop_assert_eq!(&long, &short);
+        let read: Vec<_> = shortly(&short).map(Result::unwrap).collect();
+        prop_assert_eq!(read, sent.into_iter().map(Item::Data).collect::<Vec<_>>());
     }
 
     #[test]

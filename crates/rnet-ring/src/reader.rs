@@ -199,6 +199,37 @@ impl LogReader {
         Some(Record { kind: Kind::Inline, seq, time_ns, offset, len: head.len as usize })
     }
 
+    /// As [`LogReader::next_plain`], of a message with `N` extension words if `fits` says so of them: the first is the
+    /// length of all, which is right, and what the others mean is for `fits` to check.
+    #[inline]
+    pub fn next_plain_extended<const N: usize>(
+        &mut self,
+        buf: &[u64],
+        fits: impl FnOnce(&[u64; N]) -> bool,
+    ) -> Option<Record> {
+        let words = buf.get(self.batch_at / 8..self.batch_len / 8)?;
+        let (&[word, time_ns], rest) = words.split_first_chunk()?;
+        let extension = rest.first_chunk()?;
+        let head = Head::from_word_of_extended(Kind::Inline, word)?;
+        let span = head.span();
+        let after = self.batch_at + span as usize;
+        let len = (head.len as usize).checked_sub(8 * N)?;
+        if u64::from(head.seq_lo) != self.next_seq_lo
+            || after > self.batch_len
+            || extension[0] != 8 * N as u64
+            || !fits(extension)
+        {
+            return None;
+        }
+        let seq = self.next_seq?;
+        let offset = self.batch_at + HEADER_LEN_BYTES as usize + 8 * N;
+        self.batch_at = after;
+        self.pos += span;
+        self.go_on_after(seq);
+        self.extended = (seq, 8 * N);
+        Some(Record { kind: Kind::Inline, seq, time_ns, offset, len })
+    }
+
     /// The next record of the batch in `buf`, which must be the buffer that was pulled into.
     ///
     /// `Ok(None)` when the batch is used up. An error means that the log contradicts itself.

@@ -110,6 +110,13 @@ impl Head {
         (word >> 56 == kind.tag()).then_some(Self::of(word, kind.into()))
     }
 
+    /// As [`Head::from_word_of`], of a record with extension words.
+    #[inline]
+    pub fn from_word_of_extended(kind: Kind, word: u64) -> Option<Head> {
+        let tag = Tag { kind, extended: true };
+        (word >> 56 == kind.tag() | EXTENDED).then_some(Self::of(word, tag))
+    }
+
     #[inline]
     fn of(word: u64, tag: Tag) -> Head {
         Head { seq_lo: word as u32, len: (word >> 32) as u32 & 0x00ff_ffff, tag }

@@ -260,7 +260,8 @@ impl LogWriter {
     ///
     /// # Panics
     /// If words and payload are longer than [`LogWriter::max_payload`].
-    #[inline]
+    // So that the words, of which most callers know how many they are, are stored without a loop.
+    #[inline(always)]
     pub fn write_forwarded(
         &mut self,
         log: Log<'_>,

@@ -26,7 +26,7 @@ const _: () = assert!(MAX_LEN_BYTES <= MAX_EXTENSION_LEN_BYTES);
 /// What stands before the value of an origin.
 const ORIGIN_HEAD: u64 = head_of(TAG_ORIGIN, 3);
 /// Words of a record that says its origin and nothing else.
-const ORIGIN_WORDS: usize = 5;
+pub(crate) const ORIGIN_WORDS: usize = 5;
 
 /// What the extension words of a record say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,14 +41,8 @@ impl Extension {
     #[inline]
     pub(crate) fn words(self) -> ([u64; MAX_LEN_BYTES / 8], usize) {
         let (mut words, mut used) = ([0; MAX_LEN_BYTES / 8], 1);
-        if let Some(Origin { host, publisher, seq }) = self.only_origin() {
-            words[..ORIGIN_WORDS].copy_from_slice(&[
-                8 * ORIGIN_WORDS as u64,
-                ORIGIN_HEAD,
-                host,
-                publisher,
-                seq,
-            ]);
+        if let Some(origin) = self.only_origin() {
+            words[..ORIGIN_WORDS].copy_from_slice(&words_of(origin));
             return (words, ORIGIN_WORDS);
         }
         let mut put = |tag: u32, value: &[u64]| {
@@ -106,6 +100,13 @@ impl Extension {
         Extension::from_words(bytes)
     }
 
+    /// The origin that the words of a record name, if they say nothing else.
+    #[inline]
+    pub(crate) fn origin_alone(words: &[u64; ORIGIN_WORDS]) -> Option<Origin> {
+        let &[_, head, host, publisher, seq] = words;
+        (head == ORIGIN_HEAD).then_some(Origin { host, publisher, seq })
+    }
+
     fn from_words(bytes: &[u8]) -> Extension {
         let mut found = Extension::default();
         let mut rest = bytes.get(8..).unwrap_or_default();
@@ -143,6 +144,12 @@ impl Extension {
             _ => {}
         }
     }
+}
+
+/// What stands before the payload of a message that names its origin and nothing else.
+#[inline]
+pub(crate) fn words_of(Origin { host, publisher, seq }: Origin) -> [u64; ORIGIN_WORDS] {
+    [8 * ORIGIN_WORDS as u64, ORIGIN_HEAD, host, publisher, seq]
 }
 
 const fn head_of(tag: u32, words: usize) -> u64 {

@@ -90,6 +90,13 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         self.taken.bytes()
     }
 
+    /// Whether it carries anything beside its content: for what forwards messages between hosts.
+    #[doc(hidden)]
+    #[inline]
+    pub fn has_meta(&self) -> bool {
+        self.taken.has_meta()
+    }
+
     /// The topic that it was sent on.
     pub fn topic(&self) -> &str {
         &self.taken.channel().meta().topic

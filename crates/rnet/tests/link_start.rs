@@ -89,6 +89,8 @@ impl Place {
             "RNET_CONFIG",
             "RNET_LISTEN",
             "RNET_CONNECT",
+            "RNET_INTERFACES",
+            "RNET_LOST_AFTER_MS",
             "RNET_LINK",
             "RNET_GROUP",
         ] {

@@ -34,6 +34,12 @@ pub struct LinkOptions {
     /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub connect: Option<String>,
+    /// With lan: network interfaces, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
+    #[arg(long, global = true, value_name = "NAMES")]
+    pub interfaces: Option<String>,
+    /// For how many ms another host may be silent before it is lost [env: RNET_LOST_AFTER_MS] [default: 750]
+    #[arg(long, global = true, value_name = "MS")]
+    pub lost_after_ms: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -73,6 +73,8 @@ pub fn command(context: &Context, word: &str, options: &LinkOptions) -> Outcome<
         ("--host", &options.host),
         ("--listen", &options.listen),
         ("--connect", &options.connect),
+        ("--interfaces", &options.interfaces),
+        ("--lost-after-ms", &options.lost_after_ms),
     ];
     for (option, value) in words {
         if let Some(value) = value {

@@ -64,7 +64,15 @@ impl Place {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rnet"));
         command.env("RNET_DIR", &self.dir).env("RNET_DOMAIN", DOMAIN).env_remove("RNET_GROUP");
-        for name in ["RNET_NETWORK", "RNET_CONFIG", "RNET_LISTEN", "RNET_CONNECT", "RNET_HOST"] {
+        for name in [
+            "RNET_NETWORK",
+            "RNET_CONFIG",
+            "RNET_LISTEN",
+            "RNET_CONNECT",
+            "RNET_INTERFACES",
+            "RNET_LOST_AFTER_MS",
+            "RNET_HOST",
+        ] {
             command.env_remove(name);
         }
         // Not the one that may stand beside `rnet`.

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use rnet_config::{ConfigError, find, near, one_of, this_host, why_no_host};
 
-use super::parse::{self, Parsed};
+use super::parse::{self, LOST_AFTER_MS, Parsed, why_no_interface};
 use super::{Config, Endpoint, From, LOST_AFTER, Mode, endpoint, stay};
 
 /// Who wants a network without naming a mode.
@@ -25,6 +26,10 @@ pub struct Given {
     pub listen: Option<String>,
     /// Where the links of other hosts can be reached, separated by commas.
     pub connect: Option<String>,
+    /// Network interfaces of mode `lan`, separated by commas.
+    pub interfaces: Option<String>,
+    /// For how long another host may be silent before it counts as lost, in ms.
+    pub lost_after_ms: Option<String>,
 }
 
 pub(super) fn load(
@@ -51,12 +56,20 @@ pub(super) fn merge(
         });
         Ok(text.transpose()?.map(|text| (text, variable)))
     };
-    let endpoints = |given, in_file| match given {
-        Some((text, from)) => list(text, from),
+    let endpoints = |given: Option<(String, &'static str)>, in_file| match given {
+        Some((text, from)) => list(&text, |part| reached(part, from)),
         None => Ok(in_file),
     };
     let listen = endpoints(word(&given.listen, "--listen", "RNET_LISTEN")?, file.listen)?;
     let connect = endpoints(word(&given.connect, "--connect", "RNET_CONNECT")?, file.connect)?;
+    let interfaces = match word(&given.interfaces, "--interfaces", "RNET_INTERFACES")? {
+        Some((text, from)) => Some((list(&text, |part| interface(part, from))?, from)),
+        None => None,
+    };
+    let lost_after = match word(&given.lost_after_ms, "--lost-after-ms", "RNET_LOST_AFTER_MS")? {
+        Some((text, from)) => Some(silence(&text, from)?),
+        None => file.lost_after,
+    };
     let host = match word(&given.host, "--host", "RNET_HOST")? {
         Some((name, from)) => match why_no_host(&name) {
             Some(expected) => return Err(wrong(from, &expected, &name)),
@@ -85,14 +98,27 @@ pub(super) fn merge(
             hint: None,
         });
     }
+    let interfaces = match interfaces {
+        // Of no use beside another mode, where they would be thought to limit what is reached.
+        Some((_, from)) if mode == Mode::Peers => {
+            return Err(ConfigError::Value {
+                from: from.into(),
+                expected: "the mode \"lan\" beside interfaces".into(),
+                found: format!("{:?} ({mode_from})", mode.to_string()),
+                hint: None,
+            });
+        }
+        Some((interfaces, _)) => interfaces,
+        None => file.interfaces,
+    };
     Ok(Config {
         mode,
         mode_from,
         host,
         listen,
         connect,
-        interfaces: file.interfaces,
-        lost_after: file.lost_after.unwrap_or(LOST_AFTER),
+        interfaces,
+        lost_after: lost_after.unwrap_or(LOST_AFTER),
         rules: file.rules,
         topics: file.topics,
         file: file.path,
@@ -114,12 +140,28 @@ fn mode(text: &str, from: &'static str) -> Result<Mode, ConfigError> {
     })
 }
 
-fn list(text: String, from: &'static str) -> Result<Vec<Endpoint>, ConfigError> {
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    parts
-        .map(|part| {
-            let expected = |why| format!("{} ({why})", endpoint::FORM);
-            part.parse().map_err(|why| wrong(from, &expected(why), part))
-        })
-        .collect()
+/// What stands between commas.
+fn list<T>(
+    text: &str,
+    read: impl Fn(&str) -> Result<T, ConfigError>,
+) -> Result<Vec<T>, ConfigError> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(read).collect()
+}
+
+fn reached(text: &str, from: &'static str) -> Result<Endpoint, ConfigError> {
+    let expected = |why| format!("{} ({why})", endpoint::FORM);
+    text.parse().map_err(|why| wrong(from, &expected(why), text))
+}
+
+fn interface(text: &str, from: &'static str) -> Result<String, ConfigError> {
+    match why_no_interface(text) {
+        Some(expected) => Err(wrong(from, &expected, text)),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn silence(text: &str, from: &'static str) -> Result<Duration, ConfigError> {
+    let ms = text.trim().parse().ok().filter(|ms| LOST_AFTER_MS.contains(ms));
+    let ms = ms.ok_or_else(|| wrong(from, &parse::silence_form(), text))?;
+    Ok(Duration::from_millis(ms))
 }

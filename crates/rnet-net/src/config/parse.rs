@@ -16,7 +16,7 @@ const NETWORK_KEYS: [&str; 8] =
     ["mode", "host", "interfaces", "listen", "connect", "lost_after_ms", "rule", "topic"];
 const RULE_KEYS: [&str; 4] = ["topic", "direction", "host", "allow"];
 /// A host sends something every 100 ms, and one may be lost or late.
-const LOST_AFTER_MS: RangeInclusive<u64> = 300..=60_000;
+pub(super) const LOST_AFTER_MS: RangeInclusive<u64> = 300..=60_000;
 const TOPIC_KEYS: [&str; 5] = ["topic", "rate_limit_hz", "newest_only", "every", "compression"];
 
 /// The longest name of a network interface, in bytes (IFNAMSIZ - 1).
@@ -111,20 +111,30 @@ fn topic(table: &Table<'_>) -> Result<TopicShaping> {
 
 fn interface(entry: &Entry<'_>) -> Result<String> {
     let text = entry.text("the name of a network interface, as \"eth0\"")?;
-    let fine = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
-    match (1..=MAX_INTERFACE_LEN_BYTES).contains(&text.len()) && text.bytes().all(fine) {
-        true => Ok(text.to_owned()),
-        false => Err(entry.wrong(format!(
-            "the name of a network interface, of at most {MAX_INTERFACE_LEN_BYTES} letters"
-        ))),
+    match why_no_interface(text) {
+        Some(expected) => Err(entry.wrong(expected)),
+        None => Ok(text.to_owned()),
     }
 }
 
+/// What is expected in place of this name of an interface; `None` if it may be one.
+pub(super) fn why_no_interface(text: &str) -> Option<String> {
+    let fine = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
+    let is_one = (1..=MAX_INTERFACE_LEN_BYTES).contains(&text.len()) && text.bytes().all(fine);
+    (!is_one).then(|| {
+        format!("the name of a network interface, of at most {MAX_INTERFACE_LEN_BYTES} letters")
+    })
+}
+
+/// What a time of silence is written as.
+pub(super) fn silence_form() -> String {
+    let (least, most) = (LOST_AFTER_MS.start(), LOST_AFTER_MS.end());
+    format!("a whole number of milliseconds, {least} to {most}")
+}
+
 fn silence(entry: &Entry<'_>) -> Result<Duration> {
-    let ms = entry.whole().filter(|ms| LOST_AFTER_MS.contains(ms)).ok_or_else(|| {
-        let (least, most) = (LOST_AFTER_MS.start(), LOST_AFTER_MS.end());
-        entry.wrong(format!("a whole number of milliseconds, {least} to {most}"))
-    })?;
+    let ms = entry.whole().filter(|ms| LOST_AFTER_MS.contains(ms));
+    let ms = ms.ok_or_else(|| entry.wrong(silence_form()))?;
     Ok(Duration::from_millis(ms))
 }
 

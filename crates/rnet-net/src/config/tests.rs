@@ -378,31 +378,56 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     let text = |text: &str| Some(text.to_owned());
     let given = Given { config: Some(path.clone()), ..Given::default() };
     assert_eq!(loaded(&given, &[]).unwrap().host, "robot-1");
-    let env: [(&str, &OsStr); 5] = [
+    let env: [(&str, &OsStr); 7] = [
         ("RNET_CONFIG", "/nonexistent".as_ref()),
         ("RNET_NETWORK", "off".as_ref()),
         ("RNET_HOST", "by-env".as_ref()),
         ("RNET_LISTEN", " tcp/a:1 , tcp/b:2".as_ref()),
         ("RNET_CONNECT", "".as_ref()),
+        ("RNET_INTERFACES", " eth1, eth2 ".as_ref()),
+        ("RNET_LOST_AFTER_MS", "900".as_ref()),
     ];
     let config = loaded(&given, &env).unwrap();
     assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Off, "RNET_NETWORK"));
     assert_eq!(config.host, "by-env");
     assert_eq!(config.listen.len(), 2);
     assert_eq!(config.connect.len(), 2, "an empty variable is none");
+    assert_eq!(config.interfaces, ["eth1", "eth2"]);
+    assert_eq!(config.lost_after, Duration::from_millis(900));
     let given = Given {
         config: Some(path.clone()),
         network: text("lan"),
         host: text("by-flag"),
         listen: text(""),
         connect: text("tcp/c:3"),
+        interfaces: text("wlan0"),
+        lost_after_ms: text("60000"),
     };
     let config = loaded(&given, &env).unwrap();
     assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Lan, "--network"));
     assert_eq!((config.host.as_str(), config.listen.len()), ("by-flag", 0));
     assert_eq!(config.connect[0].to_string(), "tcp/c:3");
+    assert_eq!((config.interfaces[0].as_str(), config.interfaces.len()), ("wlan0", 1));
+    assert_eq!(config.lost_after, Duration::from_secs(60));
     let by_env = loaded(&Given::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap();
     assert_eq!(by_env.file, Some(path));
+}
+
+#[test]
+fn interfaces_of_the_environment_need_the_mode_lan() {
+    let (_dir, path) = file(b"");
+    let given = Given { config: Some(path), ..Given::default() };
+    let [lan, off] = ["lan", "off"].map(OsStr::new);
+    for mode in [lan, off] {
+        let env = [("RNET_NETWORK", mode), ("RNET_INTERFACES", "eth0".as_ref())];
+        assert_eq!(loaded(&given, &env).unwrap().interfaces, ["eth0"]);
+    }
+    let env = [("RNET_LISTEN", "tcp/a:1".as_ref()), ("RNET_INTERFACES", "eth0".as_ref())];
+    assert_eq!(
+        loaded(&given, &env).unwrap_err().to_string(),
+        "RNET_INTERFACES: expected the mode \"lan\" beside interfaces, found \"peers\" (listen or \
+         connect endpoints are set)"
+    );
 }
 
 #[test]
@@ -438,6 +463,24 @@ fn a_wrong_variable_or_flag_is_named() {
             OsStr::new("tcp/a:1,b"),
             "RNET_CONNECT: expected an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to \
              65534 (it does not begin with \"tcp/\"), found \"b\"",
+        ),
+        (
+            "RNET_INTERFACES",
+            OsStr::new("eth0,et/h1"),
+            "RNET_INTERFACES: expected the name of a network interface, of at most 15 letters, \
+             found \"et/h1\"",
+        ),
+        (
+            "RNET_LOST_AFTER_MS",
+            OsStr::new("299"),
+            "RNET_LOST_AFTER_MS: expected a whole number of milliseconds, 300 to 60000, found \
+             \"299\"",
+        ),
+        (
+            "RNET_LOST_AFTER_MS",
+            OsStr::new("1 s"),
+            "RNET_LOST_AFTER_MS: expected a whole number of milliseconds, 300 to 60000, found \
+             \"1 s\"",
         ),
     ] {
         let (_dir, path) = file(b"");

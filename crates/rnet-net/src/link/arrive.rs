@@ -1,6 +1,5 @@
 //! What the network brings: frames are checked, and messages published.
 
-use std::iter::Peekable;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -23,8 +22,6 @@ const LARGE_LEN_BYTES: u64 = 1 << 20;
 
 /// The proxy of the channel that came last: messages of a channel come together.
 type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
-/// What stands in the frame behind an item.
-type Behind<'a> = Peekable<Items<'a>>;
 
 /// A time of the other host by the clock of this one. Now, before the clocks were compared.
 fn here(sent_ns: u64, clock: Option<ClockOffset>) -> u64 {
@@ -114,7 +111,7 @@ impl Shared {
             }
         }
         let mut current = None;
-        let mut items = Items::new(items).peekable();
+        let mut items = Items::new(items);
         let mut taken = Ok(());
         while let Some(item) = items.next() {
             taken =
@@ -132,7 +129,7 @@ impl Shared {
         state: &LaneState,
         current: &mut Current,
         item: Item<'_>,
-        behind: &mut Behind<'_>,
+        behind: &mut Items<'_>,
         clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
         let (host, lane) = (state.host, state.lane);
@@ -226,24 +223,28 @@ impl Shared {
         }
     }
 
-    /// A message, and those of its channel that follow it at once.
+    /// A message, and those of its channel that follow it at once, each the next in number.
     fn take_run(
         &self,
         state: &LaneState,
         current: &mut Current,
         first: Data<'_>,
-        behind: &mut Behind<'_>,
+        behind: &mut Items<'_>,
         clock: Option<ClockOffset>,
     ) -> Result<(), WireError> {
         let channel = first.channel;
         let Some(mut proxy) = self.proxy(state, current, channel) else { return Ok(()) };
-        let follows = |item: &Result<Item<'_>, WireError>| matches!(item, Ok(Item::Data(data)) if data.channel == channel);
         proxy.stamped_by(clock);
         let mut taken = self.take_data(&mut proxy, &first, clock);
-        while taken.is_ok()
-            && let Some(Ok(Item::Data(data))) = behind.next_if(follows)
-        {
-            taken = self.take_data(&mut proxy, &data, clock);
+        while taken.is_ok() {
+            if let Some(plain) = behind.next_plain() {
+                let (len, sent_ns) = (plain.payload.len() as u64, here(plain.sent_ns, clock));
+                proxy.came(len + MESSAGE_COST);
+                self.note(proxy.publish_plain(plain.seq, sent_ns, plain.payload));
+                continue;
+            }
+            let Some(next) = behind.next_following() else { break };
+            taken = next.and_then(|data| self.take_data(&mut proxy, &data, clock));
         }
         proxy.show();
         taken

@@ -280,6 +280,10 @@ impl Proxy {
 
     /// Whether nobody has had this message.
     fn is_new(&mut self, seq: u64) -> bool {
+        if self.reassembly.is_none() && self.next_seq == Some(seq) {
+            self.next_seq = Some(seq.saturating_add(1));
+            return true;
+        }
         if self.expects(seq) {
             self.interrupt();
         }
@@ -309,6 +313,38 @@ impl Proxy {
         if !self.is_new(seq) {
             return Ok(());
         }
+        self.publish_new(seq, sent_ns, meta, bytes, compressed)
+    }
+
+    /// As [`Proxy::publish`], of a message that carries nothing beside its bytes, which crossed as they are.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn publish_plain(&mut self, seq: u64, sent_ns: u64, bytes: &[u8]) -> Result<()> {
+        if !self.is_new(seq) {
+            return Ok(());
+        }
+        if self.waiting.is_empty()
+            && let Some(publisher) = &mut self.publisher
+        {
+            let origin = Origin { host: self.host.0, publisher: self.endpoint, seq };
+            match publisher.forward_plain(bytes, origin, sent_ns) {
+                Err(Error::Full { .. }) => {}
+                sent => return self.sent(bytes.len(), sent),
+            }
+        }
+        self.publish_new(seq, sent_ns, Meta::default(), bytes, None)
+    }
+
+    fn publish_new(
+        &mut self,
+        seq: u64,
+        sent_ns: u64,
+        meta: Meta,
+        bytes: &[u8],
+        compressed: Option<&[u8]>,
+    ) -> Result<()> {
         if let Some((known, gap)) = self.known_lost.as_mut().zip(meta.gap) {
             let known = &mut known[gap.cause as usize];
             *known = known.saturating_add(gap.size);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use rnet::Lane;
 
-use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, VERSION};
+use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, Plain, VERSION};
 
 use clock::Clock;
 pub use clock::{ClockDrift, ClockOffset};
@@ -224,6 +224,18 @@ impl Stream {
             return Err(PushError::NoPeer);
         }
         self.sending.push_along(item, self.window.as_ref())
+    }
+
+    /// As [`push_along`](Self::push_along), of a message as most are.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn push_plain(&mut self, plain: Plain<'_>) -> Result<(), PushError> {
+        if self.peer_term == 0 {
+            return Err(PushError::NoPeer);
+        }
+        self.sending.push_plain(plain, self.window.as_ref())
     }
 
     /// What is being filled may leave now.

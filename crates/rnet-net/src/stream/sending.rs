@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use crate::wire::{Encoder, HEADER_LEN, Header, Item, MAX_FRAME_LEN};
+use crate::wire::{Encoder, HEADER_LEN, Header, Item, MAX_FRAME_LEN, Plain};
 
 use super::round_trip::RoundTrip;
 use super::window::Window;
@@ -14,6 +14,8 @@ use super::{Limits, PushError};
 const FULL_LEN: usize = 16 << 10;
 /// The fields of a `Piece` with all that it may carry.
 const PIECE_FIELDS: usize = 96;
+/// The same of a message that carries nothing beside its payload.
+const MESSAGE_FIELDS: usize = 48;
 /// Bytes that may wait to be sent, however small the window is.
 const MIN_UNSENT: usize = 16 << 10;
 /// Buffers that are kept for later frames.
@@ -158,9 +160,26 @@ impl Sending {
         Ok(())
     }
 
+    /// As [`Sending::push_along`], of a message as most are.
+    #[inline]
+    pub fn push_plain(
+        &mut self,
+        plain: Plain<'_>,
+        window: Option<&Window>,
+    ) -> Result<(), PushError> {
+        let full_len = window.map_or(FULL_LEN, Window::frame_len);
+        let len = self.filling.len();
+        if len == 0 || len + MESSAGE_FIELDS + plain.payload.len() >= full_len {
+            return self.push_along(&Item::Data(plain.into()), window);
+        }
+        self.encoder.encode_plain(plain, &mut self.filling);
+        Ok(())
+    }
+
     #[inline]
     fn encode(&mut self, item: &Item<'_>) {
         if self.filling.is_empty() {
+            // Without room beforehand: of small ones very many may be kept.
             self.filling = self.spare.pop().unwrap_or_default();
             self.filling.clear();
             self.filling.resize(HEADER_LEN, 0);

@@ -94,6 +94,25 @@ pub struct Want {
     pub wills: bool,
 }
 
+/// A message that carries nothing beside its payload, and crosses as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain<'a> {
+    /// The channel.
+    pub channel: u32,
+    /// Its number at its publisher.
+    pub seq: u64,
+    /// When it was published, ns of the owner's `CLOCK_MONOTONIC`.
+    pub sent_ns: u64,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+impl<'a> From<Plain<'a>> for Data<'a> {
+    fn from(Plain { channel, seq, sent_ns, payload }: Plain<'a>) -> Data<'a> {
+        Data { channel, seq, sent_ns, meta: Meta::default(), payload, compressed: false }
+    }
+}
+
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {

@@ -1,8 +1,8 @@
 //! Items to bytes and back: kind, length, fields as varints, and bytes to the end of the item.
 
 use super::error::WireError;
-use super::item::{Data, Item, Piece, Want};
-use super::message::{Before, FLAGS, Message, cause};
+use super::item::{Data, Item, Piece, Plain, Want};
+use super::message::{Before, FLAGS, FOLLOWS, Message, cause};
 use super::part::{Document, Part};
 use super::varint;
 
@@ -179,6 +179,34 @@ impl Encoder {
         out.extend_from_slice(head.finish(kind, tail.len()));
         out.extend_from_slice(tail);
     }
+
+    /// As [`Encoder::encode`], of a message as most are: in the common case kind, length and time fit into one word.
+    #[inline]
+    pub fn encode_plain(&mut self, plain: Plain<'_>, out: &mut Vec<u8>) {
+        let Plain { channel, seq, sent_ns, payload } = plain;
+        if !self.before.goes_on_with(channel, seq) {
+            return self.encode(&Item::Data(plain.into()), out);
+        }
+        let time = self.before.sent_at(sent_ns);
+        let len = (varint::len(time) + payload.len()) as u64;
+        out.reserve(1 + 2 * varint::MAX_LEN + payload.len());
+        match varint::pair(len, time) {
+            Some((word, used)) => {
+                let begin = out.len();
+                out.push(DATA | FOLLOWS);
+                out.extend_from_slice(&word.to_le_bytes());
+                out.truncate(begin + 1 + used);
+            }
+            None => {
+                let mut head = [0; 2 * varint::MAX_LEN];
+                let used = varint::put(&mut head, len);
+                let used = used + varint::put(&mut head[used..], time);
+                out.push(DATA | FOLLOWS);
+                out.extend_from_slice(&head[..used]);
+            }
+        }
+        out.extend_from_slice(payload);
+    }
 }
 
 fn put_part(head: &mut Head, part: Part<'_>) -> u8 {
@@ -222,6 +250,36 @@ impl<'a> Items<'a> {
     /// Of the bytes behind a frame's header.
     pub fn new(items: &'a [u8]) -> Self {
         Self { rest: items, before: Before::default() }
+    }
+
+    /// The next item, if it is a message that follows the one before on its channel and carries nothing beside its
+    /// payload. `None` says nothing.
+    #[inline]
+    pub fn next_plain(&mut self) -> Option<Plain<'a>> {
+        let (&kind, mut rest) = self.rest.split_first()?;
+        if kind != DATA | FOLLOWS {
+            return None;
+        }
+        let len = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let (mut payload, rest) = rest.split_at_checked(len)?;
+        let distance = varint::take(&mut payload)?;
+        let (channel, seq, sent_ns) = self.before.follow(distance)?;
+        self.rest = rest;
+        Some(Plain { channel, seq, sent_ns, payload })
+    }
+
+    /// The next item, if it is a message that follows the one before on its channel.
+    pub fn next_following(&mut self) -> Option<Result<Data<'a>, WireError>> {
+        let kind = *self.rest.first()?;
+        if kind & !FLAGS != DATA || kind & FOLLOWS == 0 {
+            return None;
+        }
+        match self.next()? {
+            Ok(Item::Data(data)) => Some(Ok(data)),
+            // It is one by its kind.
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        }
     }
 
     /// The next item, or `None` for one of a later version.

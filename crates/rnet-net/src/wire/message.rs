@@ -18,7 +18,7 @@ const CORRELATION: u8 = 1 << 2;
 /// Flag in the kind: `Meta::gap` is there.
 const GAP: u8 = 1 << 3;
 /// Flag in the kind: same channel as the message before, next sequence number; neither is there.
-const FOLLOWS: u8 = 1 << 4;
+pub const FOLLOWS: u8 = 1 << 4;
 /// All of them; the other bits say `Data` or `Piece`.
 pub const FLAGS: u8 = COMPRESSED | SOURCE | CORRELATION | GAP | FOLLOWS;
 
@@ -41,6 +41,40 @@ impl Before {
             *slot = (channel, 0);
         }
         &mut slot.1
+    }
+}
+
+impl Before {
+    /// Whether this is the message that follows the one before on its channel; it is then noted.
+    #[inline]
+    pub fn goes_on_with(&mut self, channel: u32, seq: u64) -> bool {
+        if self.channel != Some(channel) {
+            return false;
+        }
+        let (of, expected) = &mut self.expected[channel as usize % REMEMBERED];
+        if (*of, *expected) != (channel, seq) {
+            return false;
+        }
+        *expected = seq.wrapping_add(1);
+        true
+    }
+
+    /// By how much it was sent later than the one before, as the wire has it.
+    #[inline]
+    pub fn sent_at(&mut self, sent_ns: u64) -> u64 {
+        let distance = sent_ns.wrapping_sub(std::mem::replace(&mut self.sent_ns, sent_ns));
+        zigzag(distance.cast_signed())
+    }
+
+    /// The message that follows, sent by so much later as the wire has it: its channel, number and time.
+    #[inline]
+    pub fn follow(&mut self, distance: u64) -> Option<(u32, u64, u64)> {
+        let channel = self.channel?;
+        let expected = self.expected(channel);
+        let seq = *expected;
+        *expected = seq.wrapping_add(1);
+        self.sent_ns = self.sent_ns.wrapping_add(unzigzag(distance).cast_unsigned());
+        Some((channel, seq, self.sent_ns))
     }
 }
 

@@ -15,7 +15,7 @@ mod varint;
 pub use compression::{compress, decompress};
 pub use error::WireError;
 pub use header::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, MAGIC, MAX_FRAME_LEN, VERSION};
-pub use item::{Data, Item, Piece, Want};
+pub use item::{Data, Item, Piece, Plain, Want};
 pub use items::{Encoder, Items};
 pub use part::{Document, Part};
 pub use reassembly::{Added, Reassembly};

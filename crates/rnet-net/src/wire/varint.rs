@@ -23,9 +23,35 @@ pub fn len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
+/// Two numbers, as [`put`] writes them, in the first bytes of a word, and how many they are; `None` if these are more
+/// than a word has.
+#[inline]
+pub fn pair(first: u64, second: u64) -> Option<(u64, usize)> {
+    let (first_len, second_len) = (len(first), len(second));
+    let used = first_len + second_len;
+    (used <= 8).then(|| (word_of(first) | word_of(second) << (8 * first_len), used))
+}
+
+/// A number below 2^49, as [`put`] writes it.
+#[inline]
+fn word_of(mut value: u64) -> u64 {
+    let (mut word, mut at) = (0, 0);
+    while value >= 0x80 {
+        word |= (value & 0x7f | 0x80) << at;
+        value >>= 7;
+        at += 8;
+    }
+    word | value << at
+}
+
 /// Takes a number from the front; `None` if it does not end, or does not fit.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    // Most are of one byte.
+    if let [first @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(u64::from(*first));
+    }
     let mut value = 0;
     for at in 0..MAX_LEN {
         let byte = *bytes.get(at)?;

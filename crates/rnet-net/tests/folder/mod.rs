@@ -43,6 +43,8 @@ impl Folder {
             "RNET_CONFIG",
             "RNET_LISTEN",
             "RNET_CONNECT",
+            "RNET_INTERFACES",
+            "RNET_LOST_AFTER_MS",
             "RNET_HOST",
             "RNET_GROUP",
         ] {

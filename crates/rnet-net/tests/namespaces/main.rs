@@ -3,6 +3,7 @@
 mod addresses;
 mod crowd;
 mod delay;
+mod disorder;
 mod killed;
 mod net;
 mod nodes;

@@ -7,13 +7,17 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::disorder::Disorder;
+use crate::random::Random;
 
 /// All of this machine's namespaces of tests begin so; a name without a dash follows, which no other net has.
 const PREFIX: &str = "rnet-hosts-";
@@ -48,6 +52,8 @@ pub struct Host {
     index: u8,
     address: Ipv4Addr,
     dir: PathBuf,
+    /// While its cable delays packets.
+    disorder: Mutex<Option<Disorder>>,
 }
 
 /// Which way a host loses packets.
@@ -114,6 +120,7 @@ impl Net {
             dir: PathBuf::from(format!("/dev/shm/{}-{index}", self.name)),
             switch: switch.clone(),
             index,
+            disorder: Mutex::default(),
         };
         let (namespace, port) = (&host.namespace, format!("port{index}"));
         ip(&["netns", "add", namespace]);
@@ -215,9 +222,35 @@ impl Host {
         ip(&["-n", &self.switch, "link", "set", &format!("port{}", self.index), to]);
     }
 
-    /// Loses no packets any more.
+    /// Has its cable delay each packet by so many ms, at random, in both directions: they overtake each other.
+    /// [`Host::heal`] ends it.
+    pub fn delay(&self, ms: Range<u64>, random: &mut Random) {
+        let [port, inner, outer] =
+            ["port", "inner", "outer"].map(|of| format!("{of}{}", self.index));
+        let link = |words: &[&str]| ip(&[&["-n", &self.switch, "link"], words].concat());
+        link(&["add", "name", &inner, "type", "veth", "peer", "name", &outer]);
+        link(&["set", &inner, "up"]);
+        link(&["set", &outer, "master", "bridge", "up"]);
+        link(&["set", &port, "nomaster"]);
+        let relay = Disorder::between(&self.switch, [&port, &inner], ms, random);
+        *self.disorder.lock().unwrap_or_else(PoisonError::into_inner) = Some(relay);
+    }
+
+    fn end_delay(&self) {
+        let relay = self.disorder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if relay.is_none() {
+            return;
+        }
+        drop(relay);
+        let [port, inner] = ["port", "inner"].map(|of| format!("{of}{}", self.index));
+        ip(&["-n", &self.switch, "link", "del", &inner]);
+        ip(&["-n", &self.switch, "link", "set", &port, "master", "bridge"]);
+    }
+
+    /// Loses and delays no packets any more.
     pub fn heal(&self) {
         self.nft("table inet loss {}\ndelete table inet loss\n");
+        self.end_delay();
         self.set_port("up");
     }
 

@@ -1,7 +1,7 @@
 //! Random partition schedules over hosts that the program `rnet-link` joins, in mode `lan` or by addresses.
 //!
 //! As `tests/partitions` has them over a network in memory, where that file says what is checked. Here cables are
-//! pulled and lose packets, connections are reset, and links are killed.
+//! pulled, lose, delay and reorder packets, connections are reset, and links are killed.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ const WAIT: Duration = ACTOR_LIMIT;
 const PAUSE_MS: Range<u64> = 5..20;
 /// A link says how it is each second.
 const SOON: Duration = Duration::from_secs(5);
+/// A cable that delays delays each packet for so long. A millisecond is a dozen packets.
+const LATE_MS: Range<u64> = 0..40;
 /// Between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -266,7 +268,7 @@ fn partition(hosts: &[Host], random: &mut Random) -> String {
     let count = hosts.len();
     let side: Vec<bool> = (0..count).map(|_| random.chance(1, 2)).collect();
     let alone = random.below(count);
-    let kind = random.below(7);
+    let kind = random.below(8);
     // Whose packets each host drops.
     let mut dropped = vec![Vec::new(); count];
     let mut drop = |at: usize, from: usize| dropped[at].push(hosts[from].address());
@@ -293,6 +295,7 @@ fn partition(hosts: &[Host], random: &mut Random) -> String {
     match kind {
         5 => hosts.iter().for_each(|host| host.lose(20, Way::In)),
         6 => hosts[alone].unplug(),
+        7 => hosts[alone].delay(LATE_MS, random),
         _ => {}
     }
     let kinds = [
@@ -303,6 +306,7 @@ fn partition(hosts: &[Host], random: &mut Random) -> String {
         "connections reset",
         "20 % lost",
         "a cable pulled",
+        "packets delayed and reordered",
     ];
     kinds[kind].into()
 }
@@ -319,7 +323,7 @@ fn a_few_partition_schedules() {
 }
 
 #[test]
-#[ignore = "for `make soak`: an hour and a half"]
+#[ignore = "for `make soak`, which has four run at once: they wait most of the time"]
 fn soak_partition_schedules() {
     run_in_namespaces("partitions::soak_partition_schedules", 1000);
 }

@@ -176,6 +176,8 @@ fn actor() {
         ["link", id, ref connect @ ..] => crate::nodes::link(id, connect),
         ["crowd", host] => crate::crowd::actor(host),
         ["partitions", host, seed] => crate::partitions::actor(host, seed),
+        ["send", to] => crate::disorder::send(to),
+        ["receive"] => crate::disorder::receive(),
         ["stamp"] => crate::delay::stamp(),
         ["measure"] => crate::delay::measure(),
         ["talk"] => crate::nodes::talk(),

@@ -12,6 +12,7 @@ use rnet_ring::{Kind, Pull, fail_point};
 use super::repeated::Words;
 use super::{ChannelError, Reader};
 use crate::clock;
+use crate::extension::{Extension, ORIGIN_WORDS};
 use crate::reader_stats::bump;
 use crate::taken::Batch;
 
@@ -35,7 +36,27 @@ impl Reader {
         if self.follower.is_asking() || !self.next.is_log() || self.pinned.is_some() {
             return false;
         }
-        let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
+        let Some(record) = self.log.next_plain(&self.batch.0) else {
+            return self.heard.is_some() && self.take_forwarded();
+        };
+        if self.passes_over(&record) {
+            self.skip(record.seq, record.time_ns);
+            return false;
+        }
+        self.hand_out(record, record.len as u64);
+        true
+    }
+
+    /// As [`Reader::take_plain`], of a message of another host that follows the one that was had last of its
+    /// publisher there, and names its origin alone.
+    #[inline(never)]
+    fn take_forwarded(&mut self) -> bool {
+        let Some(heard) = &mut self.heard else { return false };
+        let Some(seq) = heard.seq.checked_add(1) else { return false };
+        let next = rnet_core::Origin { seq, ..*heard };
+        let fits = |words: &[u64; ORIGIN_WORDS]| Extension::origin_alone(words) == Some(next);
+        let Some(record) = self.log.next_plain_extended(&self.batch.0, fits) else { return false };
+        *heard = next;
         if self.passes_over(&record) {
             self.skip(record.seq, record.time_ns);
             return false;

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
-use rnet_core::{Error, Meta};
+use rnet_core::{Error, Meta, Origin};
 use rnet_ring::SHOWN_AT_ONCE;
 
 use super::Writer;
 use crate::barrier::PACE;
-use crate::extension::Extension;
+use crate::extension::{Extension, words_of};
 use crate::words::Mark;
 
 /// Bytes of the log that are shown at once, so that a reader begins while others are still written.
@@ -47,32 +47,66 @@ impl Writer {
     /// As [`Writer::send_with`], of a message that was sent on another host at `sent_ns`. Readers may see it no earlier
     /// than [`Writer::show`] is called, or something else is sent.
     pub fn forward(&mut self, payload: &[u8], meta: &Meta, sent_ns: u64) -> Result<(), Error> {
-        if payload.len() < self.inline_below && meta.gap.is_none() && !self.fork_guard.is_parents()
-        {
-            let (shown_end, shown_seq) = (self.log.tail(), self.log.seq());
-            let mut unshown = self.forwarding.unshown.unwrap_or_else(|| Unshown {
-                last: 0,
-                end: 0,
-                shown_end,
-                shown_seq,
-                now_ns: self.stamper.now_ns(),
-                next_seq: None,
-            });
+        if meta.gap.is_none() {
             let (words, used) = Extension { meta: *meta, known_lost: 0 }.words();
-            let sent_ns = sent_ns.min(unshown.now_ns);
-            let log = self.map.log();
-            if let Some(last) = self.log.write_forwarded(log, sent_ns, &words[..used], payload) {
-                (unshown.last, unshown.end) = (last, self.log.tail());
-                unshown.next_seq = behind(meta);
-                self.forwarding.unshown = Some(unshown);
-                if unshown.end - unshown.shown_end >= SHOWN_LEN_BYTES
-                    || self.log.seq() - unshown.shown_seq == SHOWN_AT_ONCE
-                {
-                    self.show();
-                }
+            if self.write_unshown(&words[..used], payload, sent_ns, behind(meta)) {
                 return Ok(());
             }
         }
+        self.forward_shown(payload, meta, sent_ns)
+    }
+
+    /// As [`Writer::forward`], of a message that carries nothing but its origin.
+    pub fn forward_plain(
+        &mut self,
+        payload: &[u8],
+        origin: Origin,
+        sent_ns: u64,
+    ) -> Result<(), Error> {
+        let next_seq = Some(origin.seq.saturating_add(1));
+        if self.write_unshown(&words_of(origin), payload, sent_ns, next_seq) {
+            return Ok(());
+        }
+        self.forward_shown(payload, &Meta::default().with_origin(origin), sent_ns)
+    }
+
+    /// Writes a small message for which there is room, for readers to see with those that follow.
+    #[inline(always)]
+    fn write_unshown(
+        &mut self,
+        words: &[u64],
+        payload: &[u8],
+        sent_ns: u64,
+        next_seq: Option<u64>,
+    ) -> bool {
+        if payload.len() >= self.inline_below || self.fork_guard.is_parents() {
+            return false;
+        }
+        let stamper = &mut self.stamper;
+        let (shown_end, shown_seq) = (self.log.tail(), self.log.seq());
+        let unshown = self.forwarding.unshown.get_or_insert_with(|| Unshown {
+            last: 0,
+            // Of no log: there is nothing to show yet.
+            end: u64::MAX,
+            shown_end,
+            shown_seq,
+            now_ns: stamper.now_ns(),
+            next_seq: None,
+        });
+        let sent_ns = sent_ns.min(unshown.now_ns);
+        let Some(last) = self.log.write_forwarded(self.map.log(), sent_ns, words, payload) else {
+            return false;
+        };
+        (unshown.last, unshown.end, unshown.next_seq) = (last, self.log.tail(), next_seq);
+        if unshown.end - unshown.shown_end >= SHOWN_LEN_BYTES
+            || self.log.seq() - unshown.shown_seq == SHOWN_AT_ONCE
+        {
+            self.show();
+        }
+        true
+    }
+
+    fn forward_shown(&mut self, payload: &[u8], meta: &Meta, sent_ns: u64) -> Result<(), Error> {
         // Whoever has to make room has to be seen.
         self.show();
         self.forwarding.behind = behind(meta);

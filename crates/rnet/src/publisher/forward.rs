@@ -1,6 +1,6 @@
 //! What a publisher offers for the sake of what forwards messages between hosts.
 
-use rnet_core::{Error, KnownGap, LossCause, Meta, Result};
+use rnet_core::{Error, KnownGap, LossCause, Meta, Origin, Result};
 
 use rnet_shm::words::Mark;
 
@@ -59,6 +59,17 @@ impl Publisher<[u8]> {
     pub fn forward_along(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
         self.check_len(message.len())?;
         self.writer.forward(message, &meta, sent_ns)
+    }
+
+    /// As [`Publisher::forward_along`], of a message that carries nothing but its origin.
+    ///
+    /// # Errors
+    /// As [`Publisher::send_with`].
+    #[doc(hidden)]
+    #[inline]
+    pub fn forward_plain(&mut self, message: &[u8], origin: Origin, sent_ns: u64) -> Result<()> {
+        self.check_len(message.len())?;
+        self.writer.forward_plain(message, origin, sent_ns)
     }
 
     /// Shows subscribers what [`Publisher::forward_along`] was given.

@@ -61,6 +61,12 @@ pub struct Options {
     /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub connect: Option<String>,
+    /// With lan: network interfaces, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
+    #[arg(long, global = true, value_name = "NAMES")]
+    pub interfaces: Option<String>,
+    /// For how many ms another host may be silent before it is lost [env: RNET_LOST_AFTER_MS] [default: 750]
+    #[arg(long, global = true, value_name = "MS")]
+    pub lost_after_ms: Option<String>,
 }
 
 impl Options {
@@ -72,6 +78,8 @@ impl Options {
             host: self.host.clone(),
             listen: self.listen.clone(),
             connect: self.connect.clone(),
+            interfaces: self.interfaces.clone(),
+            lost_after_ms: self.lost_after_ms.clone(),
         }
     }
 
@@ -88,6 +96,8 @@ impl Options {
             ("--host", text(&self.host)),
             ("--listen", text(&self.listen)),
             ("--connect", text(&self.connect)),
+            ("--interfaces", text(&self.interfaces)),
+            ("--lost-after-ms", text(&self.lost_after_ms)),
         ];
         all.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).flatten().collect()
     }
@@ -103,12 +113,12 @@ mod tests {
     fn the_words_of_options_are_read_as_the_same() {
         Cli::command().debug_assert();
         let words = "rnet-link start --domain lab --dir /tmp --group g --config a.toml --network lan --host h \
-                     --listen tcp/a:1 --connect tcp/b:1";
+                     --listen tcp/a:1 --connect tcp/b:1 --interfaces eth0,wlan0 --lost-after-ms 900";
         let first = Cli::parse_from(words.split_whitespace());
         let again: Vec<OsString> =
             ["rnet-link".into(), "run".into()].into_iter().chain(first.options.words()).collect();
         let second = Cli::parse_from(again);
         assert_eq!(format!("{:?}", first.options), format!("{:?}", second.options));
-        assert_eq!(first.options.words().len(), 16);
+        assert_eq!(first.options.words().len(), 20);
     }
 }

@@ -18,6 +18,7 @@ pub fn show(options: &Options) -> Outcome {
         "interfaces": config.interfaces,
         "listen": texts(&config.listen),
         "connect": texts(&config.connect),
+        "lost_after_ms": config.lost_after.as_millis() as u64,
         "rules": config.rules.len(),
         "topics": config.topics.len(),
     });

@@ -1,0 +1,188 @@
+//! A cable that delays each packet for another time, so that packets overtake each other: a relay of Ethernet frames
+//! between two interfaces, where the kernel has no `tc netem`.
+//!
+//! Frames come and go with the words in which the kernel says what is left to do with them (`PACKET_VNET_HDR`): a
+//! frame between namespaces may be longer than a cable takes, and without a checksum.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::ops::Range;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::net::Net;
+use crate::peer::{ACTOR_LIMIT, PORT, Peer, say};
+use crate::random::Random;
+
+/// The longest frame, with what the kernel says of it.
+const FRAME_LEN_BYTES: usize = (64 << 10) + 256;
+/// As many frames are under way in one direction; one beyond is lost.
+const FRAMES: usize = 4096;
+/// Between two looks at whether to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// When a frame leaves, its number, and the frame.
+type Frame = Reverse<(Instant, u64, Vec<u8>)>;
+
+/// The relay. Dropped, it loses what is under way.
+pub struct Disorder {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Disorder {
+    /// Between two interfaces of a network namespace. Each frame takes so many ms, at random.
+    pub fn between(namespace: &str, ends: [&str; 2], ms: Range<u64>, random: &mut Random) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (namespace, ends) = (namespace.to_owned(), ends.map(str::to_owned));
+        let opened = thread::spawn(move || {
+            let inside = File::open(format!("/run/netns/{namespace}")).unwrap();
+            // Of this thread alone; the sockets stay there.
+            move_into_link_name_space(inside.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            ends.map(|end| Arc::new(packets_of(&end).unwrap()))
+        });
+        let [one, two] = opened.join().unwrap();
+        let ways = [(one.clone(), two.clone()), (two, one)];
+        let threads = ways.map(|(from, to)| {
+            let (ended, ms, random) = (ended.clone(), ms.clone(), Random(random.next()));
+            thread::spawn(move || pass(&from, &to, &ended, ms, random))
+        });
+        Self { ended, threads: threads.into() }
+    }
+}
+
+impl Drop for Disorder {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn pass(from: &File, to: &File, ended: &AtomicBool, ms: Range<u64>, mut random: Random) {
+    let (mut under_way, mut number) = (BinaryHeap::<Frame>::new(), 0);
+    let mut buffer = vec![0; FRAME_LEN_BYTES];
+    while !ended.load(Ordering::Relaxed) {
+        let next = under_way.peek().map(|Reverse((due, ..))| *due);
+        let limit =
+            next.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
+        let limit = Timespec::try_from(limit).unwrap();
+        let _ = poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&limit));
+        // Both ends may be gone with their hosts: then there is nothing to read, and nobody to write to.
+        let mut reader = from;
+        while let Ok(len @ 1..) = reader.read(&mut buffer) {
+            if under_way.len() < FRAMES {
+                let due = Instant::now() + random.ms(ms.clone());
+                under_way.push(Reverse((due, number, buffer[..len].to_vec())));
+                number += 1;
+            }
+        }
+        while under_way.peek().is_some_and(|Reverse((due, ..))| *due <= Instant::now()) {
+            let Some(Reverse((_, _, frame))) = under_way.pop() else { break };
+            let mut writer = to;
+            let _ = writer.write(&frame);
+        }
+    }
+}
+
+/// What comes in on an interface of this thread's namespace; what is written goes out there.
+fn packets_of(interface: &str) -> io::Result<File> {
+    let all = (libc::ETH_P_ALL as u16).to_be();
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: takes numbers alone.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened just now, and nobody else has it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let name = CString::new(interface)?;
+    // SAFETY: the name ends with a zero, and lives through the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let raw = std::os::fd::AsRawFd::as_raw_fd(&socket);
+    for option in [libc::PACKET_VNET_HDR, libc::PACKET_IGNORE_OUTGOING] {
+        let on: libc::c_int = 1;
+        let (at, len) = (&raw const on, mem::size_of_val(&on) as libc::socklen_t);
+        // SAFETY: the value is as long as it says, and lives through the call.
+        let set = unsafe { libc::setsockopt(raw, libc::SOL_PACKET, option, at.cast(), len) };
+        if set != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: all its fields are numbers, of which 0 is one.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = all;
+    address.sll_ifindex = index as i32;
+    let (at, len) = (&raw const address, mem::size_of_val(&address) as libc::socklen_t);
+    // SAFETY: the address is as long as it says, and lives through the call.
+    if unsafe { libc::bind(raw, at.cast(), len) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(socket.into())
+}
+
+const DATAGRAMS: u32 = 500;
+
+/// Sends numbers, a few each millisecond.
+pub fn send(to: &str) {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    say("ready");
+    for number in 0..DATAGRAMS {
+        socket.send_to(&number.to_le_bytes(), (to, PORT)).unwrap();
+        if number % 4 == 0 {
+            thread::sleep(Duration::from_millis(1)); // sleep: the rate at which it sends
+        }
+    }
+    let _ = io::read_to_string(io::stdin());
+}
+
+/// Says how many of these numbers came, and how many of them behind a higher one.
+pub fn receive() {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).unwrap();
+    socket.set_read_timeout(Some(ACTOR_LIMIT)).unwrap();
+    say("ready");
+    let (mut came, mut late, mut highest) = (0, 0, 0);
+    while came < DATAGRAMS {
+        let mut number = [0; 4];
+        socket.recv(&mut number).unwrap();
+        let number = u32::from_le_bytes(number);
+        came += 1;
+        late += u32::from(number < highest);
+        highest = highest.max(number);
+    }
+    say(&format!("came {late}"));
+}
+
+#[test]
+fn a_cable_that_delays_loses_nothing_and_reorders() {
+    let Some(mut net) = Net::new("disorder::a_cable_that_delays_loses_nothing_and_reorders") else {
+        return;
+    };
+    let (one, two) = (net.host(), net.host());
+    let mut random = Random(1);
+    one.delay(0..40, &mut random);
+    let receiver = Peer::actor(&two, "receive");
+    let sender = Peer::actor(&one, &format!("send {}", two.address()));
+    let late: u32 = receiver.wait("came", 1).0.parse().unwrap();
+    assert!(late > DATAGRAMS / 10, "{late} of {DATAGRAMS} were overtaken");
+    drop((sender, receiver));
+    // Healed, all come in order.
+    one.heal();
+    let receiver = Peer::actor(&one, "receive");
+    let _sender = Peer::actor(&two, &format!("send {}", one.address()));
+    assert_eq!(receiver.wait("came", 1).0, "0");
+}
