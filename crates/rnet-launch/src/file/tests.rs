@@ -9,6 +9,8 @@ use super::*;
 use crate::node::{ParamValue, Ready, Scheduler};
 use crate::policy::When;
 
+mod vars;
+
 /// A directory of the test, gone with it.
 struct Dir(PathBuf);
 
@@ -296,7 +298,7 @@ fn mistakes_around_nodes_are_told() {
     );
     refused(
         "[var]\na = 1.5",
-        "robot.toml:2:5: var.a: expected a text, true, false or a whole number, found 1.5",
+        "robot.toml:2:5: var.a: expected a text, true, false or a whole number of 64 bits, found 1.5",
     );
     refused("[[include]]", "robot.toml:1:1: include.file is missing; expected the path of a file");
     let error = parsed("[[include]]\nfile = \"none.toml\"").unwrap_err();
