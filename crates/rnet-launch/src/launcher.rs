@@ -4,6 +4,7 @@
 //! waits for the end of a keeper or a tenth of a second. All that it has to know to be replaced by another launcher
 //! stands in the records of the keepers.
 
+mod ending;
 mod ready;
 mod reload;
 
@@ -34,8 +35,6 @@ const ROUND: Duration = Duration::from_millis(100);
 /// Looks for the record of a keeper that has its node already, before it is told that there is none. The wait between
 /// two doubles up to then, from a round on: 1.5 s in all.
 const MAX_LOOKS: u32 = 5;
-/// The same for a launch that is being stopped, which looks once a round: 5 s.
-const MAX_LAST_LOOKS: u32 = 50;
 /// Between two looks at a black box that is not ours.
 const OTHER_BOX: Duration = Duration::from_secs(1);
 
@@ -157,6 +156,7 @@ impl<'s> Launcher<'s> {
             let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
             self.around.status(&rows);
             if self.is_over() {
+                self.settle_all();
                 return Ok(self.outcome());
             }
             self.wait()?;
@@ -174,8 +174,13 @@ impl<'s> Launcher<'s> {
                 continue;
             }
             record.end_orphans();
-            let is_stray = self.slot(&record.node).is_none();
-            let Some(keeper) = record.keeper().filter(|_| is_stray) else { continue };
+            if self.slot(&record.node).is_some() {
+                continue;
+            }
+            let Some(keeper) = record.keeper() else {
+                self.settle(&record.node);
+                continue;
+            };
             let mut slot = Slot::new(Node {
                 name: record.node.clone(),
                 process: record.process.clone(),
@@ -448,47 +453,6 @@ impl<'s> Launcher<'s> {
         Ok(())
     }
 
-    /// Stops those that no other running node has waited for: the last first.
-    fn stop_next(&mut self) {
-        for at in 0..self.slots.len() {
-            if matches!(self.slots[at].state, State::Waiting | State::Backoff(_)) {
-                self.leave(at);
-            }
-        }
-        self.end_what_is_beside();
-        let running = self.slots.iter().filter(|slot| slot.is_running());
-        let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_running() && !slot.node.is_beside) {
-            if !needed.contains(&slot.node.name) {
-                slot.stop();
-            }
-        }
-    }
-
-    /// Does not start a node any more. It may run all the same: started by an earlier launch, and not adopted yet.
-    fn leave(&mut self, at: usize) {
-        let slot = &mut self.slots[at];
-        let record = Record::read(&self.folder, &slot.node.name);
-        let is_kept = lock(&self.folder.lock(&slot.node.name)).is_ok_and(|lock| lock.is_none());
-        match record.filter(|_| is_kept) {
-            Some(record) if record.file != self.plan.file => slot.enter(State::Ended),
-            // Without a keeper it has ended, or the record is of the one before: the next look tells.
-            Some(record) => {
-                if let Some(keeper) = record.keeper() {
-                    slot.runs(&record, keeper, None);
-                }
-            }
-            // Its keeper is only about to write its record; if it does not, there is nobody to be told.
-            None if is_kept && slot.looks < MAX_LAST_LOOKS => slot.looks += 1,
-            None if is_kept => {
-                let record = self.folder.record(&slot.node.name);
-                slot.why = format!("it runs on: its record {} cannot be read", record.display());
-                slot.enter(State::GivenUp);
-            }
-            None => slot.enter(State::Ended),
-        }
-    }
-
     fn is_over(&self) -> bool {
         let helped = self.helpers.is_empty() || self.is_stopping;
         // What is beside has been stopped by then, but for what waits to be started.
@@ -507,13 +471,6 @@ impl<'s> Launcher<'s> {
             State::Ended | State::GivenUp => false,
         };
         self.slots.iter().enumerate().any(goes_on)
-    }
-
-    /// Stops what runs beside the nodes once none of them goes on.
-    fn end_what_is_beside(&mut self) {
-        if !self.goes_on() {
-            self.slots.iter_mut().filter(|slot| slot.node.is_beside).for_each(Slot::stop);
-        }
     }
 
     /// Whether a node waits for one that will never be ready.

@@ -82,12 +82,14 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
     for record in records {
         let (node, restarts) = (&record.node, record.restarts);
         match &record.end {
-            Some(end) if end.is_failure() => findings.problem(
+            Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
                 "launch",
                 format!("the launched node {node} does not run: {end}, after {restarts} restarts"),
-                format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again"),
+                format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again, rnet node stop \
+                         {node} leaves it as it is"),
             ),
             Some(_) => {}
+            None if record.keeper().is_none() && record.was_told_to_stop() => {}
             None if record.keeper().is_none() => findings.problem(
                 "launch",
                 format!("the keeper of the launched node {node} was killed, and the node with it"),
@@ -254,6 +256,9 @@ mod tests {
         let gone = "the keeper of the launched node /arm was killed, and the node with it";
         assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);
         assert_eq!(found(&[living(0, Some(End::Code(0)))]), [], "it has done what it had to do");
+        let mut stopped = living(0, Some(End::Signal(15)));
+        stopped.told.push(stopped.keeper.pid);
+        assert_eq!(found(&[stopped]), [], "somebody has stopped it");
     }
 
     #[test]

@@ -1,0 +1,70 @@
+//! What `rnet launch` says of a launch, and what `rnet doctor` says when it is over.
+
+mod util;
+
+use util::robot::{Robot, sleeper};
+
+/// What the doctor finds wrong with what was launched.
+fn problems(robot: &Robot) -> Vec<String> {
+    let found = robot.run(&["doctor", "--json"]).json();
+    let findings = found["findings"].as_array().unwrap().iter();
+    let wrong = findings.filter(|of| of["check"] == "launch" && of["level"] == "problem");
+    wrong.map(|of| of["what"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A node that fails at once and is given up.
+fn broken(name: &str) -> String {
+    format!("[node.{name}]\ncommand = [\"sh\", \"-c\", \"exit 3\"]\nrestart = \"never\"\n")
+}
+
+#[test]
+fn what_was_stopped_as_it_should_be_is_no_problem() {
+    let robot = Robot::with_box(&(sleeper("a", "") + &sleeper("b", "")));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/a  started");
+    launch.until_stdout("/b  started");
+    assert_eq!(robot.run(&["node", "stop", "a"]).ok(), "stopped /a\n");
+    assert_eq!(problems(&robot), [""; 0], "an operator has stopped it");
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+    assert_eq!(problems(&robot), [""; 0], "the launch was stopped");
+}
+
+#[test]
+fn what_failed_is_a_problem_until_nobody_misses_it() {
+    let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/bad  given-up  exit code 3");
+    robot.pids("a.pid", 1);
+    let failed = "the launched node /bad does not run: exit code 3, after 0 restarts";
+    assert_eq!(problems(&robot), [failed]);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(1), "it was given up");
+    assert_eq!(problems(&robot), [""; 0], "its launch was stopped");
+    // A launch that ends by itself with what failed.
+    robot.write(&(broken("bad") + &broken("old")));
+    assert_eq!(robot.launch(&[]).wait().code, Some(1));
+    assert_eq!(problems(&robot).len(), 2);
+    robot.write(&broken("bad"));
+    assert_eq!(robot.launch(&[]).wait().code, Some(1));
+    assert_eq!(problems(&robot), [failed], "the file has the other no more");
+    assert_eq!(robot.run(&["node", "logs", "old"]).ok(), "");
+    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad does not run\n");
+    assert_eq!(problems(&robot), [""; 0], "an operator leaves it as it is");
+    assert_eq!(robot.launch(&[]).wait().code, Some(1));
+    assert_eq!(problems(&robot), [failed], "it was started again, and has failed again");
+}
+
+#[test]
+fn a_changed_file_settles_what_it_names_no_more() {
+    let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
+    let mut launch = robot.launch(&["--reload"]);
+    launch.until_stdout("/bad  given-up  exit code 3");
+    robot.pids("a.pid", 1);
+    assert_eq!(problems(&robot).len(), 1);
+    robot.write(&sleeper("a", ""));
+    launch.until_stdout("/bad  stopping  the file names it no more");
+    assert_eq!(problems(&robot), [""; 0]);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
