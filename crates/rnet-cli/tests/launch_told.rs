@@ -2,7 +2,7 @@
 
 mod util;
 
-use util::robot::{Robot, sleeper};
+use util::robot::{Robot, is_alive, sleeper, until_gone};
 
 /// What the doctor finds wrong with what was launched.
 fn problems(robot: &Robot) -> Vec<String> {
@@ -67,4 +67,34 @@ fn a_changed_file_settles_what_it_names_no_more() {
     assert_eq!(problems(&robot), [""; 0]);
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn who_stops_a_launch_twice_is_told_what_goes_on() {
+    let deaf = "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo $$$$ > deaf.pid; while :; do sleep 0.05; \
+                done\"]\nafter = [\"base\"]\nstop_timeout_s = 3\n";
+    let robot = Robot::new(&(sleeper("base", "") + deaf));
+    for options in [&[][..], &["--json"], &["--watch"]] {
+        let launch = robot.launch(options);
+        let deaf = robot.pids("deaf.pid", 1).remove(0);
+        let base = robot.pids("base.pid", 1).remove(0);
+        launch.signal("INT");
+        launch.signal("TERM");
+        let ran = launch.wait();
+        assert_eq!(ran.code, Some(130), "{ran:#?}");
+        let said = ran.stdout + &ran.stderr;
+        let of = |pid: &str| {
+            said.lines().find(|line| line.contains(&format!("pid {pid}, "))).expect(&said)
+        };
+        assert!(of(&deaf).contains("/deaf") && of(&deaf).contains("goes"), "{said}");
+        assert!(of(&deaf).contains("told to stop; it is killed 3 s after that"), "{said}");
+        assert!(of(&base).contains("/base") && of(&base).contains("not told to stop"), "{said}");
+        // The keeper keeps its word without the launcher.
+        until_gone(&deaf);
+        assert!(is_alive(&base), "nobody has told it to stop");
+        assert_eq!(robot.run(&["node", "stop", "base"]).ok(), "stopped /base\n");
+        for name in ["deaf.pid", "base.pid"] {
+            std::fs::remove_file(robot.path(name)).unwrap();
+        }
+    }
 }

@@ -55,6 +55,11 @@ pub trait Surroundings: Signals {
     /// Why there can be none.
     fn node(&self) -> rnet::Result<rnet::Node>;
 
+    /// Whether somebody who has stopped the launch does not want to wait for the ends of its nodes.
+    fn stopped_twice(&self) -> bool {
+        false
+    }
+
     /// Says that something has happened to a node.
     fn event(&mut self, node: &NodeName, what: &str, detail: &str);
 
@@ -72,6 +77,8 @@ pub struct Outcome {
     pub failed: Vec<(NodeName, String)>,
     /// Whether somebody has stopped it.
     pub is_stopped: bool,
+    /// Nodes that go on, because somebody did not want to wait for their ends: process, and what becomes of it.
+    pub left: Vec<(NodeName, String)>,
 }
 
 /// Starts the nodes of a plan, and keeps them running.
@@ -130,7 +137,8 @@ impl<'s> Launcher<'s> {
         })
     }
 
-    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped.
+    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped, but for those of
+    /// [`Outcome::left`].
     ///
     /// # Errors
     /// The system cannot wait. Nodes that run go on.
@@ -145,6 +153,9 @@ impl<'s> Launcher<'s> {
             self.is_stopping |= self.around.stopped();
             if self.is_stopping {
                 self.stop_next();
+                if self.around.stopped_twice() {
+                    return Ok(Outcome { left: self.left(), ..self.outcome() });
+                }
             } else {
                 self.follow_file();
                 self.heed_wishes();
@@ -497,7 +508,7 @@ impl<'s> Launcher<'s> {
             }
             _ => None,
         });
-        Outcome { failed: failed.collect(), is_stopped: self.is_stopping }
+        Outcome { failed: failed.collect(), is_stopped: self.is_stopping, left: Vec::new() }
     }
 
     fn wait(&self) -> Result<()> {
