@@ -44,6 +44,14 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let blackbox = folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
     let choices = Choices { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
     let plan = rnet_launch::load(&file, &choices)?;
+    args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host))?;
+    for (node, of) in &plan.not_awaited {
+        let text = format_args!("rnet: {node} does not wait for {of}, which is not started here");
+        context.say(text);
+    }
+    if let Some(why) = plan.why_nothing() {
+        context.say(format_args!("rnet: {why}"));
+    }
     if args.check {
         return check(context, &plan);
     }

@@ -339,6 +339,7 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     let mut launch = robot.launch(&["--host", "desk"]);
     robot.pids("plan.pid", 1);
     launch.until_stdout("/plan  started");
+    launch.until_stderr("rnet: /plan does not wait for /base, which is not started here");
     robot.until("both", |text| text == "desk desk\n");
     assert!(!robot.path("base.pid").exists());
     launch.signal("INT");
@@ -351,6 +352,9 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     assert!(check.stdout.contains("/base") && !check.stdout.contains("/plan"), "{check:#?}");
     let said = robot.run(&["launch", file.to_str().unwrap(), "--host", "no host"]).fails(1);
     assert!(said.contains("--host") && said.contains("no host"), "{said}");
+    let said = robot.run(&["launch", file.to_str().unwrap(), "--host", "dsk"]).fails(1);
+    let expected = "rnet: --host: expected one of the hosts \"base\" or \"desk\", found \"dsk\"\n";
+    assert_eq!(said, expected);
 }
 
 /// A node for the test below: it counts its starts in the state.

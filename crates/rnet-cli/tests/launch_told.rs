@@ -98,3 +98,34 @@ fn who_stops_a_launch_twice_is_told_what_goes_on() {
         }
     }
 }
+
+#[test]
+fn a_launch_of_nothing_says_so() {
+    let robot = Robot::new("");
+    let nothing = |text: &str, options: &[&str], why: &str| {
+        robot.write(text);
+        for option in [None, Some("--check")] {
+            let all: Vec<&str> = options.iter().copied().chain(option).collect();
+            let ran = robot.launch(&all).wait();
+            assert_eq!(ran.code, Some(0), "{ran:#?}");
+            let said = ran.stderr.replace(&robot.path("").display().to_string(), "");
+            assert_eq!(said, format!("rnet: nothing is to be started on the host {why}\n"));
+        }
+    };
+    let sim = "[var]\nsim = false\n".to_owned() + &sleeper("a", "when = { sim = true }");
+    let desk = sleeper("b", "host = \"desk\"");
+    nothing("", &["--host", "lab"], "lab: robot.toml has no node");
+    nothing(&sim, &["--host", "lab"], "lab: when excludes each of the 1 nodes of robot.toml");
+    let why =
+        "desk: host or when excludes each of the 1 nodes of robot.toml; its hosts are \"base\"";
+    nothing(
+        &format!("{sim}host = \"base\"\n"),
+        &["--host", "base"],
+        &why.replace("desk:", "base:"),
+    );
+    // Of a file that is not read nobody knows which hosts it names.
+    let more = "[var]\nmore = false\n[[include]]\nfile = \"more.toml\"\nwhen = { more = true }\n";
+    let why =
+        "lab: host or when excludes each of the 1 nodes of robot.toml; its hosts are \"desk\"";
+    nothing(&format!("{more}{desk}"), &["--host", "lab"], why);
+}
