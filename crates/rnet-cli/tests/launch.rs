@@ -116,7 +116,9 @@ fn dependents_wait_until_a_node_is_ready() {
     let mut launch = robot.launch(&[]);
     launch.until_stdout("/setup  ended  exit code 0");
     launch.until_stdout("/lidar  ready");
-    launch.until_stdout("/map  not-ready  after 0.1 s: it has not said so by RNET_READY_FD");
+    launch.until_stdout(
+        "/map  not-ready  after 0.1 s: it has not said so by RNET_READY_FD; /plan waits for it",
+    );
     assert!(!robot.path("plan.pid").exists());
     std::fs::write(robot.path("go"), "").unwrap();
     launch.until_stdout("/map  ready");
