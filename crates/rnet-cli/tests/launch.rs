@@ -159,7 +159,11 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     let c = robot.pids("c.pid", 1).remove(0);
     first.until_stdout("/b  started");
     let second = robot.launch(&[]).wait().fails(1);
-    assert!(second.contains("is launched already in this domain"), "{second}");
+    let other = format!(
+        "is launched already in this domain, by another rnet launch, pid {}\n",
+        first.pid()
+    );
+    assert!(second.contains(&other), "{second}");
     first.signal("KILL");
     first.until_end();
     until_gone(&c);

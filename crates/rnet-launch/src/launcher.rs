@@ -21,6 +21,7 @@ use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 
 use crate::file::{Choices, Plan};
+use crate::identity::Identity;
 use crate::keeper::{Answer, KeeperOrder, Signals};
 use crate::node::{Node, ParamValue};
 use crate::place::RunFolder;
@@ -113,12 +114,17 @@ impl<'s> Launcher<'s> {
     ) -> Result<Launcher<'s>> {
         let plan = crate::file::load(&path, &choices)?;
         folder.create()?;
-        let Some(lock) = lock(&folder.launcher_lock(&plan.file))? else {
+        let path_of_lock = folder.launcher_lock(&plan.file);
+        let Some(lock) = lock(&path_of_lock)? else {
+            let other = Identity::noted(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
-                "{} is launched already in this domain, by another rnet launch",
-                plan.file.display()
+                "{} is launched already in this domain, by another rnet launch{}",
+                plan.file.display(),
+                other.unwrap_or_default()
             )));
         };
+        // For whoever finds the lock held; without it, it is held all the same.
+        let _ = Identity::note(&lock);
         let slots = plan.nodes.iter().cloned().map(Slot::new).collect();
         let seen = reloads.then(reload::Seen::default);
         Ok(Launcher {
