@@ -145,6 +145,9 @@ fn a_crash_loop_is_given_up_and_on_failure_runs() {
     assert_eq!(robot.until("starts", |_| true).lines().count(), 3);
     robot.until("safe", |text| text == "/bad\n");
     assert_eq!(robot.run(&["node", "logs", "bad", "--lines", "2"]).ok(), "broken\nbroken\n");
+    let lines = robot.run(&["node", "logs", "bad", "--lines", "2", "--json"]).json_lines();
+    let line = serde_json::json!({"node": "/bad", "line": "broken"});
+    assert_eq!(lines, [line.clone(), line]);
 }
 
 #[test]
@@ -201,6 +204,9 @@ fn operators_stop_and_restart_nodes() {
     launch.until_stdout(&format!("\"pid\":{again},"));
     assert_eq!(robot.run(&["node", "restart", "a"]).ok(), "restarted /a\n");
     robot.pids("a.pid", 3);
+    let said = robot.run(&["node", "restart", "a", "--json"]).json();
+    assert_eq!(said, serde_json::json!({"node": "/a", "done": "restarted"}));
+    robot.pids("a.pid", 4);
     let said = robot.run(&["node", "restart", "c"]).fails(1);
     assert!(said.contains("/c was not started by rnet launch in this domain"), "{said}");
     assert_eq!(robot.pids("b.pid", 1).len(), 1);
