@@ -343,7 +343,7 @@ pub struct LogArgs {
     /// End after N lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after S seconds; without a line, with exit code 124
+    /// With --follow: end after S seconds; without a line, with exit code 124
     #[arg(long, value_name = "S", value_parser = seconds, requires = "follow")]
     pub timeout: Option<Duration>,
 }

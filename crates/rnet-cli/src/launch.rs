@@ -44,13 +44,26 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let blackbox = folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
     let choices = Choices { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
     let plan = rnet_launch::load(&file, &choices)?;
+    args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host))?;
+    for (node, of) in &plan.not_awaited {
+        let text = format_args!("rnet: {node} does not wait for {of}, which is not started here");
+        context.say(text);
+    }
+    if let Some(why) = plan.why_nothing() {
+        context.say(format_args!("rnet: {why}"));
+    }
     if args.check {
         return check(context, &plan);
     }
     let folder = folder(context)?;
     let mut around =
         Terminal { file: plan.file, host: args.host, watch: args.watch, drawn: None, context };
-    let outcome = Launcher::new(file, choices, folder, args.reload, &mut around)?.run()?;
+    let launcher = Launcher::new(file, choices, folder, args.reload, &mut around)?;
+    signal::be_told_twice();
+    let outcome = launcher.run()?;
+    for (node, how) in &outcome.left {
+        around.goes_on(node, how);
+    }
     if !outcome.failed.is_empty() {
         let each = outcome.failed.iter().map(|(node, why)| format!("{node}: {why}"));
         return Err(Failure::Failed(each.collect::<Vec<_>>().join("; ")));
@@ -181,6 +194,10 @@ impl Surroundings for Terminal<'_> {
         self.context.open_node("launch", &NodeArg::default())
     }
 
+    fn stopped_twice(&self) -> bool {
+        signal::stopped_twice()
+    }
+
     fn event(&mut self, node: &NodeName, what: &str, detail: &str) {
         if self.watch {
             return;
@@ -221,6 +238,14 @@ impl Surroundings for Terminal<'_> {
 }
 
 impl Terminal<'_> {
+    /// A node outlives the launcher, which somebody has stopped twice. A table has no place for it.
+    fn goes_on(&mut self, node: &NodeName, how: &str) {
+        match self.watch {
+            true => self.say(&format!("{node} goes on: {how}")),
+            false => self.event(node, "goes-on", how),
+        }
+    }
+
     fn draw(&mut self, rows: &[Status], on_terminal: bool) -> Outcome {
         if self.context.json() {
             return self.context.json_line(&json!({"nodes": rows}));

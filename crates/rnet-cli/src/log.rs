@@ -76,7 +76,8 @@ impl Listener for Lines {
     }
 
     fn finish(&mut self, context: &mut Context) -> Outcome {
-        self.have_all(context).map(drop)
+        self.have_all(context)?;
+        self.tell_unknown(context)
     }
 
     fn tells_publishers(&self) -> bool {
@@ -96,6 +97,23 @@ impl Lines {
         level > self.args.level as i32
             && self.args.node.as_ref().is_none_or(|pattern| pattern.matches(own_name))
             && self.since_ns.is_none_or(|since| at_ns >= since)
+    }
+
+    /// A name that no node has is more likely a mistake than a node that has said nothing.
+    fn tell_unknown(&self, context: &Context) -> Outcome {
+        let Some(pattern) = self.args.node.as_ref().filter(|_| self.printed == 0) else {
+            return Ok(());
+        };
+        let snapshot = context.domain()?.snapshot()?;
+        let here = snapshot.nodes.iter().map(|node| node.meta.name.as_str());
+        let remote = snapshot.remote.iter().map(|node| host_of(&node.node).1);
+        if !here.chain(remote).any(|name| pattern.matches(name)) {
+            let pattern = pattern.as_str();
+            context.say(format_args!(
+                "{NOTE}rnet:{NOTE:#} there is no node {pattern}, and none of its lines; rnet node list shows the nodes"
+            ));
+        }
+        Ok(())
     }
 
     fn pass_over(&mut self, context: &Context, heard: &Heard<'_>) {

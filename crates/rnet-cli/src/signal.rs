@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
@@ -13,13 +13,15 @@ const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 const NO_GROUP: libc::pid_t = 1 << 30;
 
 // A signal handler has no argument through which it could reach anything but a static.
-static STOP: AtomicBool = AtomicBool::new(false);
-static IS_PATIENT: AtomicBool = AtomicBool::new(false);
+/// How many have come.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The how many-th ends the process at once.
+static LAST: AtomicU32 = AtomicU32::new(2);
 /// How the terminal of stdin was, if it has been changed. What it points to is never freed.
 static TERMINAL: AtomicPtr<libc::termios> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn on_signal(_: libc::c_int) {
-    if STOP.swap(true, Ordering::Relaxed) && !IS_PATIENT.load(Ordering::Relaxed) {
+    if COUNT.fetch_add(1, Ordering::Relaxed) + 1 >= LAST.load(Ordering::Relaxed) {
         // The second time somebody is in earnest.
         let terminal = TERMINAL.load(Ordering::Acquire);
         if !terminal.is_null() {
@@ -34,7 +36,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 /// Catches SIGINT, SIGTERM and SIGHUP from now on.
 pub fn install() {
     for signal in SIGNALS {
-        // SAFETY: the handler only touches an atomic and calls `_exit`, both async-signal-safe.
+        // SAFETY: the handler only touches atomics and calls `_exit`, both async-signal-safe.
         unsafe {
             libc::signal(signal, on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t);
         }
@@ -54,12 +56,23 @@ pub fn restore_at_exit() {
 /// From now on a second signal is as the first: for the keeper of a node, which a launcher, an operator and the kernel may
 /// all tell to stop. Its sudden end would be the node's.
 pub fn be_patient() {
-    IS_PATIENT.store(true, Ordering::Relaxed);
+    LAST.store(u32::MAX, Ordering::Relaxed);
+}
+
+/// From now on the second signal is the caller's, who says what there is to be said and ends ([`stopped_twice`]); the third
+/// ends the process at once.
+pub fn be_told_twice() {
+    LAST.store(3, Ordering::Relaxed);
 }
 
 /// Whether one of them has come.
 pub fn stopped() -> bool {
-    STOP.load(Ordering::Relaxed)
+    COUNT.load(Ordering::Relaxed) > 0
+}
+
+/// Whether a second one has come.
+pub fn stopped_twice() -> bool {
+    COUNT.load(Ordering::Relaxed) > 1
 }
 
 /// `Interrupted` if one of them has come: to be asked before anything is written that cannot be taken back.
@@ -93,7 +106,7 @@ pub fn sleep(time: Duration) -> Outcome {
     check()
 }
 
-/// The signals are held back from the look at `STOP` until `ppoll` waits, which lets them in: one that comes between the two
+/// The signals are held back from the look at `COUNT` until `ppoll` waits, which lets them in: one that comes between the two
 /// is not slept through.
 fn wait(fds: &mut [libc::pollfd], limit: Option<Duration>, knows: bool) -> std::io::Result<()> {
     let limit = limit.map(|limit| libc::timespec {

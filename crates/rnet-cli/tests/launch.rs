@@ -116,7 +116,9 @@ fn dependents_wait_until_a_node_is_ready() {
     let mut launch = robot.launch(&[]);
     launch.until_stdout("/setup  ended  exit code 0");
     launch.until_stdout("/lidar  ready");
-    launch.until_stdout("/map  not-ready  after 0.1 s: it has not said so by RNET_READY_FD");
+    launch.until_stdout(
+        "/map  not-ready  after 0.1 s: it has not said so by RNET_READY_FD; /plan waits for it",
+    );
     assert!(!robot.path("plan.pid").exists());
     std::fs::write(robot.path("go"), "").unwrap();
     launch.until_stdout("/map  ready");
@@ -143,6 +145,9 @@ fn a_crash_loop_is_given_up_and_on_failure_runs() {
     assert_eq!(robot.until("starts", |_| true).lines().count(), 3);
     robot.until("safe", |text| text == "/bad\n");
     assert_eq!(robot.run(&["node", "logs", "bad", "--lines", "2"]).ok(), "broken\nbroken\n");
+    let lines = robot.run(&["node", "logs", "bad", "--lines", "2", "--json"]).json_lines();
+    let line = serde_json::json!({"node": "/bad", "line": "broken"});
+    assert_eq!(lines, [line.clone(), line]);
 }
 
 #[test]
@@ -157,7 +162,11 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     let c = robot.pids("c.pid", 1).remove(0);
     first.until_stdout("/b  started");
     let second = robot.launch(&[]).wait().fails(1);
-    assert!(second.contains("is launched already in this domain"), "{second}");
+    let other = format!(
+        "is launched already in this domain, by another rnet launch, pid {}\n",
+        first.pid()
+    );
+    assert!(second.contains(&other), "{second}");
     first.signal("KILL");
     first.until_end();
     until_gone(&c);
@@ -195,6 +204,9 @@ fn operators_stop_and_restart_nodes() {
     launch.until_stdout(&format!("\"pid\":{again},"));
     assert_eq!(robot.run(&["node", "restart", "a"]).ok(), "restarted /a\n");
     robot.pids("a.pid", 3);
+    let said = robot.run(&["node", "restart", "a", "--json"]).json();
+    assert_eq!(said, serde_json::json!({"node": "/a", "done": "restarted"}));
+    robot.pids("a.pid", 4);
     let said = robot.run(&["node", "restart", "c"]).fails(1);
     assert!(said.contains("/c was not started by rnet launch in this domain"), "{said}");
     assert_eq!(robot.pids("b.pid", 1).len(), 1);
@@ -339,6 +351,7 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     let mut launch = robot.launch(&["--host", "desk"]);
     robot.pids("plan.pid", 1);
     launch.until_stdout("/plan  started");
+    launch.until_stderr("rnet: /plan does not wait for /base, which is not started here");
     robot.until("both", |text| text == "desk desk\n");
     assert!(!robot.path("base.pid").exists());
     launch.signal("INT");
@@ -351,6 +364,9 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     assert!(check.stdout.contains("/base") && !check.stdout.contains("/plan"), "{check:#?}");
     let said = robot.run(&["launch", file.to_str().unwrap(), "--host", "no host"]).fails(1);
     assert!(said.contains("--host") && said.contains("no host"), "{said}");
+    let said = robot.run(&["launch", file.to_str().unwrap(), "--host", "dsk"]).fails(1);
+    let expected = "rnet: --host: expected one of the hosts \"base\" or \"desk\", found \"dsk\"\n";
+    assert_eq!(said, expected);
 }
 
 /// A node for the test below: it counts its starts in the state.

@@ -95,4 +95,8 @@ fn without_lines_it_prints_nothing_or_waits() {
     let said = rnet!(place, "log", "--node", "a b").fails(2);
     assert!(said.contains("bad node name"), "{said}");
     rnet!(place, "log", "--timeout", "1").fails(2);
+    let of = |node: &str| rnet!(place, "log", "--node", node).stderr;
+    assert_eq!(of("arm"), "", "it is there and has said nothing");
+    let none = "there is no node /nope, and none of its lines; rnet node list shows the nodes\n";
+    assert!(of("/nope").ends_with(none), "{}", of("/nope"));
 }

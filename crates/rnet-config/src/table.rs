@@ -153,11 +153,13 @@ impl<'t> Entry<'t> {
 
     fn wrong_with(&self, expected: String, hint: Option<&'static str>) -> ConfigError {
         let found = match self.value.get_ref() {
+            DeValue::String(text) if text.is_empty() => "an empty text".into(),
             DeValue::String(text) => format!("{:?}", shown(text)),
             DeValue::Integer(number) => shown(number.as_str()),
             DeValue::Float(number) => shown(number.as_str()),
             DeValue::Boolean(truth) => truth.to_string(),
             DeValue::Datetime(time) => time.to_string(),
+            DeValue::Array(values) if values.is_empty() => "an empty array".into(),
             DeValue::Array(_) => "an array".into(),
             DeValue::Table(_) => "a table".into(),
         };

@@ -70,7 +70,7 @@ impl Control {
         main.map_or(Ok(false), |main| self.send(&main, Signal::KILL).map(|()| true))
     }
 
-    /// Stops it, and waits for its end. Its launcher leaves it stopped.
+    /// Stops it, and waits for its end. Its launcher leaves it stopped. One that has failed is no longer missed.
     ///
     /// # Errors
     /// The system does not allow it.
@@ -127,6 +127,7 @@ impl Control {
     fn end(&self, keeper: Option<OwnedFd>, signals: &dyn Signals) -> Result<Stopped> {
         let Some(keeper) = keeper else {
             self.record.end_orphans();
+            Record::settle(&self.folder, &self.record.node)?;
             return Ok(Stopped::NotRunning);
         };
         self.send(&keeper, Signal::TERM)?;

@@ -5,7 +5,7 @@ mod names;
 mod node;
 mod vars;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,6 +47,54 @@ pub struct Plan {
     pub host: String,
     /// All files that were read, with their text: a change of one is a change of the plan.
     pub read: Vec<(PathBuf, String)>,
+    /// The hosts that the files name.
+    pub hosts: BTreeSet<String>,
+    /// Whether all files that are named were read.
+    pub is_whole: bool,
+    /// Nodes that another host or another choice of variables has.
+    pub elsewhere: Vec<NodeName>,
+    /// Nodes, each with one that it names in `after` and does not wait for, as it is not started here.
+    pub not_awaited: Vec<(NodeName, NodeName)>,
+}
+
+impl Plan {
+    /// That a host which somebody has named has a part in the files, where these name hosts.
+    ///
+    /// # Errors
+    /// It has none, and which there are.
+    pub fn check_host(&self, named: &str) -> Result<()> {
+        if self.hosts.is_empty() || self.hosts.contains(named) || !self.is_whole {
+            return Ok(());
+        }
+        Err(ConfigError::Value {
+            from: "--host".into(),
+            expected: format!("one of the hosts {}", self.known_hosts()),
+            found: format!("{named:?}"),
+            hint: None,
+        }
+        .into())
+    }
+
+    fn known_hosts(&self) -> String {
+        let names: Vec<&str> = self.hosts.iter().map(String::as_str).collect();
+        rnet_config::one_of(&names)
+    }
+
+    /// Why there is nothing to start; `None` if there is something.
+    pub fn why_nothing(&self) -> Option<String> {
+        let (host, file) = (&self.host, self.file.display());
+        let why = match self.elsewhere.len() {
+            0 => format!("{file} has no node"),
+            count if self.hosts.is_empty() => {
+                format!("when excludes each of the {count} nodes of {file}")
+            }
+            count => format!(
+                "host or when excludes each of the {count} nodes of {file}; its hosts are {}",
+                self.known_hosts()
+            ),
+        };
+        self.nodes.is_empty().then(|| format!("nothing is to be started on the host {host}: {why}"))
+    }
 }
 
 /// A node, and where it stands.
@@ -63,6 +111,8 @@ struct Loading {
     found: BTreeMap<NodeName, Found>,
     /// Nodes that another host or another choice of variables has.
     elsewhere: Vec<NodeName>,
+    hosts: BTreeSet<String>,
+    is_whole: bool,
     /// What `[blackbox]` says, and where it stands.
     blackbox: Option<(BlackBox, Place)>,
     read: Vec<(PathBuf, String)>,
@@ -90,18 +140,21 @@ pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
         host: host.unwrap_or_default(),
         found: BTreeMap::new(),
         elsewhere: Vec::new(),
+        hosts: BTreeSet::new(),
+        is_whole: true,
         blackbox: None,
         read: Vec::new(),
         way: Vec::new(),
     };
     loading.file(path, &file)?;
     loading.vars.check_chosen()?;
-    let Loading { host, found, elsewhere, blackbox, read, .. } = loading;
+    let Loading { host, found, elsewhere, hosts, is_whole, blackbox, read, .. } = loading;
+    let not_awaited = not_awaited(&found, &elsewhere);
     let mut nodes = in_order(found, &elsewhere)?;
     let beside = black_box(blackbox, &nodes, &file, &choices.blackbox)?;
     // The first, so that it sees how the others begin.
     nodes.splice(..0, beside);
-    Ok(Plan { nodes, file, host, read })
+    Ok(Plan { nodes, file, host, read, hosts, is_whole, elsewhere, not_awaited })
 }
 
 /// The node of the black box, unless the file has none or one of its own.
@@ -146,8 +199,12 @@ impl Loading {
         let reader = Reader::new(&text, &path)?;
         let table = reader.table();
         table.check_keys(&FILE_KEYS)?;
-        if is_first && self.host.is_empty() {
-            self.host = own_host(&table)?;
+        if is_first {
+            let of_file = network_host(&table)?;
+            self.hosts.extend(of_file.clone());
+            if self.host.is_empty() {
+                self.host = of_file.unwrap_or_else(this_host);
+            }
         }
         self.vars.say_host(&self.host);
         if let Some(vars) = table.get("var") {
@@ -180,7 +237,9 @@ impl Loading {
             include.check_keys(&INCLUDE_KEYS)?;
             let file = include.need("file", "the path of a file")?;
             let name = self.vars.filled(&file, file.text("the path of a file")?)?;
-            if self.is_chosen(&include)? {
+            let is_chosen = self.is_chosen(&include)?;
+            self.is_whole &= is_chosen;
+            if is_chosen {
                 files.push((dir.join(&name), mistake(&file), format!("{name:?}")));
             }
             Ok(())
@@ -229,8 +288,9 @@ impl Loading {
     }
 
     /// Whether `host` and `when` of a table choose it.
-    fn is_chosen(&self, table: &Table<'_>) -> rnet_config::Result<bool> {
+    fn is_chosen(&mut self, table: &Table<'_>) -> rnet_config::Result<bool> {
         let host = table.opt("host", Entry::host)?;
+        self.hosts.extend(host.clone());
         let when =
             table.opt("when", |when| self.vars.hold(&when.table("a table of variables")?))?;
         Ok(host.is_none_or(|host| host == self.host) && when.unwrap_or(true))
@@ -243,11 +303,21 @@ fn mistake(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> 
     move |expected, found| ConfigError::Value { from: from.clone(), expected, found, hint: None }
 }
 
-/// The name of this host: that of `network.host`, else that of the system.
-fn own_host(file: &Table<'_>) -> rnet_config::Result<String> {
+/// The name that the file gives this host.
+fn network_host(file: &Table<'_>) -> rnet_config::Result<Option<String>> {
     let network = file.get("network").and_then(|entry| entry.table("").ok());
-    let host = network.map(|network| network.opt("host", Entry::host)).transpose()?.flatten();
-    Ok(host.unwrap_or_else(this_host))
+    Ok(network.map(|network| network.opt("host", Entry::host)).transpose()?.flatten())
+}
+
+/// Who names in `after` what is not started here.
+fn not_awaited(
+    found: &BTreeMap<NodeName, Found>,
+    elsewhere: &[NodeName],
+) -> Vec<(NodeName, NodeName)> {
+    let is_here = |name: &NodeName| found.contains_key(name) || !elsewhere.contains(name);
+    let all =
+        found.iter().flat_map(|(of, node)| node.after.iter().map(move |(name, _)| (of, name)));
+    all.filter(|(_, name)| !is_here(name)).map(|(of, name)| (of.clone(), name.clone())).collect()
 }
 
 /// The nodes, each after those that it waits for.

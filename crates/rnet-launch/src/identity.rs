@@ -1,7 +1,10 @@
 //! Which process a number means. A process is its number, its start, the namespace of numbers and the boot: none of these
 //! alone says that it is not another one by now.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -33,6 +36,19 @@ impl Identity {
             pid_namespace: rnet::inspect::pid_namespace(),
             boot_id: boot_id()?,
         })
+    }
+
+    /// Writes this process into a file that it has locked.
+    pub fn note(mut file: &File) -> std::io::Result<()> {
+        let text = serde_json::to_vec(&Identity::of(std::process::id() as i32))?;
+        file.set_len(0)?;
+        file.write_all(&text)
+    }
+
+    /// The living process that has written itself into a file.
+    pub fn noted(path: &Path) -> Option<Identity> {
+        let noted: Option<Identity> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        noted.filter(|process| process.open().is_some())
     }
 
     /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.

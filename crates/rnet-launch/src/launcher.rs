@@ -4,6 +4,7 @@
 //! waits for the end of a keeper or a tenth of a second. All that it has to know to be replaced by another launcher
 //! stands in the records of the keepers.
 
+mod ending;
 mod ready;
 mod reload;
 
@@ -20,6 +21,7 @@ use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 
 use crate::file::{Choices, Plan};
+use crate::identity::Identity;
 use crate::keeper::{Answer, KeeperOrder, Signals};
 use crate::node::{Node, ParamValue};
 use crate::place::RunFolder;
@@ -34,8 +36,6 @@ const ROUND: Duration = Duration::from_millis(100);
 /// Looks for the record of a keeper that has its node already, before it is told that there is none. The wait between
 /// two doubles up to then, from a round on: 1.5 s in all.
 const MAX_LOOKS: u32 = 5;
-/// The same for a launch that is being stopped, which looks once a round: 5 s.
-const MAX_LAST_LOOKS: u32 = 50;
 /// Between two looks at a black box that is not ours.
 const OTHER_BOX: Duration = Duration::from_secs(1);
 
@@ -56,6 +56,11 @@ pub trait Surroundings: Signals {
     /// Why there can be none.
     fn node(&self) -> rnet::Result<rnet::Node>;
 
+    /// Whether somebody who has stopped the launch does not want to wait for the ends of its nodes.
+    fn stopped_twice(&self) -> bool {
+        false
+    }
+
     /// Says that something has happened to a node.
     fn event(&mut self, node: &NodeName, what: &str, detail: &str);
 
@@ -73,6 +78,8 @@ pub struct Outcome {
     pub failed: Vec<(NodeName, String)>,
     /// Whether somebody has stopped it.
     pub is_stopped: bool,
+    /// Nodes that go on, because somebody did not want to wait for their ends: process, and what becomes of it.
+    pub left: Vec<(NodeName, String)>,
 }
 
 /// Starts the nodes of a plan, and keeps them running.
@@ -107,12 +114,17 @@ impl<'s> Launcher<'s> {
     ) -> Result<Launcher<'s>> {
         let plan = crate::file::load(&path, &choices)?;
         folder.create()?;
-        let Some(lock) = lock(&folder.launcher_lock(&plan.file))? else {
+        let path_of_lock = folder.launcher_lock(&plan.file);
+        let Some(lock) = lock(&path_of_lock)? else {
+            let other = Identity::noted(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
-                "{} is launched already in this domain, by another rnet launch",
-                plan.file.display()
+                "{} is launched already in this domain, by another rnet launch{}",
+                plan.file.display(),
+                other.unwrap_or_default()
             )));
         };
+        // For whoever finds the lock held; without it, it is held all the same.
+        let _ = Identity::note(&lock);
         let slots = plan.nodes.iter().cloned().map(Slot::new).collect();
         let seen = reloads.then(reload::Seen::default);
         Ok(Launcher {
@@ -131,7 +143,8 @@ impl<'s> Launcher<'s> {
         })
     }
 
-    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped.
+    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped, but for those of
+    /// [`Outcome::left`].
     ///
     /// # Errors
     /// The system cannot wait. Nodes that run go on.
@@ -146,6 +159,9 @@ impl<'s> Launcher<'s> {
             self.is_stopping |= self.around.stopped();
             if self.is_stopping {
                 self.stop_next();
+                if self.around.stopped_twice() {
+                    return Ok(Outcome { left: self.left(), ..self.outcome() });
+                }
             } else {
                 self.follow_file();
                 self.heed_wishes();
@@ -157,6 +173,7 @@ impl<'s> Launcher<'s> {
             let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
             self.around.status(&rows);
             if self.is_over() {
+                self.settle_all();
                 return Ok(self.outcome());
             }
             self.wait()?;
@@ -174,8 +191,13 @@ impl<'s> Launcher<'s> {
                 continue;
             }
             record.end_orphans();
-            let is_stray = self.slot(&record.node).is_none();
-            let Some(keeper) = record.keeper().filter(|_| is_stray) else { continue };
+            if self.slot(&record.node).is_some() {
+                continue;
+            }
+            let Some(keeper) = record.keeper() else {
+                self.settle(&record.node);
+                continue;
+            };
             let mut slot = Slot::new(Node {
                 name: record.node.clone(),
                 process: record.process.clone(),
@@ -448,47 +470,6 @@ impl<'s> Launcher<'s> {
         Ok(())
     }
 
-    /// Stops those that no other running node has waited for: the last first.
-    fn stop_next(&mut self) {
-        for at in 0..self.slots.len() {
-            if matches!(self.slots[at].state, State::Waiting | State::Backoff(_)) {
-                self.leave(at);
-            }
-        }
-        self.end_what_is_beside();
-        let running = self.slots.iter().filter(|slot| slot.is_running());
-        let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_running() && !slot.node.is_beside) {
-            if !needed.contains(&slot.node.name) {
-                slot.stop();
-            }
-        }
-    }
-
-    /// Does not start a node any more. It may run all the same: started by an earlier launch, and not adopted yet.
-    fn leave(&mut self, at: usize) {
-        let slot = &mut self.slots[at];
-        let record = Record::read(&self.folder, &slot.node.name);
-        let is_kept = lock(&self.folder.lock(&slot.node.name)).is_ok_and(|lock| lock.is_none());
-        match record.filter(|_| is_kept) {
-            Some(record) if record.file != self.plan.file => slot.enter(State::Ended),
-            // Without a keeper it has ended, or the record is of the one before: the next look tells.
-            Some(record) => {
-                if let Some(keeper) = record.keeper() {
-                    slot.runs(&record, keeper, None);
-                }
-            }
-            // Its keeper is only about to write its record; if it does not, there is nobody to be told.
-            None if is_kept && slot.looks < MAX_LAST_LOOKS => slot.looks += 1,
-            None if is_kept => {
-                let record = self.folder.record(&slot.node.name);
-                slot.why = format!("it runs on: its record {} cannot be read", record.display());
-                slot.enter(State::GivenUp);
-            }
-            None => slot.enter(State::Ended),
-        }
-    }
-
     fn is_over(&self) -> bool {
         let helped = self.helpers.is_empty() || self.is_stopping;
         // What is beside has been stopped by then, but for what waits to be started.
@@ -507,13 +488,6 @@ impl<'s> Launcher<'s> {
             State::Ended | State::GivenUp => false,
         };
         self.slots.iter().enumerate().any(goes_on)
-    }
-
-    /// Stops what runs beside the nodes once none of them goes on.
-    fn end_what_is_beside(&mut self) {
-        if !self.goes_on() {
-            self.slots.iter_mut().filter(|slot| slot.node.is_beside).for_each(Slot::stop);
-        }
     }
 
     /// Whether a node waits for one that will never be ready.
@@ -540,7 +514,7 @@ impl<'s> Launcher<'s> {
             }
             _ => None,
         });
-        Outcome { failed: failed.collect(), is_stopped: self.is_stopping }
+        Outcome { failed: failed.collect(), is_stopped: self.is_stopping, left: Vec::new() }
     }
 
     fn wait(&self) -> Result<()> {

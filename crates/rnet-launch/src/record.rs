@@ -39,7 +39,8 @@ pub struct Record {
     /// How it has ended, if it has.
     pub end: Option<End>,
     /// Keepers of this node that were told to stop it, by their numbers, which are those of the sessions of its processes:
-    /// what ends of these has not died by itself. The last few.
+    /// what ends of these has not died by itself. Also one whose node had ended before: see [`Record::settle`]. The last
+    /// few.
     #[serde(default)]
     pub told: Vec<i32>,
 }
@@ -129,6 +130,24 @@ impl Record {
     /// Whether somebody has told the node to stop, since it was started last.
     pub fn was_told_to_stop(&self) -> bool {
         self.told.contains(&self.keeper.pid)
+    }
+
+    /// Whether it is to run and does not, if it has no keeper.
+    fn is_missed(&self) -> bool {
+        !self.was_told_to_stop() && self.end.as_ref().is_none_or(End::is_failure)
+    }
+
+    /// Writes down that a node which does not run is not to run: its launch has been stopped since, its file names it no
+    /// more, or somebody has said so. A node that has a keeper is left alone.
+    pub fn settle(folder: &RunFolder, node: &NodeName) -> Result<()> {
+        let Some(_lock) = lock(&folder.lock(node))? else { return Ok(()) };
+        match Record::read(folder, node) {
+            Some(mut record) if record.is_missed() => {
+                record.told.push(record.keeper.pid);
+                record.write(folder)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A descriptor of the keeper, while it lives and the node has not ended.

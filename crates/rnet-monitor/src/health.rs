@@ -86,9 +86,11 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
                 "launch",
                 format!("the launched node {node} does not run: {end}, after {restarts} restarts"),
-                format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again"),
+                format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again, rnet node stop \
+                         {node} leaves it as it is"),
             ),
             Some(_) => {}
+            None if record.keeper().is_none() && record.was_told_to_stop() => {}
             None if record.keeper().is_none() => findings.problem(
                 "launch",
                 format!("the keeper of the launched node {node} was killed, and the node with it"),

@@ -4,6 +4,7 @@ use rnet::NodeName;
 use rnet::inspect::NodeInfo;
 use rnet_launch::{Control, Stopped};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -14,10 +15,10 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
     if let Some(control) = Control::find(folder(context)?, node)
         && control.kill()?
     {
-        return context.line(format_args!("killed {node}"));
+        return say(context, node, "killed");
     }
     signal_node(context, node, Signal::KILL)?;
-    context.line(format_args!("killed {node}"))
+    say(context, node, "killed")
 }
 
 pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
@@ -30,7 +31,7 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
         }
     }
     signal_node(context, node, Signal::TERM)?;
-    context.line(format_args!("sent SIGTERM to {node}"))
+    say(context, node, "sent SIGTERM to")
 }
 
 pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
@@ -42,9 +43,18 @@ pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
     tell(context, node, stopped, "restarted")
 }
 
+/// Says what was done to a node.
+fn say(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
+    match context.json() {
+        true => context.document(&json!({"node": node, "done": done})),
+        false => context.line(format_args!("{done} {node}")),
+    }
+}
+
 fn tell(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) -> Outcome {
     match stopped {
-        Stopped::Ended => context.line(format_args!("{done} {node}")),
+        Stopped::Ended => say(context, node, done),
+        Stopped::NotRunning if context.json() => say(context, node, "does not run"),
         Stopped::NotRunning => context.line(format_args!("{node} does not run")),
         Stopped::Interrupted => Err(Failure::Interrupted),
         Stopped::Running => Err(Failure::Failed(format!(

@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rnet::NodeName;
 use rnet_launch::RunFolder;
+use serde_json::json;
 
 use super::control::launched;
 use crate::args::NodeLogsArgs;
@@ -36,13 +38,17 @@ pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
             Err(error) => return Err(failed(&path, &error)),
         }
     }
-    context.out().write_all(last_lines(&text, args.lines))?;
-    context.flush()?;
+    let last = last_lines(&text, args.lines).to_vec();
+    let mut rest = Vec::new();
+    write(context, &args.node, &mut rest, &last)?;
     if !args.follow {
-        return Ok(());
+        return end(context, &args.node, &rest);
     }
     loop {
-        signal::check()?;
+        if let Err(failure) = signal::check() {
+            end(context, &args.node, &rest)?;
+            return Err(failure);
+        }
         text.clear();
         if let Some(file) = &mut current {
             read(file, &newest, &mut text)?;
@@ -52,9 +58,35 @@ pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
             wait()?;
             continue;
         }
-        context.out().write_all(&text)?;
-        context.flush()?;
+        write(context, &args.node, &mut rest, &text)?;
     }
+}
+
+/// Writes what a log has; as JSON, a document for each whole line, and the `rest` when it is whole.
+fn write(context: &mut Context, node: &NodeName, rest: &mut Vec<u8>, text: &[u8]) -> Outcome {
+    if !context.json() {
+        context.out().write_all(text)?;
+        return context.flush();
+    }
+    rest.extend_from_slice(text);
+    let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    for line in rest[..whole].split_inclusive(|byte| *byte == b'\n') {
+        document(context, node, &line[..line.len() - 1])?;
+    }
+    rest.drain(..whole);
+    context.flush()
+}
+
+/// Writes a last line without an end.
+fn end(context: &mut Context, node: &NodeName, rest: &[u8]) -> Outcome {
+    match rest.is_empty() {
+        true => Ok(()),
+        false => document(context, node, rest),
+    }
+}
+
+fn document(context: &mut Context, node: &NodeName, line: &[u8]) -> Outcome {
+    context.json_line(&json!({"node": node, "line": String::from_utf8_lossy(line)}))
 }
 
 fn read(file: &mut File, path: &Path, text: &mut Vec<u8>) -> Outcome {

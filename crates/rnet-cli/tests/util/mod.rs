@@ -179,6 +179,11 @@ impl Running {
         until(&self.stderr, &mut self.err, text);
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Presses Ctrl-C, or sends another signal.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

@@ -46,7 +46,7 @@ impl Sink for LaunchSink {
 fn row(record: &Record) -> Json {
     let runs = record.keeper().is_some();
     let state = match (&record.end, runs) {
-        (Some(end), _) if end.is_failure() => "failed",
+        (Some(end), _) if end.is_failure() && !record.was_told_to_stop() => "failed",
         (Some(_), _) => "ended",
         // Its keeper was killed, and nobody has said so.
         (None, false) => "failed",

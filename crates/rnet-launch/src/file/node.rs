@@ -125,11 +125,14 @@ fn words(entry: &Entry<'_>, vars: &Vars) -> Result<Vec<String>> {
             entry.wrong("an array of a program and its arguments, as [\"python\", \"arm.py\"]")
         );
     }
-    let words = entry.each(|word| vars.filled(word, no_zero(word)?))?;
-    match words[0].is_empty() {
-        true => Err(entry.wrong("a program in the first place")),
-        false => Ok(words),
-    }
+    let mut is_program = true;
+    entry.each(|word| {
+        let text = vars.filled(word, no_zero(word)?)?;
+        match std::mem::take(&mut is_program) && text.is_empty() {
+            true => Err(word.wrong("a program in the first place")),
+            false => Ok(text),
+        }
+    })
 }
 
 fn no_zero<'t>(entry: &Entry<'t>) -> Result<&'t str> {

@@ -9,6 +9,8 @@ use super::*;
 use crate::node::{ParamValue, Ready, Scheduler};
 use crate::policy::When;
 
+mod vars;
+
 /// A directory of the test, gone with it.
 struct Dir(PathBuf);
 
@@ -237,7 +239,7 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ),
         ("ready_timeout_s = true", "ready_timeout_s: expected seconds, 0 to 86400, found true"),
         ("env = { A = 1 }", "env.A: expected a text, found 1"),
-        ("env = { \"A=\" = \"\" }", "env.A=: expected a name without '=', found \"\""),
+        ("env = { \"A=\" = \"\" }", "env.A=: expected a name without '=', found an empty text"),
         ("env = { A = \"\\u0000\" }", "env.A: expected a text without a zero byte, found"),
         ("params = { \"a b\" = 1 }", "params.a b: expected the name of a parameter ("),
         ("params = { a = {} }", "params.a: expected true, false, a number, a text or an array"),
@@ -268,10 +270,11 @@ fn mistakes_around_nodes_are_told() {
             error.starts_with("robot.toml:2:11: node.arm.command: expected an array of a program"),
             "{error}"
         );
+        assert!(command != "[]" || error.ends_with("found an empty array"), "{error}");
     }
     refused(
         "[node.arm]\ncommand = [\"\"]",
-        "robot.toml:2:11: node.arm.command: expected a program in the first place, found an array",
+        "robot.toml:2:12: node.arm.command: expected a program in the first place, found an empty text",
     );
     refused(
         "[nodes.arm]",
@@ -296,7 +299,7 @@ fn mistakes_around_nodes_are_told() {
     );
     refused(
         "[var]\na = 1.5",
-        "robot.toml:2:5: var.a: expected a text, true, false or a whole number, found 1.5",
+        "robot.toml:2:5: var.a: expected a text, true, false or a whole number of 64 bits, found 1.5",
     );
     refused("[[include]]", "robot.toml:1:1: include.file is missing; expected the path of a file");
     let error = parsed("[[include]]\nfile = \"none.toml\"").unwrap_err();

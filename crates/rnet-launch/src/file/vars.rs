@@ -1,6 +1,7 @@
-//! Variables: words that the file names and the command line may choose.
+//! Variables: words that the file names and the command line may choose. A variable has the type of its default.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rnet_config::{ConfigError, Entry, Result, Table, one_of};
 use toml::de::DeValue;
@@ -10,23 +11,93 @@ const HOST: &str = "host";
 
 /// The variables of a launch.
 pub struct Vars {
-    values: BTreeMap<String, String>,
+    known: BTreeMap<String, Var>,
     /// What the command line says, and whether a file has such a variable.
     chosen: Vec<(String, String)>,
+}
+
+/// A variable, and where its default stands, which says of which type it is.
+struct Var {
+    value: Word,
+    place: String,
+}
+
+/// A value of a variable.
+#[derive(Clone, Debug, PartialEq)]
+enum Word {
+    Text(String),
+    Truth(bool),
+    Whole(i64),
+}
+
+impl Word {
+    fn read(entry: &Entry<'_>) -> Result<Word> {
+        let whole = |number: &str, radix| i64::from_str_radix(number, radix).ok().map(Word::Whole);
+        let word = match entry.value() {
+            DeValue::String(text) => Some(Word::Text(text.clone().into_owned())),
+            DeValue::Boolean(truth) => Some(Word::Truth(*truth)),
+            DeValue::Integer(number) => whole(number.as_str(), number.radix()),
+            _ => None,
+        };
+        word.ok_or_else(|| entry.wrong("a text, true, false or a whole number of 64 bits"))
+    }
+
+    /// A word of this one's type, as the command line has it; `None` if it is of another.
+    fn like(&self, text: &str) -> Option<Word> {
+        match self {
+            Word::Text(_) => Some(Word::Text(text.to_owned())),
+            Word::Truth(_) => text.parse().ok().map(Word::Truth),
+            Word::Whole(_) => text.parse().ok().map(Word::Whole),
+        }
+    }
+
+    fn is_like(&self, other: &Word) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// What its type is.
+    fn kind(&self) -> &'static str {
+        match self {
+            Word::Text(_) => "a text",
+            Word::Truth(_) => "true or false",
+            Word::Whole(_) => "a whole number",
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Text(text) => f.write_str(text),
+            Word::Truth(truth) => truth.fmt(f),
+            Word::Whole(number) => number.fmt(f),
+        }
+    }
+}
+
+impl Var {
+    /// What a value of it must be, and why.
+    fn expected(&self, name: &str) -> String {
+        match name {
+            HOST => format!("{}, as names of hosts are", self.value.kind()),
+            _ => format!("{}, as the default of {name} at {}", self.value.kind(), self.place),
+        }
+    }
 }
 
 impl Vars {
     /// Those of the command line.
     pub fn chosen(set: &[(String, String)]) -> Vars {
-        Vars { values: BTreeMap::new(), chosen: set.to_vec() }
+        Vars { known: BTreeMap::new(), chosen: set.to_vec() }
     }
 
     /// The name of the host, which is there without `[var]` too.
     pub fn say_host(&mut self, host: &str) {
-        self.values.insert(HOST.into(), host.into());
+        let host = Var { value: Word::Text(host.into()), place: String::new() };
+        self.known.insert(HOST.into(), host);
     }
 
-    /// Adds those of a file. One that an including file has keeps its value.
+    /// Adds those of a file. One that an including file has keeps its value, and must be of its type.
     pub fn declare(&mut self, table: &Table<'_>) -> Result<()> {
         for (name, entry) in table.entries() {
             let is_word =
@@ -34,10 +105,23 @@ impl Vars {
             if !is_word || name == HOST {
                 return Err(entry.wrong("a name of letters, digits and '_', other than host"));
             }
-            let default = word(&entry)?;
-            let chosen = self.chosen.iter().rev().find(|(chosen, _)| chosen == name);
-            let value = chosen.map_or(default, |(_, value)| value.clone());
-            self.values.entry(name.to_owned()).or_insert(value);
+            let value = Word::read(&entry)?;
+            if let Some(before) = self.known.get(name) {
+                if !before.value.is_like(&value) {
+                    return Err(entry.wrong(before.expected(name)));
+                }
+                continue;
+            }
+            let mut var = Var { value, place: entry.place().to_string() };
+            if let Some((_, text)) = self.chosen.iter().rev().find(|(chosen, _)| chosen == name) {
+                var.value = var.value.like(text).ok_or_else(|| ConfigError::Value {
+                    from: format!("--set {name}"),
+                    expected: var.expected(name),
+                    found: format!("{text:?}"),
+                    hint: None,
+                })?;
+            }
+            self.known.insert(name.to_owned(), var);
         }
         Ok(())
     }
@@ -45,19 +129,19 @@ impl Vars {
     /// That the command line has chosen no value for a variable that there is not.
     pub fn check_chosen(&self) -> Result<()> {
         let missing =
-            |(name, _): &&(String, String)| name == HOST || !self.values.contains_key(name);
+            |(name, _): &&(String, String)| name == HOST || !self.known.contains_key(name);
         let Some((name, _)) = self.chosen.iter().find(missing) else { return Ok(()) };
         Err(ConfigError::Value {
             from: "--set".into(),
-            expected: self.known(),
+            expected: self.names(),
             found: format!("{name:?}"),
             hint: None,
         })
     }
 
-    fn known(&self) -> String {
+    fn names(&self) -> String {
         let names: Vec<&str> =
-            self.values.keys().map(String::as_str).filter(|name| *name != HOST).collect();
+            self.known.keys().map(String::as_str).filter(|name| *name != HOST).collect();
         match names.is_empty() {
             true => "no variable: the file has no [var]".into(),
             false => format!("one of the variables {}", one_of(&names)),
@@ -68,11 +152,15 @@ impl Vars {
     pub fn hold(&self, table: &Table<'_>) -> Result<bool> {
         let mut all = true;
         for (name, entry) in table.entries() {
-            let value = self
-                .values
+            let var = self
+                .known
                 .get(name)
-                .ok_or_else(|| entry.wrong(format!("{} before it", self.known())))?;
-            all &= *value == word(&entry)?;
+                .ok_or_else(|| entry.wrong(format!("{} before it", self.names())))?;
+            let value = Word::read(&entry)?;
+            if !var.value.is_like(&value) {
+                return Err(entry.wrong(var.expected(name)));
+            }
+            all &= var.value == value;
         }
         Ok(all)
     }
@@ -88,10 +176,9 @@ impl Vars {
             } else if let Some((name, after)) =
                 after.strip_prefix('{').and_then(|after| after.split_once('}'))
             {
-                let value = self.values.get(name);
-                filled.push_str(
-                    value.ok_or_else(|| entry.wrong(format!("{} in ${{…}}", self.known())))?,
-                );
+                let var = self.known.get(name);
+                let var = var.ok_or_else(|| entry.wrong(format!("{} in ${{…}}", self.names())))?;
+                filled.push_str(&var.value.to_string());
                 after
             } else {
                 return Err(entry.wrong("${NAME} for a variable, or $$ for a dollar"));
@@ -99,15 +186,5 @@ impl Vars {
         }
         filled.push_str(rest);
         Ok(filled)
-    }
-}
-
-/// A value as a word.
-fn word(entry: &Entry<'_>) -> Result<String> {
-    match entry.value() {
-        DeValue::String(text) => Ok(text.clone().into_owned()),
-        DeValue::Boolean(truth) => Ok(truth.to_string()),
-        DeValue::Integer(number) => Ok(number.as_str().to_owned()),
-        _ => Err(entry.wrong("a text, true, false or a whole number")),
     }
 }

@@ -9,7 +9,7 @@ use super::Launcher;
 use crate::identity::session;
 use crate::node::Ready;
 use crate::record::Record;
-use crate::slot::Slot;
+use crate::slot::{Slot, State};
 
 impl Launcher<'_> {
     pub(super) fn look_who_is_ready(&mut self) {
@@ -20,6 +20,7 @@ impl Launcher<'_> {
             true => self.snapshot(),
             false => None,
         };
+        let mut late = Vec::new();
         for slot in &mut self.slots {
             if slot.is_ready || !slot.is_running() {
                 continue;
@@ -51,12 +52,25 @@ impl Launcher<'_> {
                     if !slot.is_told && slot.since.elapsed().as_millis() >= u128::from(limit_ms) {
                         slot.is_told = true;
                         slot.why = format!("not ready: {why}");
-                        let detail = format!("after {} s: {why}", limit_ms as f64 / 1e3);
-                        self.around.event(&name, "not-ready", &detail);
+                        late.push((name, format!("after {} s: {why}", limit_ms as f64 / 1e3)));
                     }
                 }
             }
         }
+        for (name, why) in late {
+            let detail = match self.who_waits_for(&name).as_slice() {
+                [] => why,
+                [one] => format!("{why}; {one} waits for it"),
+                several => format!("{why}; {} wait for it", several.join(", ")),
+            };
+            self.around.event(&name, "not-ready", &detail);
+        }
+    }
+
+    /// Nodes that are not started before this one is ready.
+    fn who_waits_for(&self, name: &NodeName) -> Vec<String> {
+        let waits = |slot: &&Slot| slot.state == State::Waiting && slot.node.after.contains(name);
+        self.slots.iter().filter(waits).map(|slot| slot.node.name.to_string()).collect()
     }
 
     /// What there is in the domain; `None` if it cannot be read.

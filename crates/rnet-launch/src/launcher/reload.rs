@@ -68,6 +68,9 @@ impl Launcher<'_> {
         }
         for mut slot in old {
             slot.fate = Fate::Forgotten;
+            if !slot.is_running() {
+                self.settle(&slot.node.name);
+            }
             slot.stop();
             self.around.event(&slot.node.name, "stopping", "the file names it no more");
             self.slots.push(slot);

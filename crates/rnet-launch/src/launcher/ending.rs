@@ -1,0 +1,96 @@
+//! The end of a launch: who is stopped when, and what stays behind.
+
+use rnet::NodeName;
+
+use super::Launcher;
+use crate::record::{Record, lock};
+use crate::slot::{Slot, State};
+
+/// Looks for the record of a keeper that has its node already, of a launch that is being stopped, which looks once a
+/// round: 5 s.
+const MAX_LAST_LOOKS: u32 = 50;
+
+impl Launcher<'_> {
+    /// Stops those that no other running node has waited for: the last first.
+    pub(super) fn stop_next(&mut self) {
+        for at in 0..self.slots.len() {
+            if matches!(self.slots[at].state, State::Waiting | State::Backoff(_)) {
+                self.leave(at);
+            }
+        }
+        self.end_what_is_beside();
+        let running = self.slots.iter().filter(|slot| slot.is_running());
+        let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_running() && !slot.node.is_beside) {
+            if !needed.contains(&slot.node.name) {
+                slot.stop();
+            }
+        }
+    }
+
+    /// Does not start a node any more. It may run all the same: started by an earlier launch, and not adopted yet.
+    fn leave(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        let record = Record::read(&self.folder, &slot.node.name);
+        let is_kept = lock(&self.folder.lock(&slot.node.name)).is_ok_and(|lock| lock.is_none());
+        match record.filter(|_| is_kept) {
+            Some(record) if record.file != self.plan.file => slot.enter(State::Ended),
+            // Without a keeper it has ended, or the record is of the one before: the next look tells.
+            Some(record) => {
+                if let Some(keeper) = record.keeper() {
+                    slot.runs(&record, keeper, None);
+                }
+            }
+            // Its keeper is only about to write its record; if it does not, there is nobody to be told.
+            None if is_kept && slot.looks < MAX_LAST_LOOKS => slot.looks += 1,
+            None if is_kept => {
+                let record = self.folder.record(&slot.node.name);
+                slot.why = format!("it runs on: its record {} cannot be read", record.display());
+                slot.enter(State::GivenUp);
+            }
+            None => slot.enter(State::Ended),
+        }
+    }
+
+    /// Stops what runs beside the nodes once none of them goes on.
+    pub(super) fn end_what_is_beside(&mut self) {
+        if !self.goes_on() {
+            self.slots.iter_mut().filter(|slot| slot.node.is_beside).for_each(Slot::stop);
+        }
+    }
+
+    /// A node that has failed, and that the file names no more, is missed by nobody.
+    pub(super) fn settle(&mut self, node: &NodeName) {
+        if let Err(error) = Record::settle(&self.folder, node) {
+            self.around.say(&error.to_string());
+        }
+    }
+
+    /// After a stop nobody misses what had failed before.
+    pub(super) fn settle_all(&mut self) {
+        let records = match self.is_stopping {
+            true => Record::all(&self.folder),
+            false => Vec::new(),
+        };
+        for record in records {
+            if record.file == self.plan.file {
+                self.settle(&record.node);
+            }
+        }
+    }
+
+    /// What runs still.
+    pub(super) fn left(&self) -> Vec<(NodeName, String)> {
+        let running = self.slots.iter().filter(|slot| slot.is_running() && !slot.has_ended());
+        let told = |slot: &Slot| {
+            let after_s = slot.node.process.stop_timeout_ms as f64 / 1e3;
+            let fate = match slot.is_stopping {
+                true => format!("told to stop; it is killed {after_s} s after that"),
+                false => "not told to stop; rnet node stop stops it".to_owned(),
+            };
+            let pid = slot.pid.map_or_else(|| "pid unknown".to_owned(), |pid| format!("pid {pid}"));
+            (slot.node.name.clone(), format!("{pid}, {fate}"))
+        };
+        running.map(told).collect()
+    }
+}
