@@ -230,7 +230,9 @@ impl Writer {
         // If the end fails, the chunk that is open is lost.
         let (path, open) = (output.part().path().to_owned(), output.unwritten());
         let losses = std::mem::take(&mut self.losses);
-        match output.end(&losses) {
+        let ended = output.end(&losses);
+        self.syncer.ended();
+        match ended {
             Ok(Ended { path, len_bytes, .. }) => self.keep(path, len_bytes),
             Err(error) => {
                 let shown = path.display();
