@@ -16,7 +16,7 @@ mod rest;
 mod state;
 mod trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -130,6 +130,7 @@ pub fn rerun(
     options: &RerunOptions,
 ) -> Result<Rerun, RerunError> {
     let begun = Instant::now();
+    node::check_inputs(recording, options, &BTreeSet::new())?;
     let tested = Tested::join(recording, location, command, options)?;
     let calls = Calls::of(recording, &tested.recorded);
     let mut comparison = Comparison::new(recording, &tested.recorded, options);
@@ -144,6 +145,7 @@ pub fn rerun(
     for due in InOrder::new(recording, recording.messages(select)) {
         feed.step(&due?, &mut comparison)?;
     }
+    feed.check_fed(recording, options)?;
     feed.end(recording, &mut comparison, options)?;
     let (node, inputs, keys) = feed.told();
     let (outputs, worst) = comparison.end()?;

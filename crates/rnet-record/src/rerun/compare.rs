@@ -1,9 +1,11 @@
 //! What was published beside what was recorded.
 
+mod asked;
 mod fields;
 mod tolerance;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use rnet::MessageType;
 use rnet::inspect::Heard;
@@ -14,7 +16,7 @@ use super::error::RerunError;
 use super::trace::Trace;
 use crate::names;
 use crate::play::InOrder;
-use crate::read::{Message, Recording, Select};
+use crate::read::{Channel, Message, Recording, Select};
 use fields::{decoded, differences, numbers, picked};
 pub use tolerance::{Tolerance, Tolerances};
 
@@ -99,10 +101,15 @@ struct Topic {
 /// The outputs of a node, recorded and new.
 pub struct Comparison<'a> {
     options: &'a RerunOptions,
+    /// Name of the node in the recording, the topics on which it publishes there, and its channels that are compared.
+    node: String,
+    topics_of_node: Vec<String>,
+    channels: Vec<Arc<Channel>>,
     recorded: InOrder<'a>,
     topics: BTreeMap<String, Topic>,
     types: HashMap<u16, MessageType>,
-    heard_types: HashMap<u64, MessageType>,
+    /// By publisher, with the topic.
+    heard_types: HashMap<u64, (String, MessageType)>,
     traces: BTreeMap<(String, String), Trace>,
     /// When the first input was sent; what was recorded before it is an answer to others.
     begin_ns: Option<u64>,
@@ -118,12 +125,16 @@ impl<'a> Comparison<'a> {
             true => !topic.starts_with("/_rnet/"),
             false => options.outputs.iter().any(|output| output == topic),
         };
-        let takes = |c: &&std::sync::Arc<_>| {
-            let channel: &crate::read::Channel = c;
+        let takes = |c: &&Arc<_>| {
+            let channel: &Channel = c;
             by_node(&channel.metadata) && is_output(&channel.topic)
         };
-        let topics: BTreeSet<String> =
-            recording.channels().filter(takes).map(|c| c.topic.clone()).collect();
+        let is_of_node =
+            |c: &&Arc<Channel>| by_node(&c.metadata) && !c.topic.starts_with("/_rnet/");
+        let of_node: BTreeSet<String> =
+            recording.channels().filter(is_of_node).map(|c| c.topic.clone()).collect();
+        let channels: Vec<_> = recording.channels().filter(takes).cloned().collect();
+        let topics: BTreeSet<String> = channels.iter().map(|c| c.topic.clone()).collect();
         let without_channels: BTreeSet<u16> =
             recording.channels().filter(|c| !takes(c)).map(|c| c.id).collect();
         let select = Select {
@@ -134,6 +145,9 @@ impl<'a> Comparison<'a> {
         };
         let mut comparison = Self {
             options,
+            node: node.to_owned(),
+            topics_of_node: of_node.into_iter().collect(),
+            channels,
             recorded: InOrder::new(recording, recording.messages(select)),
             topics: BTreeMap::new(),
             types: HashMap::new(),
@@ -211,14 +225,19 @@ impl<'a> Comparison<'a> {
     }
 
     fn value_heard(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Value {
-        let ty = self.heard_types.entry(heard.stamp.publisher).or_insert_with(|| {
-            match heard.schema {
+        decoded(self.type_heard(heard), bytes)
+    }
+
+    fn type_heard(&mut self, heard: &Heard<'_>) -> &MessageType {
+        let of = self.heard_types.entry(heard.stamp.publisher).or_insert_with(|| {
+            let ty = match heard.schema {
                 Some(schema) => schema.clone().into(),
                 // What is no description of a plain type is bytes.
                 None => MessageType::try_from(heard.type_desc.clone()).unwrap_or(MessageType::Raw),
-            }
+            };
+            (heard.topic.to_owned(), ty)
         });
-        decoded(ty, bytes)
+        &of.1
     }
 
     /// Compares a message that the node has published.
@@ -230,6 +249,7 @@ impl<'a> Comparison<'a> {
         if !is_output {
             return Ok(());
         }
+        self.type_heard(heard);
         let key = match &self.options.key {
             Some(field) => picked(&self.value_heard(heard, bytes), field),
             None => None,
@@ -296,7 +316,7 @@ impl<'a> Comparison<'a> {
         Ok((is_any, owed))
     }
 
-    /// What came of all topics, and of the worst field.
+    /// What came of all topics, and of the worst field. That nothing was compared is an error.
     pub fn end(mut self) -> Result<(Vec<TopicResult>, Option<Trace>), RerunError> {
         let names: Vec<String> = self.topics.keys().cloned().collect();
         for topic in names {
@@ -305,14 +325,15 @@ impl<'a> Comparison<'a> {
                 of.result.missing += of.waiting.drain(..).len() as u64;
             }
         }
-        let results: Vec<TopicResult> = self
-            .topics
-            .into_values()
+        let topics = std::mem::take(&mut self.topics).into_values();
+        let results: Vec<TopicResult> = topics
             .map(|mut topic| {
                 topic.result.missing += topic.waiting.len() as u64;
                 topic.result
             })
             .collect();
+        self.check_compared(&results)?;
+        self.check_fields(&results)?;
         let mut worst: Option<(&TopicResult, &Difference)> = None;
         for result in &results {
             let Some(one) = result.worst.as_ref().filter(|one| one.by.is_some()) else { continue };
