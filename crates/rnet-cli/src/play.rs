@@ -59,7 +59,14 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     drop(desk);
     let played = played.map_err(|error| Failure::Failed(error.to_string()))?;
     tell(context, &played)?;
-    signal::check()
+    signal::check()?;
+    let found = recording.found();
+    // Of one without an end, what is there is whole.
+    let is_damaged = !found.is_without_end() && !found.problems.is_empty();
+    match is_damaged || played.damaged > 0 {
+        true => Err(Failure::Failed("what could not be read was not played".to_owned())),
+        false => Ok(()),
+    }
 }
 
 /// The messages that are played. Topics of the library are so only where a pattern begins as they do: who asks for
@@ -146,6 +153,7 @@ fn tell(context: &mut Context, played: &Played) -> Outcome {
             "messages": played.messages,
             "bytes": played.bytes,
             "failed": played.failed,
+            "damaged": played.damaged,
             "rounds": played.rounds,
             "seconds": played.took.as_secs_f64(),
             "late": late,

@@ -57,6 +57,13 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     } else {
         tell_end(context, &report, begun.elapsed());
     }
+    if !report.gone.is_empty() {
+        let gone: Vec<String> = report.gone.iter().map(|path| path.display().to_string()).collect();
+        return Err(Failure::Failed(format!(
+            "{} was removed while it was written; what it had is lost",
+            gone.join(", ")
+        )));
+    }
     if interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
@@ -238,6 +245,7 @@ fn document(progress: &Progress, since: Duration) -> Value {
         "file": progress.path,
         "ended": progress.ended,
         "removed": progress.removed,
+        "gone": progress.gone,
         "missing": progress.losses.total(),
         "losses": losses.collect::<Vec<Value>>(),
         "disk_is_full": progress.disk_is_full,

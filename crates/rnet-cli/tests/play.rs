@@ -129,6 +129,16 @@ fn what_is_damaged_or_no_recording_is_said() {
     let ran = rnet!(place, "play", file.to_str().unwrap(), "--rate", "max");
     assert!(ran.stderr.contains("was read to its end"), "{ran:#?}");
     assert!(ran.ok().starts_with("played "));
+    // Of flipped bits the rest is played, and the command fails.
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 6] ^= 1;
+    std::fs::write(&file, &flipped).unwrap();
+    let ran = rnet!(place, "play", file.to_str().unwrap(), "--rate", "max", "--json");
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(said["damaged"].as_u64() >= Some(1), "{ran:#?}");
+    assert!(ran.stderr.contains("run.mcap: "), "{ran:#?}");
+    assert!(ran.stderr.contains("what could not be read was not played"), "{ran:#?}");
     assert!(rnet!(place, "play", "/dev/null").fails(1).contains("no MCAP file"));
 }
 

@@ -59,6 +59,40 @@ fn ends_by_itself_and_talks_to_people() {
 }
 
 #[test]
+fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let file = file(&place);
+    let of = |part: u32| file.replace(".mcap", &format!("_{part}.mcap"));
+    let mut running = place.spawn(&["record", "-o", &file, "--json"]);
+    running.until_stdout("progress");
+    (0..5).for_each(|_| raw.send(b"lost").unwrap());
+    running.until_stdout("\"messages\":5,");
+    std::fs::remove_file(&file).unwrap();
+    running.until_stdout(&format!("\"file\":\"{}\"", of(1)));
+    (0..3).for_each(|_| raw.send(b"moved").unwrap());
+    running.until_stdout("\"messages\":3,");
+    let moved = place.dir.join("moved.mcap");
+    std::fs::rename(of(1), &moved).unwrap();
+    running.until_stdout(&format!("\"file\":\"{}\"", of(2)));
+    running.signal("INT");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["gone"], &end["messages"]), (&serde_json::json!([file]), &3.into()), "{end}");
+    assert_eq!((&end["losses"][0]["cause"], &end["missing"]), (&"removed".into(), &5.into()));
+    for said in ["run.mcap was removed while", "run_1.mcap was moved while"] {
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    // The part that was begun then tells it, and the one that was moved is whole.
+    let info = place.run(&["bag", "info", moved.to_str().unwrap(), "--json"]).json();
+    let metadata = info["metadata"].as_array().unwrap();
+    let losses = metadata.iter().find(|one| one["name"] == "rnet.losses").unwrap();
+    assert_eq!(losses["values"]["/raw /n removed"], "5", "{info}");
+}
+
+#[test]
 fn a_recorder_that_is_killed_leaves_what_can_be_read() {
     let place = Place::new();
     let node = place.node("/n");

@@ -46,11 +46,13 @@ fn control(node: &Node, role: &str, gain: f64) {
     let factor = std::sync::Arc::new(std::sync::Mutex::new(1.0));
     let (set, is_silent) = (factor.clone(), role == "silent");
     let mut taken = node.publisher::<Factor>("/factor_taken").unwrap();
-    let _on = node.subscriber::<Factor>("/factor").unwrap().on(move |factor| {
-        *set.lock().unwrap() = factor.by;
-        if !is_silent {
-            taken.send(&factor).unwrap();
-        }
+    let _on = (role != "deaf").then(|| {
+        node.subscriber::<Factor>("/factor").unwrap().on(move |factor| {
+            *set.lock().unwrap() = factor.by;
+            if !is_silent {
+                taken.send(&factor).unwrap();
+            }
+        })
     });
     let mut angles = node
         .subscriber_with::<Angle>("/angle", SubscriberOptions::new().reliable().keep_all())
@@ -335,11 +337,56 @@ fn a_node_that_is_not_the_recorded_one_is_a_named_error() {
     assert!(said.contains("not_recorded: /other published nothing"), "{said}");
     assert!(said.contains("nodes that did: /arm, /body;"), "{said}");
     again(&place, &file, "renamed", "1.5", &["--name", "/arm"]).ok();
-    let said = again(&place, &file, "works", "1.5", &["--input", "/none", "--timeout", SHORT_S]);
-    assert!(said.fails(124).contains("not_subscribed: /arm has not subscribed to /none in 15s"));
+    let said = again(&place, &file, "deaf", "1.5", &["--input", "/factor", "--timeout", SHORT_S]);
+    assert!(said.fails(124).contains("not_subscribed: /arm has not subscribed to /factor in 15s"));
     let said = rnet!(place, "rerun", file.to_str().unwrap(), "--node", "/none/such").fails(1);
     assert!(said.contains("command: cannot start /none/such"), "{said}");
     nothing_is_left_but(&place, &[&file]);
+}
+
+#[test]
+fn a_comparison_of_nothing_is_a_named_error() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let junit = place.dir.join("rerun.xml");
+    let said = again(
+        &place,
+        &file,
+        "works",
+        "1.5",
+        &["--output", "/nope", "--junit", junit.to_str().unwrap()],
+    )
+    .fails(1);
+    assert!(
+        said.contains("nothing_compared: nothing was compared of /nope: /arm published"),
+        "{said}"
+    );
+    assert!(said.contains("it publishes on /factor_taken, /torque"), "{said}");
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{xml}");
+    let said = again(&place, &file, "works", "1.5", &["--start", "1000"]).fails(1);
+    assert!(
+        said.contains("no_messages: the recording has no message of /angle, /factor"),
+        "{said}"
+    );
+    assert!(said.contains("from 1000 s on"), "{said}");
+    // Refused before the command is looked at.
+    let said = rnet!(place, "rerun", file.to_str().unwrap(), "--input", "/nope", "--node", "/none");
+    let said = said.fails(1);
+    assert!(said.contains("no_input: the recording has no /nope"), "{said}");
+    assert!(said.contains("it has /angle, /factor,"), "{said}");
+    for named in [["--key", "nope"], ["--ignore", "torque.x"], ["--tolerance", "nope=1"]] {
+        let mut args = vec!["--output", "/torque"];
+        args.extend(named);
+        let said = again(&place, &file, "works", "1.5", &args).fails(1);
+        let field = named[1].trim_end_matches("=1");
+        let expected = format!(
+            "no_field: {} {field}: messages of /torque have no field \"{field}\"",
+            named[0]
+        );
+        assert!(said.contains(&expected), "{said}");
+    }
+    nothing_is_left_but(&place, &[&file, &junit]);
 }
 
 /// Nodes that are run again, whose domains are in this place.

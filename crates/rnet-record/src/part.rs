@@ -9,6 +9,7 @@ mod sink;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,15 @@ pub struct Part {
     /// An upper bound of what the end of the file takes.
     end_len: u64,
     channels: u64,
+}
+
+/// What others did with a file while it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// It has no name any more: what was written is gone with the end of the recorder.
+    Removed,
+    /// It is no longer where it was begun.
+    Moved,
 }
 
 /// A file that is whole.
@@ -114,6 +124,17 @@ impl Part {
     /// A second handle on the file, for whoever sees to it that the disk has it.
     pub fn file(&self) -> Result<File> {
         self.sink.file().map_err(|e| RecordError::file("open", &self.path, e))
+    }
+
+    /// Whether the file is no longer where it was begun. If the system does not say so, it is there.
+    pub fn away(&self) -> Option<Away> {
+        let open = self.sink.file().and_then(|file| file.metadata()).ok()?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => None,
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => None,
+            _ if open.nlink() == 0 => Some(Away::Removed),
+            _ => Some(Away::Moved),
+        }
     }
 
     /// Sees to it that there is room for `len` bytes more and for the end of the file.

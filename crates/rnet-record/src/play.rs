@@ -120,6 +120,8 @@ pub struct Played {
     pub bytes: u64,
     /// Messages that could not be published.
     pub failed: u64,
+    /// Places of the file that could not be read.
+    pub damaged: u64,
     /// Times that the end was reached.
     pub rounds: u64,
     /// How long it took.
@@ -159,6 +161,7 @@ pub fn play(
     std::thread::scope(|scope| {
         let ahead = Ahead::start(scope, recording, &options.select).map_err(PlayError::Thread)?;
         let player = Player {
+            path: recording.path(),
             looped: options.looped,
             publishers,
             clock,
@@ -172,6 +175,7 @@ pub fn play(
                 messages: 0,
                 bytes: 0,
                 failed: 0,
+                damaged: 0,
                 rounds: 0,
                 took: Duration::ZERO,
                 late_ns: Histogram::new_with_bounds(1, MAX_LATE_NS, 3)
@@ -183,6 +187,8 @@ pub fn play(
 }
 
 struct Player<'a, 'scope> {
+    /// The file, for messages.
+    path: &'a std::path::Path,
     looped: bool,
     publishers: Publishers,
     clock: Option<Clock>,
@@ -237,7 +243,8 @@ impl Player<'_, '_> {
     }
 
     fn tell(&mut self, problem: &ReadError) {
-        self.conductor.problem(problem);
+        self.played.damaged += 1;
+        self.conductor.problem(&format!("{}: {problem}", self.path.display()));
     }
 
     /// Waits until a message is due, with the time of `/clock` before it.

@@ -18,7 +18,7 @@ mod servers;
 mod state;
 mod trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -132,6 +132,7 @@ pub fn rerun(
     options: &RerunOptions,
 ) -> Result<Rerun, RerunError> {
     let begun = Instant::now();
+    node::check_inputs(recording, options, &BTreeSet::new())?;
     let tested = Tested::join(recording, location, command, options)?;
     let calls = match options.without_calls {
         true => Calls::of(recording, &tested.recorded),
@@ -150,6 +151,7 @@ pub fn rerun(
     for due in InOrder::new(recording, recording.messages(select)) {
         feed.step(&due?, &mut comparison)?;
     }
+    feed.check_fed(recording, options)?;
     feed.end(&mut comparison, options)?;
     let (node, inputs, keys) = feed.told();
     let (outputs, worst) = comparison.end()?;

@@ -470,6 +470,24 @@ fn the_oldest_parts_go_first() {
 }
 
 #[test]
+fn what_it_waits_for_is_there_from_its_first_message() {
+    let net = Net::new("while first");
+    let node = net.node("/n");
+    let mut told = options(&net);
+    told.while_topic = Some("/mission".to_owned());
+    let (file, recorder) = record(&net, told);
+    assert!(recorder.progress().is_waiting);
+    // Some are sent before the next look at whether somebody publishes, which is 10 times a second.
+    let mut mission = node.publisher::<[u8]>("/mission").unwrap();
+    (0..50).for_each(|n| mission.send(&[n]).unwrap());
+    eventually("it has them", || recorder.progress().messages == 50);
+    let report = recorder.stop().unwrap();
+    let all = stored(&file);
+    let numbers: Vec<u32> = of(&all, "/mission").iter().map(|m| m.sequence).collect();
+    assert_eq!((numbers, report.losses.total()), ((0..50).collect(), 0));
+}
+
+#[test]
 fn records_only_while_somebody_publishes_what_it_waits_for() {
     let net = Net::new("while");
     let node = net.node("/n");

@@ -177,6 +177,8 @@ impl Follower {
 
     /// Puts what is next into the queue, unless it was sent after the end. Whether there was anything.
     fn next(&mut self, bytes: &mut Vec<u8>, end_ns: Option<u64>) -> Result<bool> {
+        let mut opens = false;
+        let gate = self.gate.as_ref().map(|(_, topic, _)| topic);
         let passed = self.follow.poll_all(bytes)?;
         let item = match passed {
             None => return Ok(false),
@@ -189,6 +191,7 @@ impl Follower {
                 let publisher = self.publishers.entry(id).or_insert_with(|| {
                     // Its node may be new, and may not live for a second.
                     self.last_look = None;
+                    opens = gate.is_some_and(|topic| topic == heard.topic);
                     publisher_of(&heard, host)
                 });
                 if let Some(watch) = &self.options.watch {
@@ -219,6 +222,10 @@ impl Follower {
                 })
             }
         };
+        // The next look at the gate would come behind the first messages.
+        if opens && self.shared.set_wanted(true) {
+            self.put(Item::Wanted(true));
+        }
         self.put(item);
         Ok(true)
     }

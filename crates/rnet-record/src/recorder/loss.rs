@@ -22,6 +22,8 @@ pub enum Cause {
     Malformed,
     /// The recording is for ROS 2, which has no message of its type.
     NoCounterpart,
+    /// Somebody removed the file while it was written.
+    Removed,
     /// It could not be written for another reason.
     Write,
 }
@@ -36,6 +38,7 @@ impl Cause {
             Self::DiskFull => "disk_full",
             Self::Malformed => "malformed",
             Self::NoCounterpart => "no_counterpart",
+            Self::Removed => "removed",
             Self::Write => "write",
         }
     }

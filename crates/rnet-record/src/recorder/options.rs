@@ -17,6 +17,10 @@ use crate::part::Compress;
 const DEFAULT_BUFFER_LEN_BYTES: u64 = 256 << 20;
 /// Less would not hold what a chunk may need.
 const MIN_SPLIT_BYTES: u64 = 1 << 20;
+/// Parts of less would be files of nothing.
+const MIN_SPLIT_TIME: Duration = Duration::from_millis(10);
+/// With less, the writer takes one message at a time.
+const MIN_BUFFER_BYTES: u64 = 64 << 10;
 /// Into how many parts `max_disk` is divided where nothing is said of their size.
 const PARTS_PER_MAX_DISK: u64 = 8;
 
@@ -105,6 +109,17 @@ impl RecordOptions {
                 "parts of {size} bytes are too short; {MIN_SPLIT_BYTES} bytes is the least (with --max-disk, an eighth of it)"
             )));
         }
+        if let Some(time) = self.split_time.filter(|time| *time < MIN_SPLIT_TIME) {
+            return Err(RecordError::Options(format!(
+                "--split-time: parts of {time:?} are too short; {MIN_SPLIT_TIME:?} is the least"
+            )));
+        }
+        if self.buffer_len_bytes < MIN_BUFFER_BYTES {
+            return Err(RecordError::Options(format!(
+                "--buffer: nothing can be recorded with a memory of {} bytes; {MIN_BUFFER_BYTES} bytes is the least",
+                self.buffer_len_bytes
+            )));
+        }
         if let Some(topic) = &mut self.while_topic {
             *topic = TopicName::new(topic)?.as_str().to_owned();
         }
@@ -152,5 +167,14 @@ mod tests {
         assert_eq!(of(None, Some(80 << 20)).unwrap().split_size, Some(10 << 20));
         assert!(of(Some(60 << 20), Some(80 << 20)).unwrap_err().to_string().contains("half"));
         assert!(of(Some(1000), None).unwrap_err().to_string().contains("1048576"));
+        for buffer_len_bytes in [0, 1, MIN_BUFFER_BYTES - 1] {
+            let options = RecordOptions { buffer_len_bytes, ..RecordOptions::default() };
+            let refused = options.checked().unwrap_err().to_string();
+            assert!(refused.contains("--buffer") && refused.contains("65536"), "{refused}");
+        }
+        let split_time = Some(Duration::ZERO);
+        let refused =
+            RecordOptions { split_time, ..RecordOptions::default() }.checked().unwrap_err();
+        assert!(refused.to_string().contains("--split-time: parts of 0ns are too short; 10ms"));
     }
 }

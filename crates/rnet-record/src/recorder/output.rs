@@ -63,6 +63,9 @@ struct Channel {
     publisher: Arc<Publisher>,
     /// Messages in the chunk that is open.
     in_chunk: u64,
+    /// Messages in the part, without those of its beginning, and the number of the first.
+    in_part: u64,
+    first_seq: u64,
 }
 
 /// What became of a message.
@@ -156,6 +159,10 @@ impl Output {
         let sequence = taken.seq as u32;
         if let Some(channel) = self.channels.get_mut(&source.publisher) {
             channel.in_chunk += 1;
+            if channel.in_part == 0 {
+                channel.first_seq = taken.seq;
+            }
+            channel.in_part += 1;
         }
         self.part
             .add(&MessageHeader { channel_id: id, sequence, log_time, publish_time }, bytes)?;
@@ -208,7 +215,8 @@ impl Output {
         let schema = schema.as_ref().map(|(name, encoding, data)| (&**name, *encoding, &**data));
         let metadata = said.to_metadata();
         let id = self.part.add_channel(&publisher.topic, encoding, schema, &metadata)?;
-        let channel = Channel { id, publisher: publisher.clone(), in_chunk: 0 };
+        let channel =
+            Channel { id, publisher: publisher.clone(), in_chunk: 0, in_part: 0, first_seq: 0 };
         self.channels.insert(source.publisher, channel);
         Ok(id)
     }
@@ -283,6 +291,26 @@ impl Output {
     pub fn unwritten(&self) -> Vec<(Arc<Publisher>, u64)> {
         let open = self.channels.values().filter(|channel| channel.in_chunk > 0);
         open.map(|channel| (channel.publisher.clone(), channel.in_chunk)).collect()
+    }
+
+    /// What was written by now stands in earlier parts, too, and is not lost with this one.
+    pub fn begun(&mut self) {
+        self.channels.values_mut().for_each(|channel| channel.in_part = 0);
+    }
+
+    /// The messages that are lost with the file.
+    pub fn lost(&self) -> Vec<Missed> {
+        let written = self.channels.values().filter(|channel| channel.in_part > 0);
+        let lost = written.map(|channel| Missed {
+            topic: channel.publisher.topic.clone(),
+            node: channel.publisher.source.node.clone(),
+            publisher: channel.publisher.source.publisher,
+            first_seq: channel.first_seq,
+            count: channel.in_part,
+            cause: Cause::Removed,
+            at_ns: rnet::now_ns(),
+        });
+        lost.collect()
     }
 
     /// Ends the file, which says at its end what is missing.

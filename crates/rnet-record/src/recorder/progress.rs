@@ -33,6 +33,8 @@ pub struct Progress {
     pub free_bytes: Option<u64>,
     /// Files that `max_disk` has removed.
     pub removed: u64,
+    /// Files that others removed while they were written; their messages are missing.
+    pub gone: Vec<PathBuf>,
     /// Messages that are missing.
     pub losses: Losses,
     /// Nothing is written because the disk is full.

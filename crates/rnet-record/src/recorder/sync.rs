@@ -34,7 +34,7 @@ impl Disk for File {
 
 /// The thread; dropped, it has synced all that it was given.
 pub struct Syncer<D: Disk = File> {
-    files: Option<Sender<D>>,
+    files: Option<Sender<Option<D>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -54,6 +54,16 @@ impl<D: Disk> Syncer<D> {
 
     /// This file is written from now on; the one before is written no more.
     pub fn now(&self, file: D) {
+        self.give(Some(file));
+    }
+
+    /// The file is written no more. It is synced and let go: a file that somebody holds open takes its room on the disk
+    /// also when it has been removed.
+    pub fn ended(&self) {
+        self.give(None);
+    }
+
+    fn give(&self, file: Option<D>) {
         if let Some(files) = &self.files {
             // It only ends when nobody can give it anything.
             let _ = files.send(file);
@@ -71,7 +81,7 @@ impl<D: Disk> Drop for Syncer<D> {
     }
 }
 
-fn sync<D: Disk>(files: &Receiver<D>, interval: Duration, shared: &Shared) {
+fn sync<D: Disk>(files: &Receiver<Option<D>>, interval: Duration, shared: &Shared) {
     let mut current: Option<D> = None;
     loop {
         let given = files.recv_timeout(interval);
@@ -84,7 +94,7 @@ fn sync<D: Disk>(files: &Receiver<D>, interval: Duration, shared: &Shared) {
         let free_bytes = current.as_ref().and_then(D::free_bytes);
         shared.progress().free_bytes = free_bytes;
         match given {
-            Ok(file) => current = Some(file),
+            Ok(file) => current = file,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -154,8 +164,11 @@ mod tests {
             syncer.now(file.clone());
         }
         until(|| first.kept.load(SeqCst) == 7);
-        drop(syncer);
+        // One that ended is synced and no longer held, though none follows it.
+        syncer.ended();
+        until(|| Arc::strong_count(&second.kept) == 1);
         assert_eq!(second.kept.load(SeqCst), 7);
+        drop(syncer);
         assert!(shared.take_notes().is_empty());
     }
 

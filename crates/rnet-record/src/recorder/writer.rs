@@ -14,7 +14,7 @@ use super::progress::{RingPart, Shared};
 use super::queue::Queue;
 use super::sync::Syncer;
 use crate::error::{RecordError, Result};
-use crate::part::Ended;
+use crate::part::{Away, Ended};
 
 /// Longest time that something waits in the queue.
 const TAKE_INTERVAL: Duration = Duration::from_millis(50);
@@ -238,8 +238,16 @@ impl Writer {
         let Some(output) = self.output.take() else { return };
         // If the end fails, the chunk that is open is lost.
         let (path, open) = (output.part().path().to_owned(), output.unwritten());
+        let (away, lost) = (output.part().away(), output.lost());
         let losses = std::mem::take(&mut self.losses);
-        match output.end(&losses) {
+        let ended = output.end(&losses);
+        self.syncer.ended();
+        match ended {
+            _ if away == Some(Away::Removed) => self.lose(path, losses, lost),
+            Ok(_) if away == Some(Away::Moved) => self.shared.note(format!(
+                "{} was moved while it was written; what it has is where it was moved to",
+                path.display()
+            )),
             Ok(Ended { path, len_bytes, .. }) => self.keep(path, len_bytes),
             Err(error) => {
                 let shown = path.display();
@@ -262,6 +270,25 @@ impl Writer {
             }
         }
         self.trim();
+    }
+
+    /// Counts what is lost with a file that somebody removed, and what only that file told.
+    fn lose(&mut self, path: PathBuf, losses: Losses, lost: Vec<Missed>) {
+        self.shared.note(format!(
+            "{} was removed while it was written; what it had is lost, and counted",
+            path.display()
+        ));
+        self.losses = losses;
+        let mut progress = self.shared.progress();
+        progress.gone.push(path);
+        for missed in lost {
+            let Missed { topic, node, cause, count, .. } = &missed;
+            self.losses.add(topic, node, *cause, *count);
+            progress.losses.add(topic, node, *cause, *count);
+            progress.messages = progress.messages.saturating_sub(*count);
+            let untold = self.untold.entry((missed.publisher, missed.cause));
+            untold.and_modify(|run| run.count += missed.count).or_insert(missed);
+        }
     }
 
     fn keep(&mut self, path: PathBuf, len_bytes: u64) {
@@ -302,6 +329,7 @@ impl Writer {
             // One that is malformed was counted when it came.
             output.message(&taken)?;
         }
+        output.begun();
         while let Some((of, missed)) = self.untold.pop_first() {
             if let Err(error) = output.missed(&missed) {
                 self.untold.insert(of, missed);
@@ -316,6 +344,10 @@ impl Writer {
         let looks = self.looked.elapsed() >= LOOK_INTERVAL;
         if looks {
             self.looked = Instant::now();
+        }
+        if looks && self.output.as_ref().is_some_and(|output| output.part().away().is_some()) {
+            self.end();
+            self.try_to_begin();
         }
         self.write(|output| output.tend(looks));
         let RecordOptions { split_size, split_time, .. } = self.options;

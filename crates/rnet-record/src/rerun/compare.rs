@@ -1,5 +1,6 @@
 //! What was published beside what was recorded.
 
+mod asked;
 mod fields;
 mod tolerance;
 
@@ -101,12 +102,17 @@ struct Topic {
 /// The outputs of a node, recorded and new.
 pub struct Comparison<'a> {
     options: &'a RerunOptions,
+    /// Name of the node in the recording, the topics on which it publishes there, and its channels that are compared.
+    node: String,
+    topics_of_node: Vec<String>,
+    channels: Vec<Arc<Channel>>,
     recorded: InOrder<'a>,
     carried: Carried,
     calls: Arc<Recorded>,
     topics: BTreeMap<String, Topic>,
     types: HashMap<u16, MessageType>,
-    heard_types: HashMap<u64, MessageType>,
+    /// By publisher, with the topic.
+    heard_types: HashMap<u64, (String, MessageType)>,
     traces: BTreeMap<(String, String), Trace>,
     /// When the first input was sent; what was recorded before it is an answer to others.
     begin_ns: Option<u64>,
@@ -120,9 +126,12 @@ impl<'a> Comparison<'a> {
         options: &'a RerunOptions,
     ) -> Self {
         let is_output = |channel: &Channel| is_by(channel, &node) && takes(options, &channel.topic);
+        let is_of_node = |c: &Channel| is_by(c, &node) && !c.topic.starts_with("/_rnet/");
+        let of_node: BTreeSet<String> =
+            recording.channels().filter(|c| is_of_node(c)).map(|c| c.topic.clone()).collect();
         let is_read = |c: &Channel| is_output(c) || c.topic == names::META_TOPIC;
-        let outputs = recording.channels().filter(|c| is_output(c));
-        let topics: BTreeSet<String> = outputs.map(|c| label(&c.topic)).collect();
+        let channels: Vec<_> = recording.channels().filter(|c| is_output(c)).cloned().collect();
+        let topics: BTreeSet<String> = channels.iter().map(|c| label(&c.topic)).collect();
         let without_channels: BTreeSet<u16> =
             recording.channels().filter(|c| !is_read(c)).map(|c| c.id).collect();
         let select = Select {
@@ -134,6 +143,9 @@ impl<'a> Comparison<'a> {
         };
         let mut comparison = Self {
             options,
+            node,
+            topics_of_node: of_node.into_iter().collect(),
+            channels,
             recorded: InOrder::new(recording, recording.messages(select)),
             carried: Carried::default(),
             calls,
@@ -243,14 +255,19 @@ impl<'a> Comparison<'a> {
     }
 
     fn value_heard(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Value {
-        let ty = self.heard_types.entry(heard.stamp.publisher).or_insert_with(|| {
-            match heard.schema {
+        decoded(self.type_heard(heard), bytes)
+    }
+
+    fn type_heard(&mut self, heard: &Heard<'_>) -> &MessageType {
+        let of = self.heard_types.entry(heard.stamp.publisher).or_insert_with(|| {
+            let ty = match heard.schema {
                 Some(schema) => schema.clone().into(),
                 // What is no description of a plain type is bytes.
                 None => MessageType::try_from(heard.type_desc.clone()).unwrap_or(MessageType::Raw),
-            }
+            };
+            (heard.topic.to_owned(), ty)
         });
-        decoded(ty, bytes)
+        &of.1
     }
 
     /// Compares a message that the node has published.
@@ -258,6 +275,7 @@ impl<'a> Comparison<'a> {
         if !takes(self.options, heard.topic) {
             return Ok(());
         }
+        self.type_heard(heard);
         let topic = &label(heard.topic);
         let call = CallTopic::parse(heard.topic);
         let key = match (&self.options.key, call) {
@@ -329,7 +347,7 @@ impl<'a> Comparison<'a> {
         Ok((is_any, owed))
     }
 
-    /// What came of all topics, and of the worst field.
+    /// What came of all topics, and of the worst field. That nothing was compared is an error.
     pub fn end(mut self) -> Result<(Vec<TopicResult>, Option<Trace>), RerunError> {
         let names: Vec<String> = self.topics.keys().cloned().collect();
         for topic in names {
@@ -338,14 +356,15 @@ impl<'a> Comparison<'a> {
                 of.result.missing += of.waiting.drain(..).len() as u64;
             }
         }
-        let results: Vec<TopicResult> = self
-            .topics
-            .into_values()
+        let topics = std::mem::take(&mut self.topics).into_values();
+        let results: Vec<TopicResult> = topics
             .map(|mut topic| {
                 topic.result.missing += topic.waiting.len() as u64;
                 topic.result
             })
             .collect();
+        self.check_compared(&results)?;
+        self.check_fields(&results)?;
         let mut worst: Option<(&TopicResult, &Difference)> = None;
         for result in &results {
             let Some(one) = result.worst.as_ref().filter(|one| one.by.is_some()) else { continue };

@@ -65,6 +65,51 @@ pub enum RerunError {
         /// What it subscribes to.
         topics: String,
     },
+    /// A topic that the node was to get was not recorded.
+    #[error("the recording has no {topic} that the node could get; it has {known}")]
+    NoInput {
+        /// The topic.
+        topic: String,
+        /// Topics that it has.
+        known: String,
+    },
+    /// No message for the node.
+    #[error(
+        "the recording has no message of {topics} {when}; it lasts {seconds:.3} s, and there is nothing to feed {node}"
+    )]
+    NoMessages {
+        /// Name of the node.
+        node: String,
+        /// What it subscribes to.
+        topics: String,
+        /// In which part of the recording.
+        when: String,
+        /// Length of the recording.
+        seconds: f64,
+    },
+    /// Nothing of the node was compared.
+    #[error(
+        "nothing was compared of {topics}: {node} published nothing there after its first input, neither when it was \
+         recorded nor now; in the recording it publishes on {known}"
+    )]
+    NothingCompared {
+        /// Name of the node.
+        node: String,
+        /// What was to be compared.
+        topics: String,
+        /// Topics that it publishes on in the recording.
+        known: String,
+    },
+    /// An option names a field that no message has.
+    #[error("{by} {field}: messages of {topics} have no field {field:?}")]
+    NoField {
+        /// The field.
+        field: String,
+        /// The option of `rnet rerun`.
+        by: &'static str,
+        /// Topics that are compared.
+        topics: String,
+    },
     /// The node has not subscribed to what it was to get.
     #[error("{node} has not subscribed to {topic} in {limit:?}")]
     NotSubscribed {
@@ -180,6 +225,10 @@ impl RerunError {
             Self::NotServed { .. } => "not_served",
             Self::UnrecordedCall { .. } => "unrecorded_call",
             Self::NoInputs { .. } => "no_inputs",
+            Self::NoInput { .. } => "no_input",
+            Self::NoMessages { .. } => "no_messages",
+            Self::NothingCompared { .. } => "nothing_compared",
+            Self::NoField { .. } => "no_field",
             Self::NotSubscribed { .. } => "not_subscribed",
             Self::Incompatible { .. } => "incompatible",
             Self::Late { .. } => "late_subscription",

@@ -239,6 +239,28 @@ impl<'a> Feed<'a> {
         Ok(asked.into_iter().map(|(_, service, word)| (service, word)).collect())
     }
 
+    /// Whether it got anything.
+    pub fn check_fed(
+        &self,
+        recording: &Recording,
+        options: &RerunOptions,
+    ) -> Result<(), RerunError> {
+        if self.counts.values().any(|count| *count > 0) {
+            return Ok(());
+        }
+        let (first, last) = recording.found().times.unwrap_or_default();
+        let after = |ns: u64| ns.saturating_sub(first) as f64 / 1e9;
+        let mut when = Vec::new();
+        when.extend(options.start_ns.map(|ns| format!("from {} s on", after(ns))));
+        when.extend(options.end_ns.map(|ns| format!("before {} s", after(ns))));
+        Err(RerunError::NoMessages {
+            node: self.tested.name.clone(),
+            topics: self.tested.fed.iter().cloned().collect::<Vec<_>>().join(", "),
+            when: if when.is_empty() { "at all".to_owned() } else { when.join(" and ") },
+            seconds: after(last),
+        })
+    }
+
     /// Waits for answers that are late, and says which never come.
     pub fn end(
         &mut self,

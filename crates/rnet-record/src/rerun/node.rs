@@ -134,6 +134,7 @@ impl Tested {
         };
         tested.meet(options)?;
         tested.check_recorded(recording)?;
+        check_inputs(recording, options, &tested.own_channels(recording))?;
         if with_calls {
             let calls = Calls::of(recording, &tested.recorded);
             let calls = Recorded::read(recording, &tested.recorded, &calls)?;
@@ -465,6 +466,27 @@ fn is_heard(topic: &str, with_calls: bool) -> bool {
     match topic.starts_with(OWN_TOPICS) {
         false => true,
         true => with_calls && CallTopic::parse(topic).is_some_and(|of| of.kind != Kind::Control),
+    }
+}
+
+/// Whether the topics that it is to get were recorded, of others than itself.
+pub fn check_inputs(
+    recording: &Recording,
+    options: &RerunOptions,
+    own_channels: &BTreeSet<u16>,
+) -> Result<(), RerunError> {
+    let others = recording.channels().filter(|c| !own_channels.contains(&c.id));
+    let known: BTreeSet<&str> = others.map(|channel| channel.topic.as_str()).collect();
+    match options.inputs.iter().find(|topic| !known.contains(topic.as_str())) {
+        None => Ok(()),
+        Some(topic) => Err(RerunError::NoInput {
+            topic: topic.clone(),
+            known: known
+                .into_iter()
+                .filter(|topic| !topic.starts_with(OWN_TOPICS))
+                .collect::<Vec<_>>()
+                .join(", "),
+        }),
     }
 }
 

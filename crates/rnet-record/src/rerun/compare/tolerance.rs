@@ -20,6 +20,15 @@ impl Tolerances {
         self.0.push((field.to_owned(), tolerance));
     }
 
+    /// The fields that are named, and by which option of `rnet rerun`.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let named = self.0.iter().filter(|(field, _)| !field.is_empty());
+        named.map(|(field, tolerance)| match tolerance {
+            Tolerance::Ignored => (field.as_str(), "--ignore"),
+            Tolerance::Within(_) => (field.as_str(), "--tolerance"),
+        })
+    }
+
     /// That of a field.
     pub fn of(&self, path: &str) -> Tolerance {
         let fits = |field: &str| {

@@ -1,0 +1,146 @@
+//! Whether there was anything to compare, and the fields that the options name. A comparison of nothing, and one that
+//! leaves out a field by a wrong name, would pass or fail for the wrong reason.
+
+use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
+use rnet::{FieldType, MessageType, PlainType};
+
+use super::{Comparison, TopicResult};
+use crate::rerun::error::RerunError;
+
+impl TopicResult {
+    /// Whether no message of it says anything about the node.
+    fn is_empty(&self) -> bool {
+        let is_unrecorded = self.unrecorded > 0 && !self.allows_unrecorded;
+        self.compared == 0 && self.missing == 0 && !is_unrecorded
+    }
+}
+
+impl Comparison<'_> {
+    /// Whether the messages have the fields that were named: of the recording, or of now, as a field may be new.
+    pub fn check_fields(&self, results: &[TopicResult]) -> Result<(), RerunError> {
+        let recorded = self.channels.iter().map(|c| (c.topic.as_str(), c.message_type().ok()));
+        let heard = self.heard_types.values().map(|(topic, ty)| (topic.as_str(), Some(ty.clone())));
+        let types: Vec<(&str, Option<MessageType>)> = recorded.chain(heard).collect();
+        // Of a type that cannot be read nobody knows.
+        let has =
+            |ty: &Option<MessageType>, field| ty.as_ref().is_none_or(|ty| has_field(ty, field));
+        let refused = |field: &str, by: &'static str, topics: Vec<&str>| RerunError::NoField {
+            field: field.to_owned(),
+            by,
+            topics: topics.join(", "),
+        };
+        let topics = || results.iter().map(|result| result.topic.as_str());
+        for (field, by) in self.options.tolerances.named() {
+            if !types.iter().any(|(_, ty)| has(ty, field)) {
+                return Err(refused(field, by, topics().collect()));
+            }
+        }
+        let Some(key) = &self.options.key else { return Ok(()) };
+        for topic in topics() {
+            if !types.iter().any(|(of, ty)| *of == topic && has(ty, key)) {
+                return Err(refused(key, "--key", vec![topic]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anything was compared: of each topic that was named, or of any.
+    pub fn check_compared(&self, results: &[TopicResult]) -> Result<(), RerunError> {
+        let of = |topic: &str| results.iter().find(|result| result.topic == topic);
+        let named = &self.options.outputs;
+        let lacking: Vec<&str> = match named.is_empty() {
+            false => {
+                let is_lacking = |topic: &&String| of(topic).is_none_or(TopicResult::is_empty);
+                named.iter().filter(is_lacking).map(String::as_str).collect()
+            }
+            true if results.iter().all(TopicResult::is_empty) => vec!["any topic"],
+            true => Vec::new(),
+        };
+        match lacking.is_empty() {
+            true => Ok(()),
+            false => Err(RerunError::NothingCompared {
+                node: self.node.clone(),
+                topics: lacking.join(", "),
+                known: self.topics_of_node.join(", "),
+            }),
+        }
+    }
+}
+
+/// Whether messages of a type have a field of this path, `pose.x` or `legs[2].force`. What a map has is not known.
+fn has_field(ty: &MessageType, path: &str) -> bool {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (name, indexes) = part.split_at(part.find('[').unwrap_or(part.len()));
+        steps.push(Step::Name(name));
+        for index in indexes.split_terminator(']') {
+            let Some(Ok(index)) = index.strip_prefix('[').map(str::parse) else { return false };
+            steps.push(Step::Index(index));
+        }
+    }
+    match ty {
+        MessageType::Plain(plain) => of_plain(plain, &steps),
+        MessageType::Protobuf(schema) => of_protobuf(schema.descriptor(), &steps),
+        MessageType::Raw => false,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+fn of_plain(plain: &PlainType, steps: &[Step<'_>]) -> bool {
+    let mut at = FieldType::Struct(plain.clone());
+    for step in steps {
+        at = match (step, at) {
+            (Step::Name(name), FieldType::Struct(of)) => {
+                let found = of.fields.iter().find(|f| f.name == *name && !f.is_padding());
+                let Some(field) = found else { return false };
+                field.ty.clone()
+            }
+            (Step::Index(index), FieldType::Array { of, len }) if *index < len as usize => *of,
+            _ => return false,
+        };
+    }
+    true
+}
+
+fn of_protobuf(of: &MessageDescriptor, steps: &[Step<'_>]) -> bool {
+    let Some((Step::Name(name), rest)) = steps.split_first() else { return steps.is_empty() };
+    let Some(field) = of.get_field_by_name(name) else { return false };
+    if field.is_map() {
+        return true;
+    }
+    let rest = match rest {
+        [Step::Index(_), rest @ ..] if field.is_list() => rest,
+        rest => rest,
+    };
+    match field.kind() {
+        Kind::Message(inner) => of_protobuf(&inner, rest),
+        _ => rest.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet::schema::compile_text;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_paths() {
+        let text = "syntax = \"proto3\"; message Leg { double force = 1; } \
+                    message Robot { repeated Leg legs = 1; Leg tail = 2; map<string, Leg> more = 3; }";
+        let ty = MessageType::Protobuf(
+            compile_text("robot.proto", text).unwrap().schema("Robot").unwrap(),
+        );
+        for path in ["legs", "legs[2]", "legs[2].force", "tail.force", "more.any.force"] {
+            assert!(has_field(&ty, path), "{path}");
+        }
+        for path in ["", "leg", "legs[x]", "legs[2].f", "tail.force.x", "tail[0]"] {
+            assert!(!has_field(&ty, path), "{path}");
+        }
+    }
+}
