@@ -50,7 +50,7 @@ pub struct ServiceStats {
     /// Answers that could not be sent: their caller was gone, or read nothing.
     pub unsent: u64,
     /// Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
-    /// of one whose ends were not found within 5 s.
+    /// of one whose ends were not found within 5 s, or before it was gone.
     pub unanswerable: u64,
 }
 
@@ -456,8 +456,9 @@ impl Desk {
     /// Cancels the calls of callers that are gone.
     fn forget_gone(&self, intake: &Intake, arrivals: &mut Arrivals<Peer>) {
         let there = intake.publishers();
-        arrivals.forget_gone(&there);
+        let unanswerable = arrivals.forget_gone(&there);
         let mut book = lock(&self.book);
+        book.stats.unanswerable += unanswerable;
         let mut gone = Vec::new();
         for peers in book.peers.values_mut() {
             gone.extend(peers.extract_if(.., |peer| !there.contains(&peer.publisher)));
