@@ -351,7 +351,7 @@ impl Desk {
             book.stats.calls += 1;
             let call = Call { number: id.number, peer, request: Bytes::copy_of(sample) };
             book.running.push(call.context());
-            fail_point!("call.taken");
+            fail_point!("call.begun");
             Some((book, call))
         })
     }
