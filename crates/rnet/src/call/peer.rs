@@ -218,7 +218,6 @@ impl Peer {
         drop(open);
         let meta = self.meta(number);
         let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
-        fail_point!("call.answered");
         Some(match sent {
             Ok(()) => End::Sent,
             Err(error) => {
