@@ -165,6 +165,28 @@ class NoPath(Exception):
     pass
 
 
+def test_calls_of_one_key_go_to_one_server_while_it_is_there(node):
+    client = node("home").client("/who")
+    servers = {}
+    for name in ("a", "b", "c"):
+        servers[name] = node(name).service("/who", None, None, lambda _, name=name: name.encode())
+    until(lambda: client.server_count == 3, "all servers are there")
+    keys = [f"arm {i}" for i in range(30)]
+    asked = {key: client.call(b"", key=key, timeout=LIMIT_S) for key in keys}
+    assert len(set(asked.values())) == 3, "30 keys are shared among 3 servers"
+    for key in keys:
+        assert client.start(b"", key=key, timeout=LIMIT_S).result() == asked[key]
+        assert list(client.stream(b"", key=key, timeout=LIMIT_S)) == [asked[key]]
+    # Without a key they take turns.
+    assert len({client.call(b"", timeout=LIMIT_S) for _ in range(6)}) == 3
+    # The keys of a server that closes go to others, and no other key moves.
+    servers.pop("b").close()
+    until(lambda: client.server_count == 2, "it is gone")
+    for key in keys:
+        now = client.call(b"", key=key, timeout=LIMIT_S)
+        assert now != b"b" and (asked[key] == b"b" or now == asked[key])
+
+
 def test_what_a_handler_raises_is_raised_at_the_caller(node, unraisable):
     def plan(request: N):
         if request.x == 0:

@@ -14,6 +14,7 @@ use rnet::{Error, PublisherOptions, Subscriber};
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node("talker");
+    let _beside = (role == "beside").then(|| node.publisher::<[u8]>("/beside").unwrap());
     let options = PublisherOptions::new().last_will(&b"gone"[..]);
     let options = if role == "urgent" { options.urgent() } else { options };
     let mut publisher = Some(node.publisher_with::<[u8]>("/t", options).unwrap());
@@ -112,6 +113,32 @@ fn a_closed_publisher_leaves_none() {
     until_known(&hosts, 1, None);
     child.kill();
     is_lost(&mut subscriber);
+}
+
+/// The new link was told of neither: that the node is there with what else it has says that the publisher was closed.
+#[test]
+fn one_that_closes_while_its_link_changes_hands_leaves_none_and_one_that_dies_does() {
+    for closes in [true, false] {
+        let mut hosts = Hosts::new("meanwhile", 2);
+        let (mut child, _to, mut subscriber) = heard(&hosts, "beside");
+        until_known(&hosts, 1, Some(4));
+        hosts.stop(0);
+        if closes {
+            child.say("close");
+        } else {
+            child.kill();
+        }
+        eventually("it is gone at home", || {
+            !hosts.domain(0).inspect().publishers.iter().any(|publisher| publisher.topic == "/t")
+        });
+        hosts.start(0, "");
+        if closes {
+            eventually("it has left", || subscriber.publisher_count() == 0);
+            assert!(subscriber.try_recv().unwrap().is_none(), "neither a will nor a loss");
+        } else {
+            gets_the_will(&mut subscriber, b"gone");
+        }
+    }
 }
 
 #[test]

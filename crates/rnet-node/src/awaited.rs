@@ -94,6 +94,19 @@ impl Pace {
         interruptible: bool,
         each: impl Fn(&mut dyn FnMut(&dyn Awaited)),
     ) -> Result<bool> {
+        let waited = self.wait_for_any(waiter, wait, until, interruptible, each);
+        self.forget_glance();
+        waited
+    }
+
+    fn wait_for_any(
+        &mut self,
+        waiter: &Waiter,
+        wait: Wait,
+        until: Option<Instant>,
+        interruptible: bool,
+        each: impl Fn(&mut dyn FnMut(&dyn Awaited)),
+    ) -> Result<bool> {
         let mut interrupted = false;
         loop {
             // Read first: who comes after the look ends the sleep.

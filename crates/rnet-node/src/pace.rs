@@ -22,6 +22,11 @@ thread_local! {
     static WOKEN_NS: Cell<u64> = const { Cell::new(0) };
 }
 
+/// A wait of this thread ends now, for a trace of what it was for.
+pub fn note_woken() {
+    WOKEN_NS.set(clock::now_ns());
+}
+
 /// When a wait of this thread ended last, CLOCK_MONOTONIC in ns; 0 if none has.
 pub fn woken_ns() -> u64 {
     WOKEN_NS.get()
@@ -49,6 +54,8 @@ pub struct Pace {
     /// When the last wait began, and when it ended.
     since_ns: u64,
     ended_ns: u64,
+    /// Whether that wait has begun with a glance, which found nothing: the next one is the rest of it.
+    glanced: bool,
     /// Of the thread that slept last.
     short_slice: Option<ShortSlice>,
 }
@@ -85,6 +92,56 @@ impl Pace {
         }
     }
 
+    /// The first part of an adaptive wait, if that is to be passed awake: looks at nothing but whether `come`, and now
+    /// and then for what else ends the wait. Whether it has come; [`Pace::came_at`] is told of it, and of the moment.
+    /// If not, [`Pace::wait`] is the rest of the wait.
+    pub fn glance(&mut self, come: impl Fn() -> bool, other: impl Fn() -> bool) -> bool {
+        if come() {
+            // It was not waited for.
+            (self.waited, self.glanced) = (false, false);
+            return true;
+        }
+        let since_ns = clock::now_ns();
+        (self.since_ns, self.awake, self.waited) = (since_ns, false, true);
+        self.glanced = true;
+        let mut looked_ns = since_ns;
+        while let Plan::Spin(_) = self.plan(looked_ns, since_ns) {
+            for _ in 0..SPINS_PER_LOOK {
+                if come() {
+                    self.glanced = false;
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if other() {
+                break;
+            }
+            let now_ns = clock::now_ns();
+            self.period.held_up(now_ns, now_ns.saturating_sub(looked_ns));
+            looked_ns = now_ns;
+        }
+        false
+    }
+
+    /// The wait that began with a glance is over.
+    pub fn forget_glance(&mut self) {
+        self.glanced = false;
+    }
+
+    /// As [`Pace::came`], of what a glance has found, which was taken at `taken_ns`: that is when the wait ended.
+    pub fn came_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
+        self.ended_ns = taken_ns;
+        self.came(sent_ns, count);
+    }
+
+    /// What to do in an adaptive wait that began at `since_ns`.
+    fn plan(&self, now_ns: u64, since_ns: u64) -> Plan {
+        match self.answers.as_ref().map(|answers| answers.awake_until(since_ns)) {
+            Some(until) if now_ns < until => Plan::Spin(until),
+            _ => self.period.plan(now_ns, since_ns),
+        }
+    }
+
     /// Has this thread go before those that compute, once it is woken.
     pub fn keep_short_slice(&mut self, whom: cpu::For) {
         if self.tunes {
@@ -101,9 +158,10 @@ impl Pace {
     }
 
     fn wait_for(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> Woken {
-        let since_ns = clock::now_ns();
+        let began_ns = clock::now_ns();
+        let since_ns = if std::mem::take(&mut self.glanced) { self.since_ns } else { began_ns };
         (self.since_ns, self.awake, self.waited) = (since_ns, false, wait == Wait::Adaptive);
-        let end_ns = since_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        let end_ns = began_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         loop {
             let now_ns = clock::now_ns();
             if now_ns >= end_ns {
@@ -116,10 +174,7 @@ impl Pace {
             let plan = match wait {
                 Wait::Spin => Plan::Spin(u64::MAX),
                 Wait::Block => Plan::Sleep,
-                Wait::Adaptive => match self.answers.as_ref().map(|a| a.awake_until(since_ns)) {
-                    Some(until) if now_ns < until => Plan::Spin(until),
-                    _ => self.period.plan(now_ns, since_ns),
-                },
+                Wait::Adaptive => self.plan(now_ns, since_ns),
             };
             match plan {
                 Plan::Sleep => {

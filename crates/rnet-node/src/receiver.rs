@@ -181,6 +181,15 @@ impl Receiver {
             || self.has_successor()
     }
 
+    /// As [`Receiver::is_ready`], for who then waits without a look that finds nothing.
+    pub fn is_ready_before_wait(&mut self) -> bool {
+        let is_ready = self.is_ready();
+        if !is_ready {
+            self.channels.iter_mut().for_each(Reader::end_pursuit);
+        }
+        is_ready
+    }
+
     /// Takes in what the control thread has brought, if it has brought anything.
     pub fn take_in(&mut self) {
         if self.state.is_full() {

@@ -23,6 +23,10 @@ pub const TAG_LAST_WILL: u32 = 5;
 const MAX_LEN_BYTES: usize = 8 + (8 + 24) + (8 + 8) + (8 + 8) + (8 + 24) + 8;
 const _: () = assert!(MAX_LEN_BYTES <= MAX_EXTENSION_LEN_BYTES);
 
+/// What stands before the value of a correlation.
+const CORRELATION_HEAD: u64 = head_of(TAG_CORRELATION, 1);
+/// Words of a record that says its correlation and nothing else.
+const CORRELATION_WORDS: usize = 3;
 /// What stands before the value of an origin.
 const ORIGIN_HEAD: u64 = head_of(TAG_ORIGIN, 3);
 /// Words of a record that says its origin and nothing else.
@@ -44,6 +48,11 @@ impl Extension {
         if let Some(origin) = self.only_origin() {
             words[..ORIGIN_WORDS].copy_from_slice(&words_of(origin));
             return (words, ORIGIN_WORDS);
+        }
+        if let Some(correlation) = self.only_correlation() {
+            let said = [8 * CORRELATION_WORDS as u64, CORRELATION_HEAD, correlation];
+            words[..CORRELATION_WORDS].copy_from_slice(&said);
+            return (words, CORRELATION_WORDS);
         }
         let mut put = |tag: u32, value: &[u64]| {
             words[used] = head_of(tag, value.len());
@@ -78,11 +87,20 @@ impl Extension {
         origin.filter(|_| !others)
     }
 
+    /// The correlation, if there is nothing else: so it is with most messages of calls.
+    #[inline]
+    fn only_correlation(&self) -> Option<u64> {
+        let Meta { origin, source_ns, correlation, gap, last_will, .. } = self.meta;
+        let others = origin.is_some() || source_ns.is_some() || gap.is_some() || last_will;
+        correlation.filter(|_| !others)
+    }
+
     /// Makes `bytes` what stands before the payload.
+    #[inline]
     pub(crate) fn write_to(self, bytes: &mut Vec<u8>) {
         let (words, used) = self.words();
         bytes.clear();
-        bytes.extend(words[..used].iter().flat_map(|word| word.to_le_bytes()));
+        words[..used].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
     /// Reads bytes that nobody vouches for; none at all say nothing.
@@ -96,6 +114,13 @@ impl Extension {
             let [host, publisher, seq] = [host, publisher, seq].map(|bytes| word(&bytes));
             let origin = Origin { host, publisher, seq };
             return Extension { meta: Meta::default().with_origin(origin), known_lost: 0 };
+        }
+        // And what most messages of calls have.
+        if let (&[_, head, correlation], []) = bytes.as_chunks::<8>()
+            && word(&head) == CORRELATION_HEAD
+        {
+            let meta = Meta::default().with_correlation(word(&correlation));
+            return Extension { meta, known_lost: 0 };
         }
         Extension::from_words(bytes)
     }

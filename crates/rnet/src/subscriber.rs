@@ -307,6 +307,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
         sum
     }
 
+    /// Whether a receive may find something.
+    pub(crate) fn is_ready_now(&self) -> bool {
+        self.receiver.is_ready()
+    }
+
     /// All losses so far of the publishers that are there: [`Subscriber::lost`] for who looks after each receive.
     pub(crate) fn lost_now(&self) -> u64 {
         self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()

@@ -7,7 +7,7 @@ use rnet_core::{Result, Wait};
 use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeState;
 use rnet_node::options::deadline;
-use rnet_node::pace::Pace;
+use rnet_node::pace::{Pace, note_woken};
 use rnet_shm::bell::{Bells, Waiter};
 use rnet_shm::cpu;
 
@@ -175,6 +175,29 @@ impl WaitSet {
     /// [`WaitSet::came`].
     pub(crate) fn adaptive(node: &Node) -> WaitSet {
         WaitSet { wait: Wait::Adaptive, ..WaitSet::new(node) }
+    }
+
+    /// The first part of an adaptive wait: awake, with an eye on `first`, which it is most often for. Whether that may
+    /// have something; the wait for all is the rest otherwise. What `first` gave is told by [`WaitSet::came_at`].
+    pub(crate) fn glance<T: Message + ?Sized>(
+        &mut self,
+        first: &mut Subscriber<T>,
+        others: impl Fn() -> bool,
+    ) -> bool {
+        if !first.receiver.is_ready_before_wait() {
+            self.pace.keep_short_slice(cpu::For::Bulk);
+        }
+        let (first, waiting) = (&first.receiver, &self.members);
+        let come = self.pace.glance(|| first.is_ready(), || others() || waiting.must_stop());
+        if come && first.state.is_traced() {
+            note_woken();
+        }
+        come
+    }
+
+    /// As [`WaitSet::came`], of what a glance has found, which was taken at `taken_ns`.
+    pub(crate) fn came_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
+        self.pace.came_at(taken_ns, sent_ns, count);
     }
 
     /// What it waits for answers what was sent right before the wait.

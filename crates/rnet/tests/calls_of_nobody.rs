@@ -170,6 +170,26 @@ fn a_client_whose_ends_come_later_is_answered() {
 }
 
 #[test]
+fn those_of_a_caller_that_is_gone_are_counted_when_it_goes() {
+    let net = Net::new("gone");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
+    let mut requests = to_server::<[u8]>(&net, &b, "request", "/echo");
+    for number in 0..3 {
+        requests.send_with(b"false", word(7, number)).unwrap();
+    }
+    // The server has heard of it: it looks for its ends.
+    let of_it = "/_rnet/call/echo/c00000007/";
+    let is_sought = || net.inspect().topics().iter().any(|name| name.starts_with(of_it));
+    eventually("it is looked for", is_sought);
+    drop(requests);
+    eventually("each is counted", || service.stats().unanswerable == 3);
+    let stats = service.stats();
+    assert_eq!((stats.calls, stats.unsent, stats.cancelled), (0, 0, 0), "{stats:?}");
+    eventually("nobody looks for it any more", || !is_sought());
+}
+
+#[test]
 fn one_whose_caller_has_cancelled_is_waited_for_no_more() {
     let net = Net::new("cancelled");
     let (a, b) = (net.node("a"), net.node("b"));

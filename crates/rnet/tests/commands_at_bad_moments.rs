@@ -150,6 +150,35 @@ fn a_lease_that_has_passed_is_not_renewed() {
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
 }
 
+/// The receiver renews the lease right before its end, and its answer comes after the driver has given up. That one
+/// gives authority back, by its number: else nobody would have the command until the lease passes again.
+#[test]
+fn a_renewal_that_came_too_late_is_followed_by_a_release() {
+    let net = Net::new("commands-r-released");
+    let (base, one) = (net.node("base"), net.node("one"));
+    let lease = Duration::from_millis(100);
+    let (asked, heard) = std::sync::mpsc::channel();
+    let authority = base.service::<CommandRequest, CommandReply>(AUTHORITY).at_once(2);
+    let _authority = authority.serve(move |request| {
+        asked.send((request.action(), request.number)).unwrap();
+        if request.action() == Action::Renew {
+            std::thread::sleep(2 * lease); // sleep: how late the answer is
+        }
+        Ok(CommandReply { granted: true, number: 7, ..Default::default() })
+    });
+    let status =
+        PublisherOptions::new().urgent().reliable(rnet::OnFull::Refuse).transient_local(16);
+    let _status = base.publisher_with::<CommandStatus>(STATUS, status).unwrap();
+    let _commands = base.subscriber::<[u8]>(TOPIC).unwrap();
+    let mut driver = driver(&one, 1, lease);
+    let renewed = driver.renew();
+    assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
+    let asked: Vec<_> = (0..3).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    assert_eq!(asked, [(Action::Take, 0), (Action::Renew, 7), (Action::Release, 7)]);
+    drop(driver);
+    assert!(heard.try_recv().is_err(), "it was given back once");
+}
+
 #[test]
 fn authority_of_a_process_that_is_gone_is_free_though_it_never_sent() {
     let net = Net::new("commands-r-ghost");

@@ -80,6 +80,73 @@ pub fn server(dir: &Path, name: &str) -> Outcome {
     Ok(())
 }
 
+/// What a driver of the hand-over sends: its name and the number of its authority.
+fn order(name: &str, number: u64) -> Vec<u8> {
+    format!("{name} {number}").into_bytes()
+}
+
+/// The name and the number in such a command.
+///
+/// # Panics
+/// If it is none.
+pub fn read_order(command: &[u8]) -> (String, u64) {
+    let text = std::str::from_utf8(command).expect("a command of text");
+    let (name, number) = text.split_once(' ').expect("a name and a number");
+    (name.to_owned(), number.parse().expect("a number"))
+}
+
+/// A driver that takes authority with this priority again and again, and drives until it has it no
+/// more. It ends when `stop` says so.
+///
+/// # Errors
+/// What no receiver, driver or its end gives a reason for.
+pub fn drive(node: &Node, name: &str, priority: i32, stop: impl Fn() -> bool) -> Outcome {
+    let short = Some(Duration::from_millis(300));
+    while !stop() {
+        let mut driver =
+            match node.drive::<[u8]>(COMMAND).priority(priority).lease(LEASE).take(short) {
+                Ok(driver) => driver,
+                Err(
+                    Error::NotInForce { .. } | Error::Timeout { .. } | Error::ServerLost { .. },
+                ) => continue,
+                Err(error) => return Err(error.into()),
+            };
+        let order = order(name, driver.number());
+        while !stop() {
+            match driver.send(&order) {
+                Ok(()) => std::thread::sleep(PACE), // sleep: the pace of a driver
+                Err(Error::NotInForce { .. }) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A victim that takes authority from whoever has it with a lower priority.
+///
+/// # Errors
+/// As [`drive`].
+pub fn taker(dir: &Path, name: &str) -> Outcome {
+    let node = node(dir, name)?;
+    println!("ready");
+    drive(&node, name, 10, || false)
+}
+
+/// A victim that receives commands until it is killed.
+///
+/// # Errors
+/// As the opening of its ends.
+pub fn receiver(dir: &Path, name: &str) -> Outcome {
+    let node = node(dir, name)?;
+    let command = node.command::<[u8]>(COMMAND).deadline(DEADLINE).fallback(b"stop 0");
+    let command = command.apply(|_| {})?;
+    println!("ready");
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    drop(command);
+    Ok(())
+}
+
 /// A victim that calls, sends goals, pushes and drives until it is killed.
 ///
 /// # Errors

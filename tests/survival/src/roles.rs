@@ -45,6 +45,8 @@ pub fn run(args: &[String]) -> Outcome {
         "partner" => partner(&dir, name),
         "server" => callers::server(&dir, name),
         "caller" => callers::caller(&dir, name),
+        "taker" => callers::taker(&dir, name),
+        "receiver" => callers::receiver(&dir, name),
         _ => Err(format!("there is no role {role}").into()),
     }
 }

@@ -164,7 +164,10 @@ fn a_caller_dies(point: &str, pass: u32) {
 }
 
 fn the_points(of_callers: bool) -> Vec<String> {
-    let found = points::all().into_iter().filter(|point| points::is_of_calls(point));
+    // Not passed with one driver at a time: tests/handover.rs.
+    let found = points::all()
+        .into_iter()
+        .filter(|point| points::is_of_calls(point) && point != "command.preempted");
     found.filter(|point| OF_CALLERS.contains(&point.as_str()) == of_callers).collect()
 }
 

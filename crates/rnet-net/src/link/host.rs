@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rnet::trace::node_of;
 use rnet::{
     EndpointQos, Error, Lane, MatchEvent, PublisherOptions, PublisherQos, Reliability, Result,
     Subscriber, SubscriberOptions, limits,
@@ -249,8 +250,10 @@ impl Host {
                 self.announced = true;
                 let known_here = self.publishers.keys().chain(self.subscriptions.keys());
                 let gone = known_here.filter(|id| !here.contains(id)).copied().collect::<Vec<_>>();
+                // An endpoint does not die without its node: where that has others, it was closed.
+                let nodes: BTreeSet<u64> = here.iter().copied().map(node_of).collect();
                 for id in gone {
-                    self.gone(known, id, true);
+                    self.gone(known, id, !nodes.contains(&node_of(id)));
                 }
             }
         }

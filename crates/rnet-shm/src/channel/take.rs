@@ -217,6 +217,11 @@ impl Reader {
         Ok(None)
     }
 
+    /// Its user has seen that there is nothing, and waits: what comes then is not taken on the heels of the writer.
+    pub fn end_pursuit(&mut self) {
+        self.pursuit = 0;
+    }
+
     /// Lets a writer in full flight get ahead. A reader on its heels takes one message at a time
     /// and fights it for every cache line, which costs both several times the pause. Before the
     /// look, not after it: each look takes the line from the writer.

@@ -219,9 +219,9 @@ impl<P> Arrivals<P> {
         self.drop_where(|arrival| Some((arrival.client, arrival.since)) == first)
     }
 
-    /// Drops those of callers that are gone.
-    pub fn forget_gone(&mut self, there: &[u64]) {
-        self.drop_where(|arrival| !there.contains(&arrival.publisher));
+    /// Drops those of callers that are gone; how many requests that were.
+    pub fn forget_gone(&mut self, there: &[u64]) -> u64 {
+        self.drop_where(|arrival| !there.contains(&arrival.publisher))
     }
 
     fn drop_where(&mut self, gone: impl Fn(&Arrival) -> bool) -> u64 {

@@ -1,15 +1,14 @@
 //! The open calls of a client.
 
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Failure, Result};
 
 use super::numbers::ByNumber;
-use super::servers::Server;
+use super::open_call::{Open, Wanted};
+use super::servers::{Server, hash_of};
 use super::{Bytes, CallId, FLAGS, MAX_IN_FLIGHT, WANTS_DONE, reason_of_wire};
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
@@ -18,6 +17,8 @@ use crate::msgs::{CallStatus, call_status::State};
 const MAX_REPLIES_WAITING: usize = 4096;
 /// Messages of feedback of a goal that wait for its reader; of more, the oldest are passed over.
 const MAX_FEEDBACK_WAITING: usize = 1024;
+/// Memory for a request that is kept for the next one.
+const MAX_SPARE_LEN_BYTES: usize = 4096;
 
 /// What a client has asked so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,144 +37,6 @@ pub struct ClientStats {
     /// Messages of feedback that did not come: the server had no room for them because this client did not read, or
     /// they were lost on their way.
     pub unheard: u64,
-}
-
-/// What is wanted of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    Reply,
-    Feedback,
-}
-
-/// An open call.
-pub struct Open {
-    pub server: Option<Arc<Server>>,
-    /// Servers that have refused it, or that it is not sent to.
-    refused: Vec<u64>,
-    request: Vec<u8>,
-    key: Option<u64>,
-    pub deadline: Option<Instant>,
-    pub replies: VecDeque<Bytes>,
-    received: u64,
-    /// How many replies there are, once that is known. Ahead of its end, they are awaited.
-    total: Option<u64>,
-    pub error: Option<Error>,
-    /// Whether it is a goal, which has feedback and ends once all of that has come.
-    goal: bool,
-    feedback: VecDeque<Bytes>,
-    heard: u64,
-    /// How many messages of feedback there are, once that is known.
-    said: Option<u64>,
-    /// Some feedback was lost, which may be its: the rest is not waited for.
-    gaps: bool,
-    /// Whether its caller wants it to end.
-    cancelled: bool,
-    /// Those who wait for [`Wanted`].
-    pub wakers: [Option<Waker>; 2],
-    bell: Option<Arc<Condvar>>,
-    /// How many threads wait at the bell: to ring it is a system call, and most calls have none.
-    waits: usize,
-}
-
-impl Open {
-    pub fn new(request: Vec<u8>, key: Option<&str>, deadline: Option<Instant>, goal: bool) -> Open {
-        Open {
-            server: None,
-            refused: Vec::new(),
-            request,
-            key: key.map(hash_of),
-            deadline,
-            replies: VecDeque::new(),
-            received: 0,
-            total: None,
-            error: None,
-            goal,
-            feedback: VecDeque::new(),
-            heard: 0,
-            said: (!goal).then_some(0),
-            gaps: false,
-            cancelled: false,
-            wakers: [None, None],
-            bell: None,
-            waits: 0,
-        }
-    }
-
-    /// Does not send it to this server.
-    pub fn avoid(&mut self, server: u64) {
-        self.refused.push(server);
-    }
-
-    /// What its reader gets next; `None` while nothing is there.
-    pub fn next(&mut self, wanted: Wanted) -> Option<Result<Option<Bytes>>> {
-        if wanted == Wanted::Feedback {
-            let feedback = self.feedback.pop_front();
-            return (feedback.is_some() || self.has_ended()).then_some(Ok(feedback));
-        }
-        // The result of a goal comes behind its feedback.
-        if self.goal && !self.has_ended() {
-            return None;
-        }
-        if let Some(reply) = self.replies.pop_front() {
-            return Some(Ok(Some(reply)));
-        }
-        if !self.is_decided() {
-            return None;
-        }
-        Some(self.error.clone().map_or(Ok(None), Err))
-    }
-
-    fn has_next(&self, wanted: Wanted) -> bool {
-        let waiting = match wanted {
-            Wanted::Feedback => !self.feedback.is_empty(),
-            Wanted::Reply => !self.goal && !self.replies.is_empty(),
-        };
-        waiting || self.has_ended()
-    }
-
-    /// Whether a task waits.
-    pub fn is_awaited(&self) -> bool {
-        self.wakers.iter().any(Option::is_some)
-    }
-
-    /// Whether it is known how it ends, and all its replies have come.
-    fn is_decided(&self) -> bool {
-        self.total.is_some_and(|total| self.received >= total)
-    }
-
-    fn has_ended(&self) -> bool {
-        self.is_decided() && self.said.is_some_and(|said| self.gaps || self.heard >= said)
-    }
-
-    fn tell(&mut self, woken: &mut Vec<Waker>) {
-        if let Some(bell) = self.bell.as_ref().filter(|_| self.waits > 0) {
-            bell.notify_all();
-        }
-        woken.extend(self.wakers.iter_mut().filter_map(Option::take));
-    }
-
-    /// Ends it at once: with the error, or with what its server has said already.
-    fn fail(&mut self, error: Error, woken: &mut Vec<Waker>) {
-        if !self.has_ended() {
-            if !self.is_decided() {
-                self.error = Some(error);
-            }
-            self.total = Some(self.received);
-            self.said = Some(self.heard);
-            self.tell(woken);
-        }
-    }
-
-    /// Ends it, with the error if there is one, once so many replies and so much feedback have come: topics have no
-    /// order between each other, so the status may be here first.
-    fn end_behind(&mut self, status: &CallStatus, error: Option<Error>, woken: &mut Vec<Waker>) {
-        self.error = error;
-        self.total = Some(status.replies);
-        if self.goal {
-            self.said = Some(status.feedback);
-        }
-        self.tell(woken);
-    }
 }
 
 #[derive(Default)]
@@ -195,6 +58,12 @@ pub struct Book {
     pub woken: Vec<Waker>,
     next: u32,
     turn: usize,
+    /// Whether a call may have no server yet.
+    unsent: bool,
+    /// How many threads wait at the bells of calls.
+    threads: usize,
+    /// The memory of a request that was answered, for the next one.
+    spare: Vec<u8>,
 }
 
 impl Book {
@@ -206,8 +75,9 @@ impl Book {
         CallId { client: self.client, number }.word()
     }
 
-    /// `wants` are the bits of its number.
-    pub fn start(&mut self, open: Open, wants: u32) -> u32 {
+    /// Begins a call, and sends it if a server is there; `wants` are the bits of its number. Its time begins now. It is
+    /// sent first: what is noted of it is noted while it is on its way.
+    pub fn start(&mut self, mut open: Open, wants: u32, after: Option<Duration>) -> u32 {
         let number = loop {
             self.next = self.next.wrapping_add(1) & !FLAGS;
             let number = self.next | wants;
@@ -215,9 +85,16 @@ impl Book {
                 break number;
             }
         };
+        self.send(number, &mut open);
         self.stats.calls += 1;
+        open.deadline = after.and_then(|after| Instant::now().checked_add(after));
         self.calls.insert(number, open);
         number
+    }
+
+    /// Memory for the next request.
+    pub fn spare(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
     }
 
     /// Whether a call has something for who waits for it.
@@ -226,11 +103,16 @@ impl Book {
     }
 
     /// Whether a call has no server yet.
-    pub fn any_unsent(&self) -> bool {
-        self.calls.values().any(|open| open.server.is_none() && !open.has_ended())
+    pub fn any_unsent(&mut self) -> bool {
+        self.unsent = self.unsent
+            && self.calls.values().any(|open| open.server.is_none() && !open.has_ended());
+        self.unsent
     }
 
     pub fn place_all(&mut self) {
+        if !self.any_unsent() {
+            return;
+        }
         let unsent = |open: &Open| open.server.is_none() && !open.has_ended();
         let calls = self.calls.iter().filter(|(_, open)| unsent(open));
         let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
@@ -241,22 +123,33 @@ impl Book {
 
     /// Sends a call to a server, if one is there.
     pub fn place(&mut self, number: u32) {
-        let word = self.word(number);
         // Another thread may have sent it meanwhile.
         let unsent = |open: &&Open| open.server.is_none() && !open.has_ended();
-        let Some(open) = self.calls.get(&number).filter(unsent) else { return };
+        if self.calls.get(&number).filter(unsent).is_none() {
+            return;
+        }
+        // Out of the map while it is sent: the choice looks at the others.
+        let Some(mut open) = self.calls.remove(&number) else { return };
+        self.send(number, &mut open);
+        self.calls.insert(number, open);
+    }
+
+    fn send(&mut self, number: u32, open: &mut Open) {
         let chosen = match open.cancelled {
             true => Err(self.cancelled(CancelReason::Caller)),
             false => self.choose(open),
         };
         self.turn = self.turn.wrapping_add(1);
-        let Some(open) = self.calls.get_mut(&number) else { return };
+        let word = self.word(number);
         let sent = chosen.and_then(|server| match &server {
             Some(one) => one.request(&open.request, word).map(|()| server),
             None => Ok(None),
         });
         match sent {
-            Ok(server) => open.server = server,
+            Ok(server) => {
+                self.unsent |= server.is_none();
+                open.server = server;
+            }
             Err(error) => open.fail(error, &mut self.woken),
         }
     }
@@ -270,6 +163,13 @@ impl Book {
 
     /// The server that a call goes to; `None` while it has to wait for one.
     fn choose(&self, open: &Open) -> Result<Option<Arc<Server>>> {
+        if let [server] = &*self.servers
+            && open.refused.is_empty()
+            && self.calls.len() < MAX_IN_FLIGHT
+            && server.is_ready()?
+        {
+            return Ok(Some(server.clone()));
+        }
         let mut unfit = self.unfit.clone();
         let mut fit = Vec::new();
         for server in self.servers.iter().filter(|server| !open.refused.contains(&server.id)) {
@@ -313,7 +213,7 @@ impl Book {
             }
             return;
         }
-        open.replies.push_back(bytes());
+        open.replies.push(bytes());
         open.received += 1;
         if open.goal || word as u32 & WANTS_DONE == 0 {
             open.total = Some(1);
@@ -360,6 +260,7 @@ impl Book {
                 open.end_behind(status, Some(error), &mut self.woken);
             }
             State::Refused => {
+                self.unsent = true;
                 let refused = open.server.take().map(|server| server.id);
                 open.refused.extend(refused);
                 let others = self.servers.iter().any(|s| !open.refused.contains(&s.id));
@@ -433,6 +334,22 @@ impl Book {
         open.server.is_some()
     }
 
+    /// As [`Book::end`], of a call whose user has what he waited for. Its memory is for the next one.
+    pub fn finish(&mut self, number: u32) {
+        match self.calls.get(&number) {
+            Some(open) if open.has_ended() && !open.is_awaited() && open.waits == 0 => {}
+            _ => {
+                self.end(number);
+                return;
+            }
+        }
+        if let Some(open) = self.calls.remove(&number)
+            && open.request.capacity() <= MAX_SPARE_LEN_BYTES
+        {
+            self.spare = open.request;
+        }
+    }
+
     /// Ends a call whose time is over.
     pub fn time_out(&mut self, number: u32, error: Error) {
         let word = self.word(number);
@@ -480,6 +397,9 @@ impl Book {
 
     /// One that waits and reads itself if nobody else does.
     pub fn wake_one(&self) {
+        if self.threads == 0 {
+            return;
+        }
         let bells = self.calls.values().filter(|open| open.waits > 0);
         if let Some(bell) = bells.filter_map(|open| open.bell.as_ref()).next() {
             bell.notify_one();
@@ -490,11 +410,13 @@ impl Book {
     pub fn enter(&mut self, number: u32) -> Option<Arc<Condvar>> {
         let open = self.calls.get_mut(&number)?;
         open.waits += 1;
+        self.threads += 1;
         Some(open.bell.get_or_insert_default().clone())
     }
 
     /// It waits no more.
     pub fn leave(&mut self, number: u32) {
+        self.threads -= 1;
         if let Some(open) = self.calls.get_mut(&number) {
             open.waits -= 1;
         }
@@ -512,46 +434,4 @@ fn find<'a>(
     let open = calls.get_mut(&id.number).filter(|_| id.client == client)?;
     let known = open.server.as_ref().is_some_and(|server| server.node == node);
     (known && !open.has_ended()).then_some(open)
-}
-
-fn hash_of(what: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
-    hasher.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn behind(replies: u64, error: Option<Error>) -> Open {
-        let mut open = Open::new(Vec::new(), None, None, false);
-        let status = CallStatus { replies, ..Default::default() };
-        open.end_behind(&status, error, &mut Vec::new());
-        open
-    }
-
-    fn cancelled() -> Error {
-        Error::Cancelled { topic: "/plan".to_owned(), reason: CancelReason::Caller }
-    }
-
-    #[test]
-    fn an_error_waits_for_the_replies_ahead_of_it() {
-        let mut open = behind(1, Some(cancelled()));
-        assert!(!open.has_next(Wanted::Reply));
-        assert!(open.next(Wanted::Reply).is_none());
-        open.replies.push_back(Bytes::copy_of(b"a"));
-        open.received += 1;
-        assert!(matches!(open.next(Wanted::Reply), Some(Ok(Some(_)))));
-        assert!(matches!(open.next(Wanted::Reply), Some(Err(Error::Cancelled { .. }))));
-    }
-
-    #[test]
-    fn replies_that_do_not_come_end_with_the_loss() {
-        let mut open = behind(2, None);
-        assert!(open.next(Wanted::Reply).is_none());
-        let (topic, node) = ("/plan".to_owned(), "server".to_owned());
-        open.fail(Error::CallLost { topic, node, lost: 2 }, &mut Vec::new());
-        assert!(matches!(open.next(Wanted::Reply), Some(Err(Error::CallLost { .. }))));
-    }
 }

@@ -46,17 +46,35 @@ impl Bytes {
         ty: &MessageType,
         encoded: &mut Vec<u8>,
     ) -> std::result::Result<(), String> {
+        let own = message.as_bytes();
+        Bytes::of(message, ty, encoded)?;
+        own.into_iter().for_each(|bytes| encoded.extend_from_slice(bytes));
+        Ok(())
+    }
+
+    /// The bytes as which a message of this type is sent: its own, or those that it is encoded to.
+    ///
+    /// # Errors
+    /// As [`Bytes::encode`].
+    pub fn of<'a, T: Message + ?Sized>(
+        message: &'a T,
+        ty: &MessageType,
+        encoded: &'a mut Vec<u8>,
+    ) -> std::result::Result<&'a [u8], String> {
         encoded.clear();
         message.check(ty)?;
-        match message.as_bytes() {
-            Some(bytes) => encoded.extend_from_slice(bytes),
-            None => message.encode(encoded),
-        }
-        match ty.fixed_len() {
-            Some(fixed) if fixed != encoded.len() => {
-                Err(format!("it is {} bytes long, and its type {fixed}", encoded.len()))
+        let bytes = match message.as_bytes() {
+            Some(bytes) => bytes,
+            None => {
+                message.encode(encoded);
+                encoded
             }
-            _ => Ok(()),
+        };
+        match ty.fixed_len() {
+            Some(fixed) if fixed != bytes.len() => {
+                Err(format!("it is {} bytes long, and its type {fixed}", bytes.len()))
+            }
+            _ => Ok(bytes),
         }
     }
 

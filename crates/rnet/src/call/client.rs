@@ -2,13 +2,14 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose;
 
-use super::book::{ClientStats, Open};
+use super::book::ClientStats;
 use super::line::Line;
+use super::open_call::Open;
 use super::pending::Pending;
 use super::{Bytes, Received, WANTS_DONE, WANTS_FEEDBACK, fresh_id, service_name};
 use crate::{EndpointWatch, Message, MessageType, Node};
@@ -51,6 +52,21 @@ pub struct Held {
     pub name: String,
     request: MessageType,
     pub reply: MessageType,
+}
+
+impl Held {
+    /// A reply, of what came of it.
+    pub fn decode<R: Message + ?Sized>(&self, bytes: Bytes) -> Result<Received<R>> {
+        Received::decode(bytes, &self.reply).map_err(|why| Error::BadValue {
+            what: "a reply".to_owned(),
+            why: format!("it is malformed: {why}"),
+        })
+    }
+}
+
+/// Why there is no reply.
+pub fn ended() -> Error {
+    Error::Closed { what: "a call that has ended".to_owned() }
 }
 
 impl Drop for Held {
@@ -127,7 +143,20 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// said; `Refused` if the backlogs of all servers are full; `Full` if the server stands still;
     /// `IncompatibleType`; `BadValue` for a request that is not of its type; `Malformed`.
     pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
-        self.start(request, CallOptions { timeout, key: None })?.wait()
+        let held = &*self.held;
+        held.line.check_fork()?;
+        let after = timeout.unwrap_or(TIMEOUT);
+        let open = Open::new(self.encode(request)?, None, false);
+        let reply = held.line.call(&held.watch, open, after)?;
+        held.decode(reply.ok_or_else(ended)?)
+    }
+
+    fn encode(&self, request: &Q) -> Result<Vec<u8>> {
+        let Held { line, name, request: ty, .. } = &*self.held;
+        let mut encoded = line.spare();
+        Bytes::encode(request, ty, &mut encoded)
+            .map_err(|why| Error::BadValue { what: format!("request of {name}"), why })?;
+        Ok(encoded)
     }
 
     /// Begins a call that wants one reply, without a wait. The result is a future too.
@@ -154,16 +183,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         options: CallOptions,
         wants: u32,
     ) -> Result<Pending<R>> {
-        let Held { line, name, request: ty, .. } = &*self.held;
+        let line = &self.held.line;
         line.check_fork()?;
-        let mut encoded = Vec::new();
-        Bytes::encode(request, ty, &mut encoded)
-            .map_err(|why| Error::BadValue { what: format!("request of {name}"), why })?;
         let after = options.timeout.unwrap_or(TIMEOUT);
-        let deadline = Instant::now().checked_add(after);
         let goal = wants & WANTS_FEEDBACK != 0;
-        let open = Open::new(encoded, options.key.as_deref(), deadline, goal);
-        let number = line.start(open, wants);
+        let open = Open::new(self.encode(request)?, options.key.as_deref(), goal);
+        let number = line.start(open, wants, Some(after));
         Ok(Pending::new(self.held.clone(), number, after))
     }
 

@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result};
+use rnet_shm::clock;
 use rnet_shm::ring::fail_point;
 
 use super::arrivals::{Arrivals, Early};
-use super::intake::{Intake, Told};
+use super::intake::{Found, Intake, Told};
 use super::numbers::ByNumber;
 use super::peer::{End, Peer};
 use super::{Bytes, Key, Topics, fresh_id, service_name};
@@ -50,7 +51,7 @@ pub struct ServiceStats {
     /// Answers that could not be sent: their caller was gone, or read nothing.
     pub unsent: u64,
     /// Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
-    /// of one whose ends were not found within 5 s.
+    /// of one whose ends were not found within 5 s, or before it was gone.
     pub unanswerable: u64,
 }
 
@@ -87,6 +88,8 @@ impl DeskSettings {
 /// How a handler ended.
 pub enum Outcome {
     Returned,
+    /// Its caller was told, by [`Call::answer`].
+    Answered(End),
     /// With the result of a goal, encoded.
     Reached(Vec<u8>),
     Failed(HandlerError),
@@ -101,11 +104,11 @@ pub type Run = Box<dyn Fn(&mut Call) -> Outcome + Send + Sync>;
 struct Book {
     /// Whether a thread reads requests.
     leading: bool,
-    /// Since when none does.
-    left: Option<Instant>,
+    /// Since when none does, and when the last request was taken, CLOCK_MONOTONIC in ns.
+    left_ns: u64,
+    asked_ns: u64,
     /// Whether a thread waits until it is told.
     asleep: bool,
-    asked: Option<Instant>,
     closed: bool,
     waiting: VecDeque<Call>,
     /// Those whose handler has not returned.
@@ -116,8 +119,19 @@ struct Book {
 }
 
 impl Book {
-    fn peer(&self, (node, client): &Key) -> Option<&Arc<Peer>> {
-        self.peers.get(client)?.iter().find(|peer| peer.node() == node)
+    fn peer(&self, node: &str, client: u32) -> Option<&Arc<Peer>> {
+        self.peers.get(&client)?.iter().find(|peer| peer.node() == node)
+    }
+
+    /// Handlers that may begin, of so many. One whose caller was told is done, though its thread may not have said so.
+    fn free(&self, at_once: usize) -> usize {
+        let free = at_once.saturating_sub(self.running.len());
+        free + self.running.iter().filter(|running| running.has_ended()).count()
+    }
+
+    /// It runs no more.
+    fn leave(&mut self, call: &Call) {
+        self.running.retain(|running| !call.is(running));
     }
 
     /// Cancels all calls. Returns those that waited, which are to be ended without the lock.
@@ -249,25 +263,22 @@ impl Desk {
             let next = if free { book.waiting.pop_front() } else { None };
             if let Some(call) = next {
                 book.running.push(call.context());
-                // With one handler, another thread reads after a while by itself.
-                if !book.leading && (self.settings.at_once > 1 || book.asleep) {
-                    self.bell.notify_one();
-                }
-                drop(book);
-                let end = self.handle(call);
-                book = lock(&self.book);
-                book.stats.count(&end);
+                book = self.serve(book, call);
                 continue;
             }
-            if !book.leading && (free || book.left.is_none_or(|left| left.elapsed() >= GRACE)) {
+            if !book.leading && (free || since(book.left_ns) >= GRACE) {
                 book.leading = true;
                 drop(book);
-                self.read(door);
-                book = lock(&self.book);
-                (book.leading, book.left) = (false, Some(Instant::now()));
+                let at_once;
+                (book, at_once) = self.read(door);
+                book.leading = false;
+                match at_once {
+                    Some(call) => book = self.serve(book, call),
+                    None => book.left_ns = clock::now_ns(),
+                }
                 continue;
             }
-            let watchful = book.asked.is_some_and(|asked| asked.elapsed() < WATCHFUL);
+            let watchful = since(book.asked_ns) < WATCHFUL;
             book = if watchful || !book.leading {
                 let waited = self.bell.wait_timeout(book, GRACE);
                 waited.unwrap_or_else(PoisonError::into_inner).0
@@ -280,25 +291,78 @@ impl Desk {
         }
     }
 
-    fn handle(&self, mut call: Call) -> End {
-        let outcome = (!call.is_cancelled()).then(|| (self.run)(&mut call));
-        // Before its caller is told: the next call of that one finds the handler free.
-        self.leave(&call);
-        match outcome {
-            Some(outcome) => call.peer.finish(call.number, outcome),
-            None => call.peer.end_cancelled(call.number),
+    /// Runs the handler of a call that is among those that run.
+    #[inline(never)] // Likewise.
+    fn serve<'a>(&'a self, book: MutexGuard<'a, Book>, mut call: Call) -> MutexGuard<'a, Book> {
+        // With one handler, another thread reads after a while by itself.
+        if !book.leading && (self.settings.at_once > 1 || book.asleep) {
+            self.bell.notify_one();
         }
+        drop(book);
+        let outcome = (!call.is_cancelled()).then(|| (self.run)(&mut call));
+        let end = match outcome {
+            Some(Outcome::Answered(end)) => end,
+            outcome => {
+                // Before its caller is told: who looks then sees that it runs no more.
+                lock(&self.book).leave(&call);
+                match outcome {
+                    Some(outcome) => call.peer.finish(call.number, outcome),
+                    None => call.peer.end_cancelled(call.number),
+                }
+            }
+        };
+        let mut book = lock(&self.book);
+        book.leave(&call);
+        book.stats.count(&end);
+        book
     }
 
-    fn leave(&self, call: &Call) {
-        lock(&self.book).running.retain(|running| !call.is(running));
-    }
-
-    /// Waits for requests, and takes in what has come.
-    fn read(&self, door: &Mutex<Door>) {
+    /// Waits for requests, and takes in what has come. A call that can begin at once is returned, and is among those
+    /// that run.
+    fn read(&self, door: &Mutex<Door>) -> (MutexGuard<'_, Book>, Option<Call>) {
         let mut door = lock(door);
         let Door { intake, arrivals, looked, .. } = &mut *door;
-        let told = intake.wait((!arrivals.is_empty()).then_some(LOOK));
+        let found = intake.wait((!arrivals.is_empty()).then_some(LOOK));
+        if arrivals.is_empty()
+            && !self.settings.replaces
+            && let Some((book, call)) = self.take_one(intake, found)
+        {
+            return (book, Some(call));
+        }
+        let told = intake.all();
+        self.take_in(intake, arrivals, looked, told);
+        (lock(&self.book), None)
+    }
+
+    /// Takes a request in whose handler can begin at once. What is more is left for the next look.
+    #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
+    fn take_one(&self, intake: &mut Intake, found: Found) -> Option<(MutexGuard<'_, Book>, Call)> {
+        intake.one(found, |sample, id| {
+            let mut book = lock(&self.book);
+            let may_begin = !book.closed
+                && book.waiting.is_empty()
+                && book.running.len() < self.settings.at_once;
+            let peer = book.peer(sample.node(), id.client).filter(|_| may_begin)?.clone();
+            if !peer.begin(id.number) {
+                return None;
+            }
+            book.asked_ns = sample.taken_ns();
+            book.left_ns = book.asked_ns;
+            book.stats.calls += 1;
+            let call = Call { number: id.number, peer, request: Bytes::copy_of(sample) };
+            book.running.push(call.context());
+            fail_point!("call.begun");
+            Some((book, call))
+        })
+    }
+
+    fn take_in(
+        &self,
+        intake: &Intake,
+        arrivals: &mut Arrivals<Peer>,
+        looked: &mut Instant,
+        told: Vec<Told>,
+    ) {
         if lock(&self.book).closed {
             return;
         }
@@ -337,7 +401,7 @@ impl Desk {
     /// A call that waits ends at once.
     fn cancel(&self, caller: &Key, number: u32, reason: CancelReason, awaited: bool) {
         let mut book = lock(&self.book);
-        let Some(peer) = book.peer(caller).cloned() else { return };
+        let Some(peer) = book.peer(&caller.0, caller.1).cloned() else { return };
         peer.cancel(number, reason, awaited);
         let context = CallContext { peer, number };
         let at = book.waiting.iter().position(|call| call.is(&context));
@@ -359,7 +423,7 @@ impl Desk {
         publisher: u64,
         bytes: Bytes,
     ) {
-        let known = lock(&self.book).peer(&caller).cloned();
+        let known = lock(&self.book).peer(&caller.0, caller.1).cloned();
         match known {
             Some(peer) => self.admit(peer, number, Some(bytes)),
             None => {
@@ -427,13 +491,13 @@ impl Desk {
             book.stats.malformed += 1;
             return;
         }
-        book.asked = Some(Instant::now());
+        book.asked_ns = clock::now_ns();
         let mut preempted = VecDeque::new();
         if self.settings.replaces && request.is_some() {
             preempted = book.stop_all(CancelReason::Preempted);
         }
         // A handler that is free takes it at once.
-        let free = self.settings.at_once.saturating_sub(book.running.len());
+        let free = book.free(self.settings.at_once);
         let has_room = book.waiting.len() < self.settings.backlog + free;
         let Some(request) = request.filter(|_| has_room) else {
             book.stats.refused += 1;
@@ -456,8 +520,9 @@ impl Desk {
     /// Cancels the calls of callers that are gone.
     fn forget_gone(&self, intake: &Intake, arrivals: &mut Arrivals<Peer>) {
         let there = intake.publishers();
-        arrivals.forget_gone(&there);
+        let unanswerable = arrivals.forget_gone(&there);
         let mut book = lock(&self.book);
+        book.stats.unanswerable += unanswerable;
         let mut gone = Vec::new();
         for peers in book.peers.values_mut() {
             gone.extend(peers.extract_if(.., |peer| !there.contains(&peer.publisher)));
@@ -466,6 +531,10 @@ impl Desk {
         drop(book);
         gone.iter().for_each(|peer| peer.leave());
     }
+}
+
+fn since(ns: u64) -> Duration {
+    Duration::from_nanos(clock::now_ns().saturating_sub(ns))
 }
 
 fn within(what: &str, given: usize, least: usize, most: usize) -> Result<()> {
@@ -511,6 +580,11 @@ impl Call {
     /// Whether its handler has heard that it was cancelled.
     pub fn is_cancel_seen(&self) -> bool {
         self.peer.is_cancel_seen(self.number)
+    }
+
+    /// As [`Peer::answer`].
+    pub fn answer(&mut self, encoded: &[u8]) -> Option<End> {
+        self.peer.answer(self.number, encoded)
     }
 
     pub fn reply(&mut self, encoded: &[u8]) -> Result<()> {

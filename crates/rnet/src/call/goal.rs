@@ -10,8 +10,9 @@ use futures_core::Stream;
 use rnet_core::{Error, Result};
 use rnet_node::types::choose;
 
-use super::book::{ClientStats, Wanted};
+use super::book::ClientStats;
 use super::client::{CallOptions, Client};
+use super::open_call::Wanted;
 use super::pending::Pending;
 use super::{Bytes, Received, WANTS};
 use crate::{Message, MessageType, Node};

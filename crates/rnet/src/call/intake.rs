@@ -6,7 +6,9 @@ use rnet_core::{CancelReason, Result, Wait};
 
 use super::{Bytes, CallId, Topics};
 use crate::msgs::{CallControl, call_control::Action};
-use crate::{Error, MessageType, Node, Subscriber, SubscriberOptions, WaitSet, WaitSetHandle};
+use crate::{
+    Error, MessageType, Node, Sample, Subscriber, SubscriberOptions, WaitSet, WaitSetHandle,
+};
 
 /// Requests that are taken in one turn.
 const TURN: usize = 256;
@@ -32,11 +34,26 @@ pub enum Told {
     Left,
 }
 
+/// What a wait has found.
+#[derive(Clone, Copy)]
+pub enum Found {
+    /// A request, perhaps, which a look at requests alone has found.
+    AtOnce,
+    Something,
+    /// It was interrupted, or its time is over.
+    Nothing,
+}
+
 pub struct Intake {
     requests: Subscriber<[u8]>,
     control: Subscriber<CallControl>,
     set: WaitSet,
     taken: u64,
+    /// When the last request was sent, and taken if a glance has found it. What is to be learnt of it is learnt when it
+    /// was answered.
+    unlearnt: Option<(u64, Option<u64>)>,
+    /// What was read and not told yet.
+    untold: Vec<Told>,
 }
 
 impl Intake {
@@ -45,7 +62,14 @@ impl Intake {
         let typed = options.clone().message_type(request.clone());
         let requests = node.subscriber_with::<[u8]>(&topics.request(), typed)?;
         let control = node.subscriber_with::<CallControl>(&topics.control(), options)?;
-        Ok(Intake { requests, control, set: WaitSet::adaptive(node), taken: 0 })
+        Ok(Intake {
+            requests,
+            control,
+            set: WaitSet::adaptive(node),
+            taken: 0,
+            unlearnt: None,
+            untold: Vec::new(),
+        })
     }
 
     pub fn handle(&self) -> WaitSetHandle {
@@ -57,13 +81,60 @@ impl Intake {
         self.requests.publishers().into_iter().map(|peer| peer.id).collect()
     }
 
-    /// Waits until something was said; nothing where the wait was interrupted or its time is over.
-    pub fn wait(&mut self, limit: Option<Duration>) -> Vec<Told> {
-        let mut told = Vec::new();
-        let said = self.set.wait(&mut [&mut self.requests, &mut self.control], limit);
-        if !said.unwrap_or(false) {
-            return told;
+    /// Waits until something was said, first with an eye on requests alone. Whether that has found one.
+    pub fn wait(&mut self, limit: Option<Duration>) -> Found {
+        self.learn();
+        let control = &self.control;
+        if self.set.glance(&mut self.requests, || control.is_ready_now()) {
+            return Found::AtOnce;
         }
+        let said = self.set.wait(&mut [&mut self.requests, &mut self.control], limit);
+        if said.unwrap_or(false) { Found::Something } else { Found::Nothing }
+    }
+
+    /// Takes the next request in, where nothing was said beside it: a cancel would be read first. One that `take` does
+    /// not want, and what went wrong, is among [`Intake::all`].
+    pub fn one<R>(
+        &mut self,
+        found: Found,
+        take: impl FnOnce(&Sample<'_, [u8]>, CallId) -> Option<R>,
+    ) -> Option<R> {
+        if self.control.is_ready_now() {
+            return None;
+        }
+        match self.requests.try_recv() {
+            Ok(sample) => {
+                let sample = sample?;
+                let taken_ns = matches!(found, Found::AtOnce).then(|| sample.taken_ns());
+                self.unlearnt = Some((sample.sent_ns(), taken_ns));
+                let id = sample.correlation().map(CallId::of);
+                let taken = id.and_then(|id| take(&sample, id));
+                if taken.is_none() {
+                    self.untold.push(told_by(&sample));
+                }
+                taken
+            }
+            Err(error) => {
+                self.untold.push(of(&error));
+                None
+            }
+        }
+    }
+
+    fn learn(&mut self) {
+        if let Some((sent_ns, taken_ns)) = self.unlearnt.take() {
+            self.taken += 1;
+            match taken_ns {
+                Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.taken),
+                None => self.set.came(sent_ns, self.taken),
+            }
+        }
+    }
+
+    /// All that was said.
+    pub fn all(&mut self) -> Vec<Told> {
+        self.learn();
+        let mut told = std::mem::take(&mut self.untold);
         // What cancels is read first and obeyed last: the request was sent before it, so it is there.
         let mut cancels = Vec::new();
         for _ in 0..TURN {
@@ -92,16 +163,8 @@ impl Intake {
         for _ in 0..TURN {
             match self.requests.try_recv() {
                 Ok(Some(sample)) => {
-                    let (sent_ns, publisher) = (sample.sent_ns(), sample.publisher());
-                    told.push(match sample.correlation() {
-                        Some(word) => Told::Request {
-                            caller: sample.node().to_owned(),
-                            id: CallId::of(word),
-                            publisher,
-                            bytes: Bytes::copy_of(&sample),
-                        },
-                        None => Told::Malformed,
-                    });
+                    let sent_ns = sample.sent_ns();
+                    told.push(told_by(&sample));
                     self.taken += 1;
                     self.set.came(sent_ns, self.taken);
                 }
@@ -111,6 +174,18 @@ impl Intake {
         }
         told.extend(cancels);
         told
+    }
+}
+
+fn told_by(sample: &Sample<'_, [u8]>) -> Told {
+    match sample.correlation() {
+        Some(word) => Told::Request {
+            caller: sample.node().to_owned(),
+            id: CallId::of(word),
+            publisher: sample.publisher(),
+            bytes: Bytes::copy_of(sample),
+        },
+        None => Told::Malformed,
     }
 }
 

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result, Wait};
 
-use super::book::{Book, ClientStats, Open, Wanted};
+use super::book::{Book, ClientStats};
+use super::inbox::{Inbox, has_more};
 use super::locked::{Locked, lock};
-use super::losses::Losses;
+use super::open_call::{Open, Wanted};
 use super::servers::Server;
 use super::{Bytes, Topics};
 use crate::msgs::CallStatus;
@@ -25,17 +26,10 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(2);
 /// Messages that are taken in one turn.
 const TURN: usize = 256;
-
-struct Inbox {
-    replies: Subscriber<[u8]>,
-    status: Subscriber<CallStatus>,
-    /// Of a client of an action.
-    feedback: Option<Subscriber<[u8]>>,
-    /// Of replies, status and feedback.
-    lost: [Losses; 3],
-    set: WaitSet,
-    taken: u64,
-}
+/// Replies that are taken one by one until there is a look at everything: losses are counted there.
+const MAX_ALONE: u32 = 64;
+/// A wait that is to be shorter is not begun with a look at replies alone, which takes 50 µs.
+const SHORT: Duration = Duration::from_millis(1);
 
 pub struct Line {
     node: Node,
@@ -73,11 +67,11 @@ impl Line {
         set.expect_answers();
         let reading = set.handle();
         let book = Book::new(service, client);
-        let (lost, taken) = Default::default();
+        let (lost, taken, untold, alone) = Default::default();
         Ok(Arc::new(Line {
             node: node.clone(),
             request,
-            inbox: Mutex::new(Inbox { replies, status, feedback, lost, set, taken }),
+            inbox: Mutex::new(Inbox { replies, status, feedback, lost, set, taken, untold, alone }),
             reading,
             book: Mutex::new(book),
             only,
@@ -171,11 +165,28 @@ impl Line {
         book.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true))).count()
     }
 
-    pub fn start(&self, open: Open, wants: u32) -> u32 {
+    /// Begins a call that has so much time.
+    pub fn start(&self, open: Open, wants: u32, after: Option<Duration>) -> u32 {
+        lock(&self.book).start(open, wants, after)
+    }
+
+    /// Memory for the next request.
+    pub fn spare(&self) -> Vec<u8> {
+        lock(&self.book).spare()
+    }
+
+    /// A call that wants one reply, from its beginning to its end.
+    pub fn call(
+        &self,
+        watch: &EndpointWatch,
+        open: Open,
+        after: Duration,
+    ) -> Result<Option<Bytes>> {
         let mut book = lock(&self.book);
-        let number = book.start(open, wants);
-        book.place(number);
-        number
+        let number = book.start(open, 0, Some(after));
+        let (mut book, result) = self.next_in(book, watch, (number, Wanted::Reply), after, None);
+        book.finish(number);
+        result
     }
 
     pub fn is_sent(&self, number: u32) -> bool {
@@ -254,14 +265,24 @@ impl Line {
 
     /// What the call has next; `None` behind the last reply. With `pause`, `Interrupted` at that moment and when
     /// a signal comes, after a look at what is there.
-    pub fn next<'a>(
-        &'a self,
+    pub fn next(
+        &self,
         watch: &EndpointWatch,
         (number, wanted): (u32, Wanted),
         after: Duration,
         pause: Option<Instant>,
     ) -> Result<Option<Bytes>> {
-        let mut book = lock(&self.book);
+        self.next_in(lock(&self.book), watch, (number, wanted), after, pause).1
+    }
+
+    fn next_in<'a>(
+        &'a self,
+        mut book: Locked<'a>,
+        watch: &EndpointWatch,
+        (number, wanted): (u32, Wanted),
+        after: Duration,
+        pause: Option<Instant>,
+    ) -> (Locked<'a>, Result<Option<Bytes>>) {
         let (mut led, mut looked) = (false, false);
         let wait = |mut book: Locked<'a>, until| {
             let Some(bell) = book.enter(number) else { return book };
@@ -317,8 +338,10 @@ impl Line {
             if blocked {
                 watch.run();
             }
-            let interrupted = self.read(until);
-            book = lock(&self.book);
+            let is_long = |pause: Instant| pause > Instant::now() + SHORT;
+            let one = wanted == Wanted::Reply && !blocked && pause.is_none_or(is_long);
+            let interrupted;
+            (book, interrupted) = self.read(until, one);
             book.leading = false;
             // With something there it is that which is returned.
             looked |= interrupted;
@@ -330,7 +353,7 @@ impl Line {
             book.wake_one();
             self.wake_driver(&book);
         }
-        result
+        (book, result)
     }
 
     /// Has the thread for async calls read, if there is any of these.
@@ -340,17 +363,48 @@ impl Line {
         }
     }
 
-    /// Waits for answers and takes them in, for the one thread that has set `leading`. Whether the wait was
-    /// interrupted.
-    fn read(&self, until: Option<Instant>) -> bool {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let Inbox { replies, status, feedback, lost, set, taken } = &mut *inbox;
-        // Interrupted, it is for a server that is gone or a call that came.
-        let waited = match feedback {
-            Some(feedback) => set.wait_until(&mut [replies, status, feedback], until),
-            None => set.wait_until(&mut [replies, status], until),
+    /// Takes one reply in, if it is all that there is. `None`: there is more, or something else.
+    fn take_one(&self, inbox: &mut Inbox, is_glanced: bool) -> Option<Locked<'_>> {
+        let Inbox { replies, status, feedback, untold, alone, .. } = &mut *inbox;
+        if *alone >= MAX_ALONE {
+            return None;
+        }
+        let book = match replies.try_recv() {
+            Ok(sample) => {
+                let sample = sample?;
+                *untold = Some((sample.sent_ns(), is_glanced.then(|| sample.taken_ns())));
+                let word = sample.correlation().unwrap_or(0);
+                let mut book = lock(&self.book);
+                book.reply(sample.node(), word, || Bytes::copy_of(&sample));
+                book
+            }
+            Err(error) => {
+                self.cannot_read(&error);
+                return None;
+            }
         };
+        *alone += 1;
+        (book.gone.is_empty() && !has_more(status, feedback)).then_some(book)
+    }
+
+    /// Waits for answers and takes them in, for the one thread that has set `leading`; `one`: not more than one reply,
+    /// if there is one and nothing else. Whether the wait was interrupted.
+    fn read(&self, until: Option<Instant>, one: bool) -> (Locked<'_>, bool) {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.learn();
+        let is_glanced = one && inbox.glance();
+        // Interrupted, it is for a server that is gone or a call that came.
+        let waited = if is_glanced { Ok(true) } else { inbox.wait(until) };
+        if one
+            && matches!(waited, Ok(true))
+            && let Some(book) = self.take_one(&mut inbox, is_glanced)
+        {
+            return (book, false);
+        }
+        inbox.learn();
         let interrupted = waited.is_err();
+        let Inbox { replies, status, feedback, lost, set, taken, alone, .. } = &mut *inbox;
+        *alone = 0;
         // What these have left is read below.
         let gone = std::mem::take(&mut lock(&self.book).gone);
         let mut more = true;
@@ -405,7 +459,7 @@ impl Line {
         feedback.iter().flatten().for_each(|(node, lost)| book.lose_feedback(node, *lost));
         book.lose(&gone);
         book.place_all();
-        interrupted
+        (book, interrupted)
     }
 
     fn cannot_read(&self, error: &Error) {
@@ -506,8 +560,7 @@ impl Line {
                     false => first,
                 };
                 drop(book);
-                self.read(until);
-                book = lock(&self.book);
+                (book, _) = self.read(until, false);
                 book.leading = false;
                 book.wake_one();
             } else {

@@ -1,5 +1,6 @@
 //! One caller, as a server sees it: its calls, and the way back to it.
 
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -137,10 +138,13 @@ impl Peer {
 
     /// Whether the number was free.
     pub fn begin(&self, number: u32) -> bool {
-        let mut open = lock(&self.open);
-        let before = open.len();
-        open.entry(number).or_default();
-        open.len() > before
+        match lock(&self.open).entry(number) {
+            Entry::Vacant(place) => {
+                place.insert(Open::default());
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
     /// The first reason is the one that is told.
@@ -199,6 +203,35 @@ impl Peer {
         self.send_reply(number, encoded)
     }
 
+    /// The one reply of a handler that gives one, and with it the end of the call; `None` where the call has another
+    /// end, because it was cancelled or its caller is to be told of the end.
+    pub fn answer(&self, number: u32, encoded: &[u8]) -> Option<End> {
+        if number & WANTS_DONE != 0 {
+            return None;
+        }
+        let mut open = lock(&self.open);
+        let Entry::Occupied(call) = open.entry(number) else { return None };
+        if call.get().cancelled.is_some() || call.get().replies > 0 {
+            return None;
+        }
+        call.remove();
+        drop(open);
+        let meta = self.meta(number);
+        let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
+        Some(match sent {
+            Ok(()) => End::Sent,
+            Err(error) => {
+                self.end(number, End::Failed, &error.into());
+                End::Unsent
+            }
+        })
+    }
+
+    /// Whether a call that was begun has ended: its caller was told, or is about to be.
+    pub fn has_ended(&self, number: u32) -> bool {
+        !lock(&self.open).contains_key(&number)
+    }
+
     fn send_reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
         let meta = self.meta(number);
         let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
@@ -246,6 +279,7 @@ impl Peer {
         let outcome = match outcome {
             Outcome::Settled(Ok(())) => Outcome::Returned,
             Outcome::Settled(Err(error)) => Outcome::Failed(error),
+            Outcome::Answered(end) => return end,
             outcome => outcome,
         };
         match outcome {

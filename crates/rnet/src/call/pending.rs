@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{Error, Result};
 
-use super::book::Wanted;
-use super::client::Held;
+use super::client::{Held, ended};
+use super::open_call::Wanted;
 use super::{Bytes, Received};
 use crate::Message;
 
@@ -100,22 +100,15 @@ impl<R: Message + ?Sized> Pending<R> {
     }
 
     fn taken(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
-        let decoded = next.and_then(|bytes| bytes.map(|bytes| self.decode(bytes)).transpose());
+        let decoded = next.and_then(|bytes| bytes.map(|bytes| self.held.decode(bytes)).transpose());
         if !matches!(decoded, Ok(Some(_)) | Err(Error::Interrupted)) {
             self.ended.store(true, Ordering::Relaxed);
         }
         decoded
     }
 
-    fn decode(&self, bytes: Bytes) -> Result<Received<R>> {
-        Received::decode(bytes, &self.held.reply).map_err(|why| Error::BadValue {
-            what: "a reply".to_owned(),
-            why: format!("it is malformed: {why}"),
-        })
-    }
-
     pub(super) fn only(&self, next: Option<Received<R>>) -> Result<Received<R>> {
-        next.ok_or_else(|| Error::Closed { what: "a call that has ended".to_owned() })
+        next.ok_or_else(ended)
     }
 
     fn poll_one(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Received<R>>>> {

@@ -1,5 +1,7 @@
 //! The servers of a service, as a client sees them.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Meta, OnFull, Result};
@@ -12,7 +14,6 @@ use crate::{Endpoint, MessageType, Node, Publisher, PublisherOptions};
 struct Ends {
     request: Publisher<[u8]>,
     control: Publisher<CallControl>,
-    ready: bool,
 }
 
 pub struct Server {
@@ -20,6 +21,8 @@ pub struct Server {
     pub id: u64,
     pub node: String,
     pub host: String,
+    /// Whether it was found to hear: it stays so until it is gone.
+    ready: AtomicBool,
     ends: Mutex<Ends>,
 }
 
@@ -41,8 +44,9 @@ impl Server {
         fail_point!("call.half_open");
         let control = node.publisher_with::<CallControl>(&topics.control(), options)?;
         let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
-        let ends = Mutex::new(Ends { request, control, ready: false });
-        Ok(Server { id: endpoint.id, node: endpoint.node.clone(), host, ends })
+        let ends = Mutex::new(Ends { request, control });
+        let ready = AtomicBool::new(false);
+        Ok(Server { id: endpoint.id, node: endpoint.node.clone(), host, ready, ends })
     }
 
     /// Calls `callback` when it may have become ready.
@@ -58,14 +62,16 @@ impl Server {
     /// # Errors
     /// Why it never will.
     pub fn is_ready(&self) -> Result<bool> {
-        let mut ends = lock(&self.ends);
-        if !ends.ready {
-            if let Some(error) = ends.request.incompatible().into_iter().next() {
-                return Err(error);
-            }
-            ends.ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
+        if self.ready.load(Ordering::Relaxed) {
+            return Ok(true);
         }
-        Ok(ends.ready)
+        let ends = lock(&self.ends);
+        if let Some(error) = ends.request.incompatible().into_iter().next() {
+            return Err(error);
+        }
+        let ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
+        self.ready.store(ready, Ordering::Relaxed);
+        Ok(ready)
     }
 
     pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {
@@ -96,4 +102,11 @@ impl Server {
 fn this_host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
     name.map_or_else(|_| "this host".to_owned(), |name| name.trim().to_owned())
+}
+
+/// For the choice of a server by key.
+pub fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }

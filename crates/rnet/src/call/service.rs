@@ -92,11 +92,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self,
         handler: impl Fn(&Q) -> Result<B, HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
-        self.serve_stream(move |request, responder| {
+        self.serve_by(move |request, responder| {
             let reply = handler(request)?;
-            match responder.send(reply.borrow()) {
+            match responder.answer(reply.borrow()) {
+                Ok(outcome) => Ok(outcome),
                 // That it was cancelled is no failure of the handler's.
-                Ok(()) | Err(Error::Cancelled { .. }) => Ok(()),
+                Err(Error::Cancelled { .. }) => Ok(Outcome::Returned),
                 Err(error) => Err(error.into()),
             }
         })
@@ -110,6 +111,18 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self,
         handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
+        self.serve_by(move |request, responder| {
+            handler(request, responder).map(|()| Outcome::Returned)
+        })
+    }
+
+    fn serve_by(
+        self,
+        handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<Outcome, HandlerError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<Service> {
         let name = &self.settings.name;
         let (request, reply) = (choose::<Q>(name, self.types.0)?, choose::<R>(name, self.types.1)?);
         let types = (request.clone(), reply.clone());
@@ -117,7 +130,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
             guarded(call, &request, |received, call| {
                 let mut responder =
                     Responder { call, ty: &reply, encoded: Vec::new(), _type: PhantomData };
-                handler(received, &mut responder).map(|()| Outcome::Returned)
+                handler(received, &mut responder)
             })
         };
         Service::open(&self.node, self.settings, types, Box::new(run))
@@ -169,6 +182,17 @@ impl<R: Message + ?Sized> Responder<'_, R> {
         self.call.reply(&self.encoded)
     }
 
+    /// The only reply of a handler, and the end of its call.
+    fn answer(&mut self, reply: &R) -> Result<Outcome> {
+        let Responder { call, ty, encoded, .. } = self;
+        let bytes = Bytes::of(reply, ty, encoded)
+            .map_err(|why| Error::BadValue { what: format!("reply of {}", call.service()), why })?;
+        match call.answer(bytes) {
+            Some(end) => Ok(Outcome::Answered(end)),
+            None => call.reply(bytes).map(|()| Outcome::Returned),
+        }
+    }
+
     /// Whether nobody wants the answer any more: the caller has cancelled or is gone, or the service closes.
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
@@ -196,6 +220,10 @@ impl CallContext {
     /// As [`Responder::is_cancelled`]; true when the call has ended.
     pub fn is_cancelled(&self) -> bool {
         self.peer.is_cancelled(self.number)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.peer.has_ended(self.number)
     }
 
     /// Why it was cancelled; `None` where it was not, and when the call has ended.

@@ -383,6 +383,7 @@ impl Receiver {
                     let (node, priority) = (&ask.node, ask.priority);
                     let text = format_args!("{node} has taken it with priority {priority}");
                     self.tell.event(Kind::Preempted, Some(holder), text);
+                    fail_point!("command.preempted");
                 }
                 // The last command of the one before stands until its deadline, if there is no new one.
                 let state = if self.fallen { State::Fallback } else { State::InForce };

@@ -8,6 +8,15 @@ use super::{Comparison, TopicResult};
 use crate::rerun::error::RerunError;
 
 impl TopicResult {
+    /// The topic, or the service or action whose requests or replies these are.
+    fn name(&self) -> &str {
+        self.topic.split(' ').next().unwrap_or_default()
+    }
+
+    fn is_of_call(&self) -> bool {
+        self.name() != self.topic
+    }
+
     /// Whether no message of it says anything about the node.
     fn is_empty(&self) -> bool {
         let is_unrecorded = self.unrecorded > 0 && !self.allows_unrecorded;
@@ -36,7 +45,8 @@ impl Comparison<'_> {
             }
         }
         let Some(key) = &self.options.key else { return Ok(()) };
-        for topic in topics() {
+        // Calls have pairs of their own.
+        for topic in results.iter().filter(|of| !of.is_of_call()).map(TopicResult::name) {
             if !types.iter().any(|(of, ty)| *of == topic && has(ty, key)) {
                 return Err(refused(key, "--key", vec![topic]));
             }
@@ -46,11 +56,11 @@ impl Comparison<'_> {
 
     /// Whether anything was compared: of each topic that was named, or of any.
     pub fn check_compared(&self, results: &[TopicResult]) -> Result<(), RerunError> {
-        let of = |topic: &str| results.iter().find(|result| result.topic == topic);
         let named = &self.options.outputs;
         let lacking: Vec<&str> = match named.is_empty() {
             false => {
-                let is_lacking = |topic: &&String| of(topic).is_none_or(TopicResult::is_empty);
+                let has = |topic: &str| results.iter().any(|of| of.name() == topic && !of.is_empty());
+                let is_lacking = |topic: &&String| !has(topic);
                 named.iter().filter(is_lacking).map(String::as_str).collect()
             }
             true if results.iter().all(TopicResult::is_empty) => vec!["any topic"],

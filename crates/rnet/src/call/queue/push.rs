@@ -15,8 +15,8 @@ use rnet_core::{CancelReason, Error, Result};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
-use super::super::book::Open;
 use super::super::client::Client;
+use super::super::open_call::Open;
 use super::super::pending::Pending;
 use super::super::{Bytes, REDELIVERED, Received, WANTS_DONE};
 use crate::{Message, MessageType, Node};
@@ -405,14 +405,13 @@ impl Work {
 
     fn start(&self, task: Task) -> Flight {
         let held = self.client.held();
-        let deadline = self.ack.and_then(|ack| Instant::now().checked_add(ack));
-        let mut open = Open::new(task.encoded.clone(), None, deadline, false);
+        let mut open = Open::new(task.encoded.clone(), None, false);
         let mut wants = WANTS_DONE;
         if let Some(lost) = task.lost {
             open.avoid(lost);
             wants |= REDELIVERED;
         }
-        let number = held.line.start(open, wants);
+        let number = held.line.start(open, wants, self.ack);
         fail_point!("queue.started");
         let pending = Pending::new(held.clone(), number, self.ack.unwrap_or_default());
         Flight { task, pending }
