@@ -44,12 +44,6 @@ pub(crate) struct Node {
     pub(crate) shared: Arc<NodeShared>,
 }
 
-/// How many, as Python gives it.
-fn count(py: Python<'_>, what: &str, given: i64) -> PyResult<usize> {
-    usize::try_from(given)
-        .map_err(|_| bad_value(py, what, format!("it is {given}, and must be 0 or more")))
-}
-
 #[pymethods]
 impl Node {
     /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
@@ -331,7 +325,7 @@ impl Node {
         backlog: i64,
         at_once: i64,
     ) -> PyResult<Service> {
-        let limits = (count(py, "backlog", backlog)?, count(py, "at_once", at_once)?);
+        let limits = (backlog, at_once);
         Service::open(py, &self.shared, name, (request, reply), handler.into_inner(), limits)
     }
 
@@ -369,14 +363,7 @@ impl Node {
         queue: i64,
     ) -> PyResult<Service> {
         let (types, function) = ([goal, feedback, result], handler.into_inner());
-        crate::calls::open_action(
-            py,
-            &self.shared,
-            name,
-            types,
-            function,
-            (policy, count(py, "queue", queue)?),
-        )
+        crate::calls::open_action(py, &self.shared, name, types, function, (policy, queue))
     }
 
     /// An ActionClient, whose servers may come later. The types are those of goals, feedback and results, as for
@@ -413,7 +400,6 @@ impl Node {
         on_undelivered: Option<Callback>,
     ) -> PyResult<Pusher> {
         let on_undelivered = on_undelivered.map(Callback::into_inner);
-        let backlog = count(py, "backlog", backlog)?;
         let settings = PushSettings { backlog, wait, ack_within, on_undelivered };
         Pusher::open(py, &self.shared, (name, job), settings)
     }

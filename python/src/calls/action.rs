@@ -9,7 +9,7 @@ use rnet::{CallContext, CallOptions, HandlerError, Policy};
 use super::caller::Caller;
 use super::goal::{Goal, GoalCore, Heard};
 use super::service::{Service, failure};
-use super::{answered, decoded, encoded, limit};
+use super::{answered, count, decoded, encoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::gate;
@@ -65,11 +65,11 @@ pub(crate) fn open(
     name: &str,
     [goal, feedback, result]: Types<'_, '_>,
     function: Py<PyAny>,
-    (policy, queue): (&str, usize),
+    (policy, queue): (&str, i64),
 ) -> PyResult<Service> {
     let policy = match policy {
         "reject" => Policy::Reject,
-        "queue" => Policy::Queue(queue),
+        "queue" => Policy::Queue(count(py, "queue", queue)?),
         "replace" => Policy::Replace,
         other => {
             let why = format!("it is {other:?}, and must be \"reject\", \"queue\" or \"replace\"");

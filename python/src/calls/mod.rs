@@ -54,6 +54,12 @@ pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> 
     timeout.map_or(Ok(Duration::MAX), |given| seconds(py, "timeout", given))
 }
 
+/// How many, as Python gives it.
+fn count(py: Python<'_>, what: &str, given: i64) -> PyResult<usize> {
+    let why = || format!("it is {given}, and must be 0 or more");
+    usize::try_from(given).map_err(|_| bad_value(py, what, why()))
+}
+
 /// Runs `with` on the bytes that are sent for an object.
 pub(crate) fn encoded<R>(
     codec: &Codec,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use rnet::{Error, Undelivered};
 
-use super::{decoded, encoded, lock};
+use super::{count, decoded, encoded, lock};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::fork::{ForkGuard, Own};
@@ -117,7 +117,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
 
 /// What a pusher is opened with.
 pub(crate) struct PushSettings {
-    pub(crate) backlog: usize,
+    pub(crate) backlog: i64,
     pub(crate) wait: f64,
     pub(crate) ack_within: Option<f64>,
     pub(crate) on_undelivered: Option<Py<PyAny>>,
@@ -149,6 +149,7 @@ impl Pusher {
         settings: PushSettings,
     ) -> PyResult<Pusher> {
         let PushSettings { backlog, wait, ack_within, on_undelivered } = settings;
+        let backlog = count(py, "backlog", backlog)?;
         let (codec, back) = (Codec::new(py, ty)?, Codec::new(py, ty)?);
         let wait = seconds(py, "wait", wait)?;
         let ack = ack_within.map(|given| seconds(py, "ack_within", given)).transpose()?;

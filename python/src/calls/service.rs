@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use rnet::{Error, HandlerError, Responder};
 
-use super::{answered, decoded};
+use super::{answered, count, decoded};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::gate;
@@ -112,8 +112,9 @@ impl Service {
         name: &str,
         types: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
         function: Py<PyAny>,
-        (backlog, at_once): (usize, usize),
+        (backlog, at_once): (i64, i64),
     ) -> PyResult<Service> {
+        let (backlog, at_once) = (count(py, "backlog", backlog)?, count(py, "at_once", at_once)?);
         let with_context =
             py.import("rnet.calls")?.call_method1("takes_context", (&function,))?.extract()?;
         let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);

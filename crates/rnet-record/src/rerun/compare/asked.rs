@@ -59,7 +59,8 @@ impl Comparison<'_> {
         let named = &self.options.outputs;
         let lacking: Vec<&str> = match named.is_empty() {
             false => {
-                let has = |topic: &str| results.iter().any(|of| of.name() == topic && !of.is_empty());
+                let has =
+                    |topic: &str| results.iter().any(|of| of.name() == topic && !of.is_empty());
                 let is_lacking = |topic: &&String| !has(topic);
                 named.iter().filter(is_lacking).map(String::as_str).collect()
             }
