@@ -75,10 +75,8 @@ impl Command {
         fallback: &Bound<'_, PyAny>,
         deadline_ms: f64,
     ) -> PyResult<Command> {
-        let takes = |function: &Bound<'_, PyAny>, what| {
-            py.import("rnet.calls")?.call_method1("takes_one", (function, what))
-        };
-        takes(apply.bind(py), "message")?;
+        let takes_one = py.import("rnet.calls")?.getattr("takes_one")?;
+        takes_one.call1((&apply, "message"))?;
         let codec = Codec::new(py, ty)?;
         let deadline = millis(py, "deadline_ms", deadline_ms)?;
         let builder = node.node().or_raise(py)?.command::<[u8]>(topic).deadline(deadline);
@@ -100,7 +98,7 @@ impl Command {
                 }
             };
         } else if fallback.is_callable() {
-            takes(fallback, "reason")?;
+            takes_one.call1((fallback, "reason"))?;
             let function = fallback.clone().unbind();
             builder = builder.fallback_handler(move |reason| {
                 call(&function, |py| {

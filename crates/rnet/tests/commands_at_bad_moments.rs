@@ -49,7 +49,7 @@ fn child_entry() {
             let node = net.node("taker");
             let client = node.client::<CommandRequest, CommandReply>(AUTHORITY).unwrap();
             let lease = Duration::from_secs(3600).as_nanos() as u64;
-            let mut request = CommandRequest { priority: i32::MAX, lease, number: 0, action: 0 };
+            let mut request = CommandRequest { priority: i32::MAX, lease, ..Default::default() };
             request.set_action(Action::Take);
             assert!(client.call(&request, LONG).unwrap().granted);
             tell("taken");
@@ -281,7 +281,7 @@ fn refusals_push_no_grant_out_of_the_trail() {
     let _command = slow_receiver(&base);
     let _driver = driver(&hand, 1, NEVER);
     let client = pest.client::<CommandRequest, CommandReply>(AUTHORITY).unwrap();
-    let mut request = CommandRequest { priority: 0, lease: 1_000_000, number: 0, action: 0 };
+    let mut request = CommandRequest { lease: 1_000_000, ..Default::default() };
     request.set_action(Action::Take);
     (0..150).for_each(|_| assert!(!client.call(&request, LONG).unwrap().granted));
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
