@@ -312,7 +312,7 @@ fn requests_that_make_no_sense_are_answered_and_change_nothing() {
         (Action::Take, 0, 0),
         (Action::Take, u64::MAX, 0),
     ] {
-        let mut request = CommandRequest { priority: 9, lease, number, action: 0 };
+        let mut request = CommandRequest { priority: 9, lease, number, ..Default::default() };
         request.set_action(action);
         match client.call(&request, LONG) {
             Ok(reply) => assert!(!reply.granted, "{request:?}"),
