@@ -44,6 +44,8 @@ fn actions_are_listed_with_types_and_servers() {
     assert!(info.contains("Server: /a") && info.contains("feedback: foxglove.Vector3"), "{info}");
     let info = rnet!(place, "action", "info", "/steps", "--json").json();
     assert_eq!(info["servers"][0]["node"], "/a");
+    let said = rnet!(place, "action", "send", "/upper", "--text", "a").fails(1);
+    assert!(said.contains("/upper in /a is a service, not an action"), "{said}");
     for name in ["/upper", "/stepps"] {
         let said = rnet!(place, "action", "info", name).fails(1);
         assert!(said.contains(&format!("no action {name}")), "{said}");

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use rnet::inspect::ServerInfo;
 use rnet::{CallOptions, Error};
 use serde_json::json;
 
 use super::args::{CancelArgs, SendArgs};
-use super::{client, known, names, servers};
+use super::{Types, client, known, names, servers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::service::call::{encoded, gather, given, print, types};
@@ -15,12 +16,14 @@ use crate::topic::{look, no_such};
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
+/// How long an action may take to open its feedback after its requests.
+const SETTLES: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
     let (given, action) = (given(&args.data)?, args.action.as_str());
     let begun = Instant::now();
     let limit = args.timeout.unwrap_or(Duration::MAX);
-    let types = types(context, action, limit, known)?;
+    let types = types(context, action, limit, |server| known_or_service(server, begun))??;
     let [goal_type, feedback_type, result_type] = &types;
     let goal = encoded(action, given, goal_type)?;
     let node = context.node("action", &args.me)?;
@@ -59,6 +62,19 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
             let document = json!({"action": action, "part": "result"});
             print(context, document, result_type, &result?, (first, true))
         }
+    }
+}
+
+/// The types; or that it is a service, which has no feedback also when it has been there for a while.
+fn known_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<Types>> {
+    let is_service = server.replies.is_some() && server.feedback.is_none();
+    match known(server) {
+        None if is_service && begun.elapsed() > SETTLES => Some(Err(Failure::Failed(format!(
+            "{} in {} is a service, not an action; use rnet service call",
+            server.service,
+            server.node()
+        )))),
+        types => types.map(Ok),
     }
 }
 
