@@ -21,8 +21,13 @@ use baseline::{Baseline, Conditions, PerMessage, Verdict};
 use callgrind::Profile;
 
 const BASELINE: &str = "crates/rnet/benches/instructions.toml";
-/// The function of the program on whose stack instructions are counted.
-const COUNTED: &str = "counted_by_callgrind";
+/// The functions on whose stack instructions are counted: one of the program, and those with which a thread of a
+/// service serves a call.
+const COUNTED: &[&str] = &[
+    "counted_by_callgrind",
+    "rnet::call::desk::Desk::take_one*",
+    "rnet::call::desk::Desk::serve*",
+];
 /// Rounds of the first run; the second has twice as many. The first fills a log more than once,
 /// so that the difference has no lap in which the log was still empty.
 const ROUNDS: u64 = 50;
@@ -226,7 +231,7 @@ impl Program {
             valgrind()
                 .args(["--tool=callgrind", "--quiet"])
                 .arg(format!("--callgrind-out-file={}", file.display()))
-                .arg(format!("--toggle-collect={COUNTED}"))
+                .args(COUNTED.iter().map(|function| format!("--toggle-collect={function}")))
                 // Larger, and simpler to read.
                 .args(["--compress-strings=no", "--compress-pos=no"])
                 .arg(&self.executable)

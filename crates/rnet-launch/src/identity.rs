@@ -53,7 +53,7 @@ impl Identity {
 
     /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.
     pub fn open(&self) -> Option<OwnedFd> {
-        if !self.is_of_this_boot() {
+        if !self.is_seen_from_here() {
             return None;
         }
         let fd = open_pid(self.pid)?;
@@ -67,7 +67,7 @@ impl Identity {
     /// session is left.
     pub fn kill_session(&self) {
         let is_another = start_ticks(self.pid).is_some_and(|start| start != self.start_ticks);
-        if !self.is_of_this_boot() || is_another {
+        if !self.is_seen_from_here() || is_another {
             return;
         }
         // They may be about to start others.
@@ -95,8 +95,13 @@ impl Identity {
         (is_member && signal(&fd, Signal::KILL).is_ok()).then_some(fd)
     }
 
-    /// Whether it was one of this boot, and of this namespace of numbers.
+    /// Whether it was one of this boot, also of another namespace of numbers.
     pub fn is_of_this_boot(&self) -> bool {
+        Some(&self.boot_id) == boot_id().as_ref()
+    }
+
+    /// Whether it was one of this boot, and of this namespace of numbers.
+    pub fn is_seen_from_here(&self) -> bool {
         self.pid_namespace == rnet::inspect::pid_namespace()
             && Some(&self.boot_id) == boot_id().as_ref()
     }

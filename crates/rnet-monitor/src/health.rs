@@ -91,6 +91,8 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             ),
             Some(_) => {}
             None if record.keeper().is_none() && record.was_told_to_stop() => {}
+            // Who was a keeper in another container is not known here.
+            None if !record.keeper.is_seen_from_here() => {}
             None if record.keeper().is_none() => findings.problem(
                 "launch",
                 format!("the keeper of the launched node {node} was killed, and the node with it"),

@@ -128,6 +128,13 @@ impl Pace {
         self.glanced = false;
     }
 
+    /// The same, before the rest of it has begun: something is there.
+    pub fn end_glance(&mut self) {
+        if std::mem::take(&mut self.glanced) {
+            self.ended_ns = clock::now_ns();
+        }
+    }
+
     /// As [`Pace::came`], of what a glance has found, which was taken at `taken_ns`: that is when the wait ended.
     pub fn came_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
         self.ended_ns = taken_ns;

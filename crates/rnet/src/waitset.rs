@@ -254,6 +254,7 @@ impl WaitSet {
                 self.ready.extend(one.is_ready().then_some(id));
             });
             if any || !self.ready.is_empty() {
+                self.pace.end_glance();
                 return Ok(true);
             }
             let (named, members) = (&*named, &*self.members);

@@ -40,7 +40,8 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
     let node = context.node("command", &args.me)?;
     let rate = rate_of(context, &node, &snapshot, args)?;
     let drive = node.drive::<[u8]>(topic).priority(args.priority).lease(args.lease);
-    let drive = drive.outlasts_driver(true).message_type(message_type);
+    // A robot that it drives falls back at once when it dies; one that it stops stays stopped.
+    let drive = drive.outlasts_driver(data.is_none()).message_type(message_type);
     let mut driver = taken(drive, args.timeout)?;
     if context.json() {
         context.document(&json!({

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::args::{CommandListArgs, WhoArgs};
 use super::{look_at, receivers};
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::topic::look;
-use crate::{domain, table};
+use crate::{domain, signal, table};
 
 /// How long receivers that are there may take to say so.
 const SOON: Duration = Duration::from_secs(2);
@@ -131,16 +131,17 @@ pub fn status_of(
     let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
     let mut said =
         node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
-    loop {
-        // One that has answered is heard at once, however late it is.
-        let left = until.saturating_duration_since(Instant::now()).max(LEAST);
-        match said.recv(Some(left)) {
+    // One that has answered is heard at once, however late it is.
+    let until = until.max(Instant::now() + LEAST);
+    while !signal::stopped() {
+        match said.recv(Some(until.saturating_duration_since(Instant::now()))) {
             Ok(status) if status.node() == receiver => return Ok(Some(status.into_message())),
             Ok(_) | Err(Error::PeerLost { .. }) => {}
             Err(Error::Timeout { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
     }
+    Err(Failure::Interrupted)
 }
 
 fn state(status: &CommandStatus) -> &'static str {

@@ -16,8 +16,8 @@ const SILENT_NS: u64 = 5_000_000_000;
 const FORMAT: u32 = 1;
 
 /// Why messages are missing in a recording.
-pub const CAUSES: [&str; 7] =
-    ["overrun", "reused", "queue", "disk_full", "malformed", "no_counterpart", "write"];
+pub const CAUSES: [&str; 8] =
+    ["overrun", "reused", "queue", "disk_full", "malformed", "no_counterpart", "removed", "write"];
 
 /// How a recorder was going when it told so last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -68,6 +68,12 @@ pub fn told(domain: &Path) -> Vec<Recorder> {
     let mut found: Vec<Recorder> = read.filter(|told| told.format == FORMAT).collect();
     found.iter_mut().for_each(|told| told.id = told.pid.to_string());
     found.sort_by_key(|told| (told.pid, told.begun_ns));
+    // Two of one program, or of two namespaces of numbers.
+    for at in 1..found.len() {
+        if found[at].pid == found[at - 1].pid {
+            found[at].id = format!("{}.{}", found[at].pid, found[at].begun_ns);
+        }
+    }
     found
 }
 
@@ -128,6 +134,9 @@ fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new:
              fewer topics"
         }
         "disk_full" => "make room where it writes; --max-disk keeps recordings small",
+        "removed" => {
+            "leave a file alone until its recorder has ended; rnet bag split makes smaller ones of it then"
+        }
         "write" => "see what the recorder says on stderr",
         // It was asked for what such messages have not.
         _ => return,

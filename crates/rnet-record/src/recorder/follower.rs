@@ -161,6 +161,11 @@ impl Follower {
                     self.shared.note(what.to_owned());
                     return Ok(());
                 }
+                // A slow disk takes its time, and it does not stand still.
+                Some(_) if self.last_look.is_none_or(|at| at.elapsed() >= LOOK_INTERVAL) => {
+                    self.last_look = Some(Instant::now());
+                    self.tell();
+                }
                 Some(_) => {}
                 None if self.shared.is_stopped()
                     || ends.is_some_and(|end| Instant::now() >= end) =>
@@ -287,10 +292,15 @@ impl Follower {
         self.look_at_state();
         self.look_at_remote();
         self.shared.set_publishers(followed.len());
+        self.tell();
+        Ok(())
+    }
+
+    /// Says how it is going.
+    fn tell(&mut self) {
         let text = self.told.text(&self.shared.progress(), self.queue.len_bytes() as u64);
         // One that has no place to tell it records all the same.
         self.follow.tell(&text);
-        Ok(())
     }
 
     /// Follows the state as soon as there is some; none is made.

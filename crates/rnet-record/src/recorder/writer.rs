@@ -279,6 +279,8 @@ impl Writer {
             path.display()
         ));
         self.losses = losses;
+        // What is subtracted was added.
+        self.tell_written();
         let mut progress = self.shared.progress();
         progress.gone.push(path);
         for missed in lost {

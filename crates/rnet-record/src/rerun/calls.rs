@@ -227,7 +227,14 @@ impl Recorded {
             }
         }
         let mut recorded = Self::default();
+        let mut known = BTreeSet::new();
         for (service, server, word, sent_ns, channel) in &requests {
+            let is_meant = calls.made.contains(service) || calls.answered.contains(service);
+            if is_meant && !known.insert((service, word)) {
+                return Err(refuse(format!(
+                    "calls of {service} that went from one server to another"
+                )));
+            }
             if answered.get(&(service.clone(), *word)) == Some(&true) {
                 if channel.type_name() == AUTHORITY_TYPE {
                     return Err(refuse(authority(service)));

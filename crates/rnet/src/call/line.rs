@@ -365,7 +365,7 @@ impl Line {
 
     /// Takes one reply in, if it is all that there is. `None`: there is more, or something else.
     fn take_one(&self, inbox: &mut Inbox, is_glanced: bool) -> Option<Locked<'_>> {
-        let Inbox { replies, status, feedback, untold, alone, .. } = &mut *inbox;
+        let Inbox { replies, status, feedback, lost, untold, alone, .. } = &mut *inbox;
         if *alone >= MAX_ALONE {
             return None;
         }
@@ -383,6 +383,10 @@ impl Line {
                 return None;
             }
         };
+        if lost[0].may_have_news(replies) {
+            // A reply that is lost is one of the calls that are open now, not of those that begin later.
+            return None;
+        }
         *alone += 1;
         (book.gone.is_empty() && !has_more(status, feedback)).then_some(book)
     }

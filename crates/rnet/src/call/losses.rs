@@ -12,6 +12,11 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Whether a look at what was lost may find something.
+    pub fn may_have_news<T: Message + ?Sized>(&self, subscriber: &Subscriber<T>) -> bool {
+        subscriber.lost_now() != self.sum
+    }
+
     /// What was lost since the last look: the nodes of the publishers, and how many messages of each.
     pub fn news<T: Message + ?Sized>(&mut self, subscriber: &Subscriber<T>) -> Vec<(String, u64)> {
         let sum = subscriber.lost_now();

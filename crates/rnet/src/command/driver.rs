@@ -12,8 +12,8 @@ use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
-    CallOptions, Client, Message, MessageType, Node, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions,
+    CallOptions, Client, Message, MessageType, Node, Publisher, PublisherOptions, Received,
+    Subscriber, SubscriberOptions,
 };
 
 /// How long authority lasts after the last command if the driver does not say.
@@ -136,12 +136,22 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
         let mut request = CommandRequest { priority, lease, ..CommandRequest::default() };
         (request.outlasts_driver, request.action) = (outlasts, Action::Take.into());
-        let asked = driver.client.start(&request, CallOptions::new().timeout(wait.left()))?;
-        let reply = wait.until("the answer of its receiver", |slice| asked.next_within(slice))?;
-        let Some(reply) = reply else {
-            return Err(wait.timed_out("the answer of its receiver"));
+        // Answers are heard for longer than they are waited for.
+        let limit = wait.left().saturating_add(GOODBYE);
+        let asked = driver.client.start(&request, CallOptions::new().timeout(limit))?;
+        let answer = "the answer of its receiver";
+        let reply = match wait.until(answer, |slice| asked.next_within(slice)) {
+            Ok(Some(reply)) => reply.into_message(),
+            Ok(None) => return Err(wait.timed_out(answer)),
+            Err(error) => {
+                // Granted in this moment, it is given back with the driver.
+                let late = asked.next_within(GOODBYE).ok().flatten().map(Received::into_message);
+                if let Some(late) = late.filter(|late| late.granted) {
+                    driver.number = late.number;
+                }
+                return Err(error);
+            }
         };
-        let reply = reply.into_message();
         if !reply.granted {
             let CommandReply { holder, priority: of, .. } = &reply;
             let why = format!("{holder} has it with priority {of}, and {priority} was asked with");
