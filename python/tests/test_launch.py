@@ -85,8 +85,10 @@ def test_the_host_and_variables_choose_nodes(robot):
     file = robot(text)
     with rnet.launch(file, host="base") as launched:
         assert set(launched.nodes) == {"/a"}
-    with rnet.launch(file, host="other", set={"sim": True}) as launched:
-        assert set(launched.nodes) == {"/b"}
+    with rnet.launch(file, host="base", set={"sim": True}) as launched:
+        assert set(launched.nodes) == {"/a", "/b"}
+    with pytest.raises(rnet.LaunchFailed, match='expected one of the hosts "base", found "other"'):
+        rnet.launch(file, host="other")
 
 
 def test_a_domain_of_its_own_is_the_nodes_too(robot, tmp_path):

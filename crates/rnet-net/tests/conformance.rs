@@ -17,6 +17,9 @@ mod common;
 mod content;
 #[path = "../../rnet/tests/conformance/delivery.rs"]
 mod delivery;
+#[cfg(feature = "zenoh")]
+#[path = "namespaces/disorder.rs"]
+mod disorder;
 #[path = "../../rnet/tests/conformance/forms.rs"]
 mod forms;
 #[path = "../../rnet/tests/conformance/history.rs"]
@@ -31,6 +34,9 @@ mod net;
 mod parts;
 #[path = "../../rnet/tests/conformance/patterns.rs"]
 mod patterns;
+#[cfg(feature = "zenoh")]
+#[path = "partitions/random.rs"]
+mod random;
 #[path = "../../rnet/tests/conformance/taking.rs"]
 mod taking;
 #[path = "../../rnet/tests/conformance/talk.rs"]

@@ -249,7 +249,7 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
             "\"a/b\"",
         ),
         ("network.listen", "{ a = 1 }", "an array, as [\"…\", \"…\"]", "a table"),
-        ("network.connect", "[[]]", endpoint::FORM, "an array"),
+        ("network.connect", "[[]]", endpoint::FORM, "an empty array"),
         ("network.lost_after_ms", "1.5", silence, "1.5"),
         ("network.lost_after_ms", "100", silence, "100"),
         ("network.lost_after_ms", "\"1 s\"", silence, "\"1 s\""),
@@ -332,10 +332,11 @@ fn a_bad_endpoint_is_told_with_its_reason() {
         ("tcp/a#x:7450", "its host is neither an address nor a name"),
         ("tcp/[::1%a b]:7450", "its host is neither an address nor a name"),
     ] {
+        let found = if text.is_empty() { "an empty text".into() } else { format!("{text:?}") };
         refused(
             &format!("network.listen = [\"tcp/a:1\", \"{text}\"]"),
             &format!(
-                "robot.toml:1:30: network.listen: expected {} ({why}), found {text:?}",
+                "robot.toml:1:30: network.listen: expected {} ({why}), found {found}",
                 endpoint::FORM
             ),
         );

@@ -12,6 +12,7 @@ mod peer;
 #[path = "../partitions/random.rs"]
 mod random;
 mod relay;
+mod reordered;
 #[path = "../partitions/runs.rs"]
 mod runs;
 #[path = "../partitions/traffic.rs"]

@@ -178,8 +178,9 @@ class CommandRequest(Message):
     priority: int
     lease: int
     number: int
+    outlasts_driver: bool
     def __init__(self, *, action: int = ..., priority: int = ..., lease: int = ...,
-        number: int = ...) -> None: ...
+        number: int = ..., outlasts_driver: bool = ...) -> None: ...
 
 class CommandStatus(Message):
     """Who drives a command."""
@@ -203,10 +204,11 @@ class CommandStatus(Message):
     ignored: int
     fallbacks: int
     granted: int
+    fallback_failed: bool
     def __init__(self, *, state: int = ..., reason: int = ..., holder: str = ...,
         priority: int = ..., number: int = ..., lease: int = ..., deadline: int = ...,
-        applied: int = ..., ignored: int = ..., fallbacks: int = ...,
-        granted: int = ...) -> None: ...
+        applied: int = ..., ignored: int = ..., fallbacks: int = ..., granted: int = ...,
+        fallback_failed: bool = ...) -> None: ...
 
 class Diagnostic(Message):
     """How the parts of a robot are, said again and again, about once a second: the latest word
