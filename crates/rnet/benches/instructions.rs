@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rnet::{CallOptions, Client, Pending, ServiceStats, Subscriber, SubscriberOptions};
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Result};
+use rnet::{Subscriber, SubscriberOptions};
 
 /// Far longer than any step takes under valgrind; a message that is missing ends the program.
 const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
@@ -24,8 +24,6 @@ enum Counted {
     SendUnread,
     Loan,
     Recv,
-    /// A call at both its ends, but for what these do while they wait.
-    Call,
 }
 
 struct Case {
@@ -52,7 +50,6 @@ const CASES: &[Case] = &[
     case("recv_1k", Counted::Recv, 1024, 100),
     case("loan_64k", Counted::Loan, 64 << 10, 4),
     case("recv_64k", Counted::Recv, 64 << 10, 4),
-    case("call_64", Counted::Call, 64, 20),
 ];
 
 fn main() -> ExitCode {
@@ -103,9 +100,6 @@ fn run(case: &Case, rounds: u64) -> Result<u64> {
 }
 
 fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
-    if case.counted == Counted::Call {
-        return run_calls(node, case, rounds);
-    }
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let mut publisher: Publisher<[u8]> = node.publisher_with("/counted", options)?;
     let n = case.per_round;
@@ -143,39 +137,6 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
         return Err(Error::BadValue { what, why: "every one should have arrived".into() });
     }
     Ok(rounds * n)
-}
-
-/// The answer is there when it is asked for, so that the caller does not wait. What the server does for a call is counted
-/// in its own thread: `cargo xtask instructions` names those functions.
-fn run_calls(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
-    let echo = node.service::<[u8], [u8]>("/counted");
-    let service = echo.serve(|request| Ok(black_box(request).to_vec()))?;
-    let client: Client<[u8], [u8]> = node.client("/counted")?;
-    let message = vec![7u8; case.len_bytes];
-    // The first waits for the server.
-    client.call(&message, WAIT_LIMIT)?;
-    for n in 1..=rounds * case.per_round {
-        let mut pending = None;
-        counted_by_callgrind(&mut || {
-            pending = Some(client.start(black_box(&message), CallOptions::new())?);
-            Ok(())
-        })?;
-        let is_answered = |stats: ServiceStats| stats.calls > n && stats.running == 0;
-        while !is_answered(service.stats()) {
-            std::thread::yield_now();
-        }
-        counted_by_callgrind(&mut || {
-            let reply = pending.take().map(Pending::wait).transpose()?;
-            black_box(reply);
-            Ok(())
-        })?;
-    }
-    let stats = client.stats();
-    if stats.calls != rounds * case.per_round + 1 || stats.late > 0 {
-        let what = format!("{stats:?}");
-        return Err(Error::BadValue { what, why: "every call should have its answer".into() });
-    }
-    Ok(rounds * case.per_round)
 }
 
 /// Callgrind counts what runs inside of this function, which it finds by its name.
