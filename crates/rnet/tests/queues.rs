@@ -397,6 +397,8 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
         }
         jobs.wait_until_done(LONG).unwrap();
         assert_eq!(jobs.stats().redelivered, u64::from(looks));
+        // The next job is not for this worker, which is there until its thread has ended.
+        eventually("the workers are gone", || jobs.worker_count() == 0);
     }
 }
 
