@@ -95,7 +95,7 @@ impl Pace {
         each: impl Fn(&mut dyn FnMut(&dyn Awaited)),
     ) -> Result<bool> {
         let waited = self.wait_for_any(waiter, wait, until, interruptible, each);
-        self.forget_glance();
+        self.end_glance();
         waited
     }
 

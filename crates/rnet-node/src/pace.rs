@@ -123,12 +123,7 @@ impl Pace {
         false
     }
 
-    /// The wait that began with a glance is over.
-    pub fn forget_glance(&mut self) {
-        self.glanced = false;
-    }
-
-    /// The same, before the rest of it has begun: something is there.
+    /// A wait that began with a glance is over, perhaps before the rest of it has begun.
     pub fn end_glance(&mut self) {
         if std::mem::take(&mut self.glanced) {
             self.ended_ns = clock::now_ns();
