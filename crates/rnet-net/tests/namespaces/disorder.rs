@@ -18,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::random::Random;
@@ -26,6 +27,9 @@ use crate::random::Random;
 const FRAME_LEN_BYTES: usize = (64 << 10) + 256;
 /// As many frames are under way in one direction; one beyond is lost.
 const FRAMES: usize = 4096;
+/// Asked of the kernel for packets not yet read, which gives what it is configured to give at most. Its default holds
+/// fewer than 300 short packets, which come within the time for which a busy machine stops a thread.
+pub const BUFFER_BYTES: usize = 4 << 20;
 /// Between two looks at whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -103,6 +107,7 @@ fn packets_of(interface: &str) -> io::Result<File> {
     }
     // SAFETY: it was opened just now, and nobody else has it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    set_socket_recv_buffer_size(&socket, BUFFER_BYTES)?;
     let name = CString::new(interface)?;
     // SAFETY: the name ends with a zero, and lives through the call.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };

@@ -5,21 +5,23 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
+use crate::disorder::BUFFER_BYTES;
 use crate::net::Net;
 use crate::peer::{ACTOR_LIMIT, PORT, Peer, say};
 use crate::random::Random;
 
 const DATAGRAMS: u32 = 500;
 
-/// Sends numbers, a few each millisecond.
+/// Sends numbers, one each millisecond: the kernel keeps a few hundred of them until it knows the receiver's link address,
+/// which takes two delays of the cable.
 pub fn send(to: &str) {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     say("ready");
     for number in 0..DATAGRAMS {
         socket.send_to(&number.to_le_bytes(), (to, PORT)).unwrap();
-        if number % 4 == 0 {
-            thread::sleep(Duration::from_millis(1)); // sleep: the rate at which it sends
-        }
+        thread::sleep(Duration::from_millis(1)); // sleep: the rate at which it sends
     }
     let _ = io::read_to_string(io::stdin());
 }
@@ -28,6 +30,7 @@ pub fn send(to: &str) {
 pub fn receive() {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).unwrap();
     socket.set_read_timeout(Some(ACTOR_LIMIT)).unwrap();
+    set_socket_recv_buffer_size(&socket, BUFFER_BYTES).unwrap();
     say("ready");
     let (mut came, mut late, mut highest) = (0, 0, 0);
     while came < DATAGRAMS {
