@@ -333,6 +333,27 @@ fn a_worker_that_closes_gives_its_job_to_another() {
 }
 
 #[test]
+fn a_job_that_its_closing_worker_has_not_received_counts_as_not_sent() {
+    let net = Net::new("unseen");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    // Often, as it may be closed at any moment between the arrival of a job and its offer.
+    for x in 0..50 {
+        eventually("the pusher knows", || jobs.worker_count() == 0);
+        let first = a.pull::<N>("/jobs").open().unwrap();
+        jobs.push(&n(x)).unwrap();
+        eventually("the job is there", || first.stats().calls == 1);
+        drop(first);
+        let mut second = a.pull::<N>("/jobs").open().unwrap();
+        let job = second.recv(LONG).unwrap().unwrap();
+        assert_eq!((job.x, job.context().redelivered()), (x, false));
+        job.ack();
+        jobs.wait_until_done(LONG).unwrap();
+    }
+    assert_eq!((jobs.stats().done, jobs.stats().redelivered), (50, 0));
+}
+
+#[test]
 fn a_job_of_another_type_is_handed_back() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));

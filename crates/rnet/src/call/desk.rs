@@ -40,7 +40,7 @@ pub struct ServiceStats {
     pub running: usize,
     /// Calls that wait for a handler at this moment.
     pub waiting: usize,
-    /// Calls that were refused because the backlog was full.
+    /// Calls that were refused because the backlog was full, and jobs that came while their worker closed.
     pub refused: u64,
     /// Calls whose handler failed or panicked.
     pub failed: u64,
@@ -76,12 +76,21 @@ pub struct DeskSettings {
     pub feedback: Option<MessageType>,
     /// Whether a newer call takes the place of those that are there.
     pub replaces: bool,
+    /// Whether it refuses, when it closes, what no handler has seen: its caller gives that to another server.
+    pub hands_back: bool,
 }
 
 impl DeskSettings {
     pub fn new(name: &str) -> DeskSettings {
-        let (name, feedback) = (name.to_owned(), None);
-        DeskSettings { name, is_final: false, backlog: 64, at_once: 1, feedback, replaces: false }
+        DeskSettings {
+            name: name.to_owned(),
+            is_final: false,
+            backlog: 64,
+            at_once: 1,
+            feedback: None,
+            replaces: false,
+            hands_back: false,
+        }
     }
 }
 
@@ -95,6 +104,8 @@ pub enum Outcome {
     Failed(HandlerError),
     /// With the word of a worker about its job, which stands although the worker closes: the job would be done twice.
     Settled(Result<(), HandlerError>),
+    /// Nobody has seen the request, because the server closes.
+    Unseen,
 }
 
 /// Runs the handler.
@@ -211,7 +222,13 @@ impl Desk {
         let mut threads = Vec::new();
         for _ in 0..=desk.settings.at_once {
             let (this, door) = (desk.clone(), door.clone());
-            match rnet_shm::thread::spawn("rnet-service", move || this.work(&door)) {
+            match rnet_shm::thread::spawn("rnet-service", move || {
+                this.work(&door);
+                // Of the last thread: with the door, the server is gone for its callers.
+                if let Some(door) = Arc::into_inner(door) {
+                    this.refuse_the_rest(door.into_inner().unwrap_or_else(PoisonError::into_inner));
+                }
+            }) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     desk.close();
@@ -251,8 +268,21 @@ impl Desk {
         let waiting = std::mem::take(&mut book.waiting);
         self.bell.notify_all();
         drop(book);
+        if self.settings.hands_back {
+            waiting.iter().for_each(|call| {
+                let end = call.peer.hand_back(call.number);
+                lock(&self.book).stats.count(&end);
+            });
+        }
         drop(waiting);
         self.reading.interrupt();
+    }
+
+    /// Refuses what has come since the last look, before its callers find that the server is gone.
+    fn refuse_the_rest(&self, door: Door) {
+        let Door { mut intake, mut arrivals, mut looked, _announced } = door;
+        let told = intake.all();
+        self.take_in(&intake, &mut arrivals, &mut looked, told);
     }
 
     /// What each thread does: run a handler if one is wanted, else read requests if nobody does, else wait.
@@ -307,6 +337,7 @@ impl Desk {
                 lock(&self.book).leave(&call);
                 match outcome {
                     Some(outcome) => call.peer.finish(call.number, outcome),
+                    None if self.settings.hands_back => call.peer.hand_back(call.number),
                     None => call.peer.end_cancelled(call.number),
                 }
             }
@@ -363,7 +394,7 @@ impl Desk {
         looked: &mut Instant,
         told: Vec<Told>,
     ) {
-        if lock(&self.book).closed {
+        if lock(&self.book).closed && !self.settings.hands_back {
             return;
         }
         for one in told {
@@ -498,7 +529,7 @@ impl Desk {
         }
         // A handler that is free takes it at once.
         let free = book.free(self.settings.at_once);
-        let has_room = book.waiting.len() < self.settings.backlog + free;
+        let has_room = !book.closed && book.waiting.len() < self.settings.backlog + free;
         let Some(request) = request.filter(|_| has_room) else {
             book.stats.refused += 1;
             let running = self.settings.feedback.is_some().then(|| {

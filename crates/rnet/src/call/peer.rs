@@ -280,6 +280,7 @@ impl Peer {
             Outcome::Settled(Ok(())) => Outcome::Returned,
             Outcome::Settled(Err(error)) => Outcome::Failed(error),
             Outcome::Answered(end) => return end,
+            Outcome::Unseen => return self.hand_back(number),
             outcome => outcome,
         };
         match outcome {
@@ -325,6 +326,16 @@ impl Peer {
         status.set_state(State::Refused);
         // One that does not read it has its time-out.
         let _ = self.say(number, &status, true);
+    }
+
+    /// Ends a call that no handler has seen, and that its caller gives to another server if it still wants it.
+    pub fn hand_back(&self, number: u32) -> End {
+        let reason = lock(&self.open).get(&number).and_then(|open| open.cancelled);
+        if reason.is_some_and(|reason| reason != CancelReason::ServerClosing) {
+            return self.end_cancelled(number);
+        }
+        self.refuse(number, 0, "");
+        End::Cancelled
     }
 
     /// A call that was cancelled before its handler began.

@@ -80,7 +80,7 @@ impl<J: Message + ?Sized> PullBuilder<J> {
 
 /// A worker that is busy refuses: the pusher has others, or waits for one.
 fn settings(name: &str) -> DeskSettings {
-    DeskSettings { backlog: 0, ..DeskSettings::new(name) }
+    DeskSettings { backlog: 0, hands_back: true, ..DeskSettings::new(name) }
 }
 
 /// What a worker may ask about a job.
@@ -113,7 +113,10 @@ enum Place {
     Offered(Bytes, JobContext),
     Taken,
     Ended(Outcome),
-    Closed,
+    /// Whether the job of the thread that waits was taken before.
+    Closed {
+        taken: bool,
+    },
 }
 
 #[derive(Default)]
@@ -131,7 +134,7 @@ impl Handover {
 
     fn offer(&self, call: &mut Call) -> Outcome {
         let mut place = self.lock();
-        if !matches!(*place, Place::Closed) {
+        if !matches!(*place, Place::Closed { .. }) {
             *place = Place::Offered(call.take_request(), JobContext(call.context()));
             self.changed.notify_all();
             drop(place);
@@ -144,9 +147,14 @@ impl Handover {
                     self.changed.notify_all();
                     return outcome;
                 }
-                Place::Closed => {
-                    *place = Place::Closed;
-                    return Outcome::Failed(HandlerError::new("closed", "the worker has closed"));
+                Place::Closed { taken } => {
+                    *place = Place::Closed { taken: false };
+                    return match taken {
+                        true => {
+                            Outcome::Failed(HandlerError::new("closed", "the worker has closed"))
+                        }
+                        false => Outcome::Unseen,
+                    };
                 }
                 other => *place = other,
             }
@@ -168,7 +176,7 @@ impl Handover {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         *task = Some(context.waker().clone());
         drop(task);
-        matches!(*self.lock(), Place::Offered(..) | Place::Closed)
+        matches!(*self.lock(), Place::Offered(..) | Place::Closed { .. })
     }
 
     /// A job that is offered, waiting for it until then; `None` when the time is over.
@@ -180,15 +188,15 @@ impl Handover {
         loop {
             match std::mem::take(&mut *place) {
                 Place::Offered(_, context) if context.is_cancelled() => {
-                    *place = Place::Ended(Outcome::Returned);
+                    *place = Place::Ended(Outcome::Unseen);
                     self.changed.notify_all();
                 }
                 Place::Offered(bytes, context) => {
                     *place = Place::Taken;
                     return Ok(Some((bytes, context)));
                 }
-                Place::Closed => {
-                    *place = Place::Closed;
+                closed @ Place::Closed { .. } => {
+                    *place = closed;
                     return Err(ClosedHere);
                 }
                 other => *place = other,
@@ -221,7 +229,9 @@ impl Handover {
         while matches!(*place, Place::Ended(_)) {
             place = self.changed.wait(place).unwrap_or_else(PoisonError::into_inner);
         }
-        *place = Place::Closed;
+        if !matches!(*place, Place::Closed { .. }) {
+            *place = Place::Closed { taken: matches!(*place, Place::Taken) };
+        }
         drop(place);
         self.changed.notify_all();
         self.wake();
@@ -270,13 +280,13 @@ impl<J: Message + ?Sized> Puller<J> {
         self.service.name()
     }
 
-    /// What came so far: `calls` are jobs, `refused` those that came while it had one.
+    /// What came so far: `calls` are jobs, `refused` those that came while it had one, or closed.
     pub fn stats(&self) -> ServiceStats {
         self.service.stats()
     }
 
     /// Takes no further jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: a job
-    /// that it has is delivered to another worker.
+    /// that it has is delivered to another worker, and one that nobody has received does not count as redelivered.
     pub fn close(&self) {
         // Another thread's lock may be held in the memory of a forked child.
         if self.service.check_fork().is_ok() {
