@@ -20,6 +20,7 @@ mod pending;
 mod queue;
 mod servers;
 mod service;
+mod service_stats;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
@@ -35,13 +36,13 @@ pub use book::ClientStats;
 pub(crate) use bytes::Bytes;
 pub use bytes::Received;
 pub use client::{CallOptions, Client};
-pub use desk::ServiceStats;
 pub use goal::{ActionClient, Goal};
 pub use pending::Pending;
 pub use queue::{
     Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,
 };
 pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder};
+pub use service_stats::ServiceStats;
 
 /// Longest name of a service, in bytes: room is left for what its topics have beside it.
 const MAX_SERVICE_LEN_BYTES: usize = 200;

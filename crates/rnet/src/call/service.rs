@@ -12,8 +12,9 @@ use rnet_core::{CancelReason, Error, Result, TopicName};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
-use super::desk::{Call, Desk, DeskSettings, Outcome, Run, ServiceStats};
+use super::desk::{Call, Desk, DeskSettings, Outcome, Run};
 use super::peer::Peer;
+use super::service_stats::ServiceStats;
 use crate::{Message, MessageType, Node};
 
 /// Why a handler failed, as the caller is told: made by `?` of any error, or by [`HandlerError::new`].

@@ -1,0 +1,39 @@
+//! What a server counts.
+
+use super::peer::End;
+
+/// What was asked of a server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceStats {
+    /// Requests that were taken, those that were refused not counted.
+    pub calls: u64,
+    /// Calls whose handler runs at this moment.
+    pub running: usize,
+    /// Calls that wait for a handler at this moment.
+    pub waiting: usize,
+    /// Calls that were refused because the backlog was full, and jobs that came while their worker closed.
+    pub refused: u64,
+    /// Calls whose handler failed or panicked.
+    pub failed: u64,
+    /// Calls that were cancelled, or whose caller was gone, before their handler had ended.
+    pub cancelled: u64,
+    /// Messages that no caller of this service sends: without a number, or with one that is open.
+    pub malformed: u64,
+    /// Answers that could not be sent: their caller was gone, or read nothing.
+    pub unsent: u64,
+    /// Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
+    /// of one whose ends were not found within 5 s, or before it was gone.
+    pub unanswerable: u64,
+}
+
+impl ServiceStats {
+    pub(super) fn count(&mut self, end: &End) {
+        match end {
+            End::Failed => self.failed += 1,
+            End::Cancelled => self.cancelled += 1,
+            End::Unsent => self.unsent += 1,
+            End::Sent => {}
+        }
+    }
+}
