@@ -24,10 +24,12 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHan
 }
 
 /// Has this thread go before all that are scheduled by need (`SCHED_FIFO` at its lowest priority), where the process
-/// may ask for that; leaves it alone where somebody has chosen a policy for it. Whether it goes first now.
+/// may ask for that; leaves it alone where somebody has chosen a real-time policy for it. Whether it goes first now.
 pub fn go_first() -> bool {
     // SAFETY: it asks about this thread alone.
-    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    // Those of `SCHED_BATCH` and `SCHED_IDLE` go behind all others.
+    if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE) {
         return true;
     }
     // SAFETY: `sched_param` is plain data, of which all zeros are a value.

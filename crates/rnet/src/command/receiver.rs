@@ -218,6 +218,10 @@ pub struct Parts {
     pub apply: Apply,
 }
 
+/// What the audit trail says of a receiver that may be kept from the processor.
+const NOT_URGENT: &str = "its thread has no real-time priority, so it may fall back late on a busy machine; give its \
+                          user the right to one, an rtprio limit of 1 or more: rnet doctor says how";
+
 impl Receiver {
     pub fn new(parts: Parts) -> Receiver {
         let Parts { peers, deadline, commands, set, shared, tell, rest, apply } = parts;
@@ -251,8 +255,8 @@ impl Receiver {
     /// Applies commands until it is closed.
     pub fn run(mut self) {
         touch_stack();
-        rnet_shm::thread::go_first();
-        self.tell.event(Kind::Opened, None, "");
+        let text = if rnet_shm::thread::go_first() { "" } else { NOT_URGENT };
+        self.tell.event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
         while !self.shared.closed.load(Ordering::Acquire) {
             self.look_at_the_clock();
