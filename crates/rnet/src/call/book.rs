@@ -261,8 +261,12 @@ impl Book {
             }
             State::Refused => {
                 self.unsent = true;
-                let refused = open.server.take().map(|server| server.id);
-                open.refused.extend(refused);
+                if let Some(server) = open.server.take() {
+                    if reason_of_wire(status.reason()) == CancelReason::ServerClosing {
+                        server.leaves();
+                    }
+                    open.refused.push(server.id);
+                }
                 let others = self.servers.iter().any(|s| !open.refused.contains(&s.id));
                 let backlog = status.backlog;
                 if others {

@@ -497,6 +497,11 @@ impl Desk {
         let has_room = !book.closed && book.waiting.len() < self.settings.backlog + free;
         let Some(request) = request.filter(|_| has_room) else {
             book.stats.refused += 1;
+            if book.closed {
+                drop(book);
+                peer.hand_back(number);
+                return;
+            }
             let running = self.settings.feedback.is_some().then(|| {
                 let running = book.running.first().map(CallContext::caller);
                 running.or(book.waiting.front().map(Call::caller)).unwrap_or_default().to_owned()

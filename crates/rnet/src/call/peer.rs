@@ -334,7 +334,11 @@ impl Peer {
         if reason.is_some_and(|reason| reason != CancelReason::ServerClosing) {
             return self.end_cancelled(number);
         }
-        self.refuse(number, 0, "");
+        lock(&self.open).remove(&number);
+        let mut status = CallStatus::default();
+        status.set_state(State::Refused);
+        status.set_reason(reason_to_wire(CancelReason::ServerClosing));
+        let _ = self.say(number, &status, true);
         End::Cancelled
     }
 

@@ -23,6 +23,8 @@ pub struct Server {
     pub host: String,
     /// Whether it was found to hear: it stays so until it is gone.
     ready: AtomicBool,
+    /// Whether it has said that it closes.
+    closing: AtomicBool,
     ends: Mutex<Ends>,
 }
 
@@ -45,8 +47,9 @@ impl Server {
         let control = node.publisher_with::<CallControl>(&topics.control(), options)?;
         let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
         let ends = Mutex::new(Ends { request, control });
-        let ready = AtomicBool::new(false);
-        Ok(Server { id: endpoint.id, node: endpoint.node.clone(), host, ready, ends })
+        let (id, node) = (endpoint.id, endpoint.node.clone());
+        let (ready, closing) = Default::default();
+        Ok(Server { id, node, host, ready, closing, ends })
     }
 
     /// Calls `callback` when it may have become ready.
@@ -65,6 +68,9 @@ impl Server {
         if self.ready.load(Ordering::Relaxed) {
             return Ok(true);
         }
+        if self.closing.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         let ends = lock(&self.ends);
         if let Some(error) = ends.request.incompatible().into_iter().next() {
             return Err(error);
@@ -72,6 +78,12 @@ impl Server {
         let ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
         self.ready.store(ready, Ordering::Relaxed);
         Ok(ready)
+    }
+
+    /// It closes: what it were sent now it might not read any more.
+    pub fn leaves(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.ready.store(false, Ordering::Relaxed);
     }
 
     pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {
