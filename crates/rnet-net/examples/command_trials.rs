@@ -1,5 +1,6 @@
 //! How long after its deadline a receiver of commands falls back when its driver is killed, stopped, or cut off on
-//! another host: so many trials of the three in turn, with a driver process of its own for each.
+//! another host: so many trials of the three in turn, with a driver process of its own for each. It fails when a
+//! fallback is late or does not come.
 //!
 //!     cargo run --release --package rnet-net --example command_trials -- 1000
 //!
@@ -7,7 +8,7 @@
 //! by its own clock and learns of the cut by hearing nothing.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ const DEADLINE: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_millis(5);
 /// How much later than the deadline is still in time.
 const IN_TIME: Duration = Duration::from_millis(5);
+/// A fallback that has not come by then is missing.
+const PATIENCE: Duration = Duration::from_secs(10);
 const DIR: &str = "RNET_TRIALS_DIR";
 const TOPIC: &str = "/cmd_vel";
 
@@ -110,9 +113,28 @@ struct Results {
     gone: usize,
     /// How late the others were, after the deadline.
     late: Vec<Duration>,
+    in_time: usize,
+    missing: usize,
 }
 
 impl Results {
+    fn add(&mut self, fallback: Option<(FallbackReason, Duration)>) {
+        let Some((why, late)) = fallback else {
+            self.missing += 1;
+            return;
+        };
+        self.in_time += usize::from(late <= IN_TIME);
+        match why {
+            FallbackReason::Deadline => self.late.push(late),
+            // The end of a killed driver is known at once, and its authority with it.
+            _ => self.gone += 1,
+        }
+    }
+
+    fn trials(&self) -> usize {
+        self.gone + self.late.len() + self.missing
+    }
+
     fn print(&mut self, name: &str) {
         self.late.sort_unstable();
         let last = self.late.len().saturating_sub(1);
@@ -120,24 +142,25 @@ impl Results {
             let late = self.late.get((last as f64 * q).ceil() as usize).copied();
             late.unwrap_or_default().as_nanos() as f64 / 1e3
         };
-        let in_time = self.late.iter().filter(|late| **late <= IN_TIME).count() + self.gone;
         println!(
             "{name}: {} trials, {} fell back at once, {} by the deadline, us after it: median {:.0}, p99 {:.0}, max \
-             {:.0}; {in_time} within {} ms",
-            self.gone + self.late.len(),
+             {:.0}; {} within {} ms, {} missing",
+            self.trials(),
             self.gone,
             self.late.len(),
             at(0.5),
             at(0.99),
             at(1.0),
-            IN_TIME.as_millis()
+            self.in_time,
+            IN_TIME.as_millis(),
+            self.missing
         );
     }
 }
 
-fn main() -> rnet::Result<()> {
+fn main() -> rnet::Result<ExitCode> {
     if let Some(dir) = std::env::var_os(DIR) {
-        return drive(dir.as_ref());
+        return drive(dir.as_ref()).map(|()| ExitCode::SUCCESS);
     }
     let trials = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(99);
     let base = PathBuf::from(format!("/dev/shm/command-trials-{}", std::process::id()));
@@ -162,19 +185,15 @@ fn main() -> rnet::Result<()> {
             }
         }
         hosts.end(*end, &child);
-        let (why, at) = loop {
-            match told.recv().expect("the receiver is there") {
-                Said::Applied(at) => last = at,
-                Said::Fallback(why, at) => break (why, at),
+        results.add(loop {
+            match told.recv_timeout(PATIENCE) {
+                Ok(Said::Applied(at)) => last = at,
+                Ok(Said::Fallback(why, at)) => {
+                    break Some((why, at.saturating_duration_since(last + DEADLINE)));
+                }
+                Err(_) => break None,
             }
-        };
-        match why {
-            FallbackReason::Deadline => {
-                results.late.push(at.saturating_duration_since(last + DEADLINE));
-            }
-            // The end of a killed driver is known at once, and its authority with it.
-            _ => results.gone += 1,
-        }
+        });
         let _ = child.kill();
         child.wait().expect("it is a child");
         while !command.status().holder.is_empty() {
@@ -187,10 +206,13 @@ fn main() -> rnet::Result<()> {
     for (end, results) in &mut results {
         results.print(&format!("{end:?}"));
         all.gone += results.gone;
+        all.in_time += results.in_time;
+        all.missing += results.missing;
         all.late.append(&mut results.late);
     }
     all.print("all");
     drop((command, node, hosts));
     let _ = std::fs::remove_dir_all(base);
-    Ok(())
+    let good = all.in_time == all.trials();
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
