@@ -43,10 +43,14 @@ pub fn any_node(text: &str) -> Result<String, String> {
     NodeName::new(name).map(|name| format!("{host}{name}")).map_err(|why| why.to_string())
 }
 
+/// A number of seconds, milliseconds, …
+pub fn number_of(unit: &str, text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("not a number of {unit}"))
+}
+
 /// A time on the command line.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+    Duration::try_from_secs_f64(number_of("seconds", text)?).map_err(|e| e.to_string())
 }
 
 /// A shorter one would show the noise of the clock ticks by which the kernel counts CPU time.
@@ -78,7 +82,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::any_node;
+    use super::*;
 
     #[test]
     fn a_node_may_be_of_another_host() {
@@ -93,5 +97,15 @@ mod tests {
         for text in ["@robot", "@/lidar", "@robot/", "@robot/9", "a@b/c", ""] {
             assert!(any_node(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn times_are_finite_and_not_below_zero() {
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        for text in ["-1", "inf", "nan", "1e300"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert_eq!(seconds("soon").unwrap_err(), "not a number of seconds");
     }
 }

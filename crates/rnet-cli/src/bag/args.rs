@@ -47,11 +47,11 @@ pub struct SelectArgs {
     #[arg(short, long, value_name = "PATTERN", value_parser = topic_pattern)]
     pub topic: Vec<NamePattern>,
     /// From this many seconds after the start of the recording on
-    #[arg(long, value_name = "S", value_parser = offset)]
-    pub start: Option<f64>,
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub start: Option<Duration>,
     /// Up to this many seconds after the start of the recording
-    #[arg(long, value_name = "S", value_parser = offset)]
-    pub end: Option<f64>,
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub end: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -144,11 +144,11 @@ pub struct PlotArgs {
     #[arg(long, value_name = "PIXELS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(200..=10_000))]
     pub height: u32,
     /// From this many seconds after the start of the recording on
-    #[arg(long, value_name = "S", value_parser = offset)]
-    pub start: Option<f64>,
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub start: Option<Duration>,
     /// Up to this many seconds after the start of the recording
-    #[arg(long, value_name = "S", value_parser = offset)]
-    pub end: Option<f64>,
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub end: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -169,13 +169,4 @@ pub fn remap(text: &str) -> Result<(String, String), String> {
 
 fn topic_pattern(text: &str) -> Result<NamePattern, String> {
     NamePattern::new("topic", text, MAX_TOPIC_LEN_BYTES).map_err(|error| error.to_string())
-}
-
-/// Seconds from the start of a recording.
-fn offset(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    match seconds.is_finite() && seconds >= 0.0 {
-        true => Ok(seconds),
-        false => Err("not a number of seconds from the start of the recording".to_owned()),
-    }
 }

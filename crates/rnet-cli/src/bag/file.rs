@@ -1,6 +1,7 @@
 //! Opening a recording, and choosing messages of it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rnet_record::read::{ReadError, Recording, Select};
 
@@ -62,7 +63,8 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
         }
     }
     let from = recording.found().times.map_or(0, |times| times.0);
-    let at = |seconds: Option<f64>| seconds.map(|s| from.saturating_add((s * 1e9) as u64));
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
     let (start_ns, end_ns) = (at(args.start), at(args.end));
     Ok(Select { topics, start_ns, end_ns, ..Select::default() })
 }

@@ -10,7 +10,7 @@ use rnet::limits::{
 };
 
 use super::message::MIN_LEN_BYTES;
-use crate::shared_args::bytes;
+use crate::shared_args::{bytes, number_of};
 
 /// Most messages per second that may be asked for.
 const MAX_RATE_HZ: f64 = 1e6;
@@ -290,7 +290,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 fn run_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let seconds = number_of("seconds", text)?;
     if RUN_SECONDS.contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
@@ -300,7 +300,7 @@ fn run_seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn settle_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let seconds = number_of("seconds", text)?;
     if (0.0..=MAX_SETTLE_SECONDS).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use rnet::TopicName;
 
-use crate::shared_args::seconds;
+use crate::shared_args::{number_of, seconds};
 
 #[derive(Debug, Args)]
 pub struct TraceArgs {
@@ -31,7 +31,7 @@ pub struct TraceArgs {
 }
 
 fn budget(text: &str) -> Result<f64, String> {
-    let budget: f64 = text.parse().map_err(|_| "not a number of milliseconds".to_owned())?;
+    let budget = number_of("milliseconds", text)?;
     match budget > 0.0 && budget <= 1e9 {
         true => Ok(budget),
         false => Err("a budget lies above 0 and is at most 10^9 ms".to_owned()),
