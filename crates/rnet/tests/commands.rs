@@ -588,3 +588,19 @@ fn a_receiver_goes_first_or_says_that_it_may_not() {
         );
     }
 }
+
+#[test]
+fn the_audit_trail_names_whose_end_a_fallback_follows() {
+    let net = Net::new("whose");
+    let (base, hand) = (net.node("base"), net.node("hand"));
+    let (command, wheels) = receiver(&base, NEVER);
+    let mut next = events(&base);
+    assert_eq!(next(Kind::Fallback).node, "");
+    let mut driver = driver(&hand, 5);
+    driver.send(&speed(1)).unwrap();
+    wheels.wait_for(1);
+    drop(driver);
+    let fallback = next(Kind::Fallback);
+    assert_eq!((fallback.node.as_str(), fallback.priority), ("/hand", 5));
+    drop(command);
+}

@@ -166,7 +166,7 @@ impl Book {
         if let [server] = &*self.servers
             && open.refused.is_empty()
             && self.calls.len() < MAX_IN_FLIGHT
-            && server.is_ready()?
+            && matches!(server.is_ready(), Ok(true))
         {
             return Ok(Some(server.clone()));
         }
@@ -187,7 +187,7 @@ impl Book {
                 .min_by_key(|server| if many > 1 { self.in_flight(server.id) } else { 0 }),
         };
         let Some(server) = chosen else {
-            return unfit.map_or(Ok(None), Err);
+            return unfit.map_or(Ok(None), |error| Err(self.of_service(error)));
         };
         if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
             let (what, limit) =
@@ -393,6 +393,17 @@ impl Book {
         let ready = self.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true)));
         let asked = ready.map(|server| server.cancel(self.word(0), Action::StopAll));
         asked.collect::<Result<Vec<()>>>().map(|asked| asked.len())
+    }
+
+    /// The topic of a request has a name that no user has given.
+    fn of_service(&self, error: Error) -> Error {
+        match error {
+            Error::IncompatibleType { publisher_node, subscriber_node, detail, .. } => {
+                let topic = self.service.clone();
+                Error::IncompatibleType { topic, publisher_node, subscriber_node, detail }
+            }
+            error => error,
+        }
     }
 
     fn cancelled(&self, reason: CancelReason) -> Error {

@@ -219,9 +219,11 @@ impl Line {
 
     fn time_out(book: &mut Book, number: u32, after: Duration) {
         let topic = book.service.clone();
-        let what = match book.servers.is_empty() {
-            true => format!("a server of {topic}"),
-            false => format!("an answer of {topic}"),
+        let server = book.calls.get(&number).and_then(|open| open.server.as_ref());
+        let what = match server {
+            Some(server) => format!("an answer of {topic} from {} on {}", server.node, server.host),
+            None if book.servers.is_empty() => format!("a server of {topic}"),
+            None => format!("a server of {topic} that can take the call"),
         };
         let after_ms = rnet_core::time::ms_ceil(after);
         book.time_out(number, Error::Timeout { topic, what, after_ms });

@@ -322,7 +322,7 @@ impl Receiver {
         if self.fallen {
             self.say(State::Fallback, reason.wire());
         } else {
-            self.fall_back(reason, None);
+            self.fall_back_of(Some(holder), reason, None);
         }
         self.tell.event(kind, Some(holder), reason.text());
     }
@@ -499,9 +499,13 @@ impl Receiver {
         self.show();
     }
 
-    /// Does what is safe, then says so, without an allocation: the process may have no memory. `us` is how late, or how
-    /// long.
     fn fall_back(&mut self, reason: FallbackReason, us: Option<u64>) {
+        self.fall_back_of(None, reason, us);
+    }
+
+    /// Does what is safe, then says so, without an allocation: the process may have no memory. `ended` is who has no
+    /// authority any more because of it, `us` how late, or how long.
+    fn fall_back_of(&mut self, ended: Option<&Holder>, reason: FallbackReason, us: Option<u64>) {
         let (rest, apply) = (&mut self.rest, &mut self.apply);
         let done = catch_unwind(AssertUnwindSafe(|| match rest {
             // It was encoded as a message of the type.
@@ -518,7 +522,8 @@ impl Receiver {
             self.stats.fallbacks += 1;
         }
         self.say(State::Fallback, reason.wire());
-        self.tell.event(Kind::Fallback, self.authority.holder(), Why { reason, us, panicked });
+        let of = ended.or(self.authority.holder());
+        self.tell.event(Kind::Fallback, of, Why { reason, us, panicked });
     }
 
     fn say(&mut self, state: State, reason: Reason) {
