@@ -152,29 +152,6 @@ fn a_server_may_come_late_and_again() {
 }
 
 #[test]
-fn the_server_that_does_not_answer_in_time_is_named() {
-    let net = Net::new("slow");
-    let (a, b) = (net.node("a"), net.node("b"));
-    let (go, wait) = mpsc::channel::<()>();
-    let wait = Mutex::new(wait);
-    let service = a.service::<N, N>("/slow").serve(move |x| {
-        let _ = wait.lock().unwrap().recv();
-        Ok(*x)
-    });
-    let client = b.client::<N, N>("/slow").unwrap();
-    eventually("the server is there", || client.server_count() == 1);
-    let mut text = String::new();
-    // The first may end before it has found the ends of the server.
-    eventually("the call has left for the server", || {
-        text = client.call(&n(1), Some(Duration::from_millis(50))).unwrap_err().to_string();
-        text.contains("an answer of /slow")
-    });
-    assert!(text.contains("from /a on "), "{text}");
-    drop(go);
-    drop(service);
-}
-
-#[test]
 fn without_a_server_the_time_is_over() {
     let net = Net::new("none");
     let node = net.node("a");

@@ -542,53 +542,6 @@ fn two_drivers_are_never_both_in_force() {
     }
 }
 
-/// The policy of this thread.
-fn policy() -> i32 {
-    // SAFETY: it asks about this thread alone.
-    unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
-}
-
-/// Sets the policy of this thread; whether that is allowed.
-fn set_policy(policy: i32, priority: i32) -> bool {
-    // SAFETY: `sched_param` is plain data, of which all zeros are a value.
-    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
-    param.sched_priority = priority;
-    // SAFETY: it changes this thread alone, and reads `param` during the call.
-    unsafe { libc::sched_setscheduler(0, policy, &param) == 0 }
-}
-
-#[test]
-fn a_receiver_goes_first_or_says_that_it_may_not() {
-    let allowed = std::thread::spawn(|| set_policy(libc::SCHED_FIFO, 1)).join().unwrap();
-    for opener in [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE] {
-        let net = Net::new("urgent");
-        let node = net.node("base");
-        let (tell, heard) = mpsc::channel();
-        let opened = node.clone();
-        // Its threads have the policy of the thread that opens it.
-        let command = std::thread::spawn(move || {
-            assert!(set_policy(opener, 0));
-            let told = opened.command::<Speed>(TOPIC).deadline(NEVER);
-            told.fallback_handler(move |_| tell.send(policy()).unwrap()).apply(|_| {}).unwrap()
-        });
-        let command = command.join().unwrap();
-        let text = events(&node)(Kind::Opened).text;
-        let runs_by = heard.recv().unwrap();
-        if allowed {
-            assert_eq!((runs_by, text.as_str()), (libc::SCHED_FIFO, ""), "opened by {opener}");
-        } else {
-            assert_eq!(runs_by, opener);
-            assert!(text.contains("rtprio"), "{text}");
-        }
-        drop(command);
-    }
-    if !allowed {
-        println!(
-            "a_receiver_goes_first_or_says_that_it_may_not: not run with real time, which is not allowed here"
-        );
-    }
-}
-
 #[test]
 fn the_audit_trail_names_whose_end_a_fallback_follows() {
     let net = Net::new("whose");
