@@ -512,3 +512,25 @@ fn any_bytes_where_the_will_stands_harm_nobody() {
         assert!(wills.iter().all(|(bytes, _)| Some(bytes) == expected.as_ref()), "{word:#x}");
     }
 }
+
+#[test]
+fn a_living_publisher_that_speaks_of_its_last_will_is_not_lost() {
+    let net = Net::new("speaks");
+    let mut hears = net.node("hears").subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "three");
+    child.expect("ready");
+    (0..3).for_each(|number| assert_eq!(&*hears.recv(LONG).unwrap(), [number]));
+    let speaks = net.node("speaks");
+    let mut speaks = speaks.publisher::<[u8]>("/t").unwrap();
+    hears.wait_for_publishers(2, LONG).unwrap();
+    speaks.wait_for_subscribers(1, LONG).unwrap();
+    speaks.send_with(&b"false"[..], rnet::Meta::default().as_last_will()).unwrap();
+    speaks.send(b"alive").unwrap();
+    let mut next = || hears.recv(LONG).map(|got| (got.to_vec(), got.is_last_will()));
+    assert_eq!(next().unwrap(), (b"false".to_vec(), true));
+    assert_eq!(next().unwrap(), (b"alive".to_vec(), false));
+    // The will of the other is as it was.
+    child.kill();
+    assert_eq!(next().unwrap(), (b"gone".to_vec(), true));
+    assert!(is_lost(&next().unwrap_err()));
+}
