@@ -11,6 +11,7 @@ use rnet_shm::ring::fail_point;
 use super::desk::Outcome;
 use super::numbers::ByNumber;
 use super::service::HandlerError;
+use super::service_stats::End;
 use super::{CallId, Key, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
@@ -18,14 +19,6 @@ use crate::{MessageType, Node, Publisher, PublisherOptions};
 
 /// How long an answer waits for a caller that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// What became of an answer.
-pub enum End {
-    Sent,
-    Failed,
-    Cancelled,
-    Unsent,
-}
 
 /// An open call.
 #[derive(Default)]

@@ -1,6 +1,12 @@
 //! What a server counts.
 
-use super::peer::End;
+/// What became of an answer.
+pub enum End {
+    Sent,
+    Failed,
+    Cancelled,
+    Unsent,
+}
 
 /// What was asked of a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
