@@ -40,19 +40,24 @@ pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
 
 /// The format that is asked for, by name or by the ending of the file.
 fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
-    let by_ending = || {
-        let ending = args.output.as_deref()?.extension()?.to_str()?;
-        Some(match ending {
-            "dot" | "gv" => Format::Dot,
-            "mmd" | "mermaid" => Format::Mermaid,
-            "svg" => Format::Svg,
-            _ => Format::Text,
-        })
-    };
     if context.json() && args.format.is_some() {
         return Err(Failure::Usage("--json and --format exclude each other".to_owned()));
     }
-    Ok(args.format.or_else(by_ending).unwrap_or(Format::Text))
+    if let Some(format) = args.format {
+        return Ok(format);
+    }
+    let ending = args.output.as_deref().and_then(Path::extension);
+    match ending.map(|ending| ending.to_string_lossy()).as_deref() {
+        Some("dot" | "gv") => Ok(Format::Dot),
+        Some("mmd" | "mermaid") => Ok(Format::Mermaid),
+        Some("svg") => Ok(Format::Svg),
+        None | Some("txt") => Ok(Format::Text),
+        // A document goes into a file of any name.
+        Some(_) if context.json() => Ok(Format::Text),
+        Some(ending) => Err(Failure::Usage(format!(
+            "a graph is not written as .{ending}, but as .dot, .mmd, .svg or .txt; --format chooses one of these for a file of any name"
+        ))),
+    }
 }
 
 fn print(

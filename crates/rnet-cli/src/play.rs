@@ -29,6 +29,7 @@ use crate::value::tame;
 
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
+    file::check_remap(&recording, &args.remap)?;
     let options = Options {
         select: select(&recording, &args.select)?,
         rate: args.rate.0,

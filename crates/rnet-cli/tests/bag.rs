@@ -104,6 +104,17 @@ fn files_are_made_of_files() {
         rnet!(place, "bag", "filter", file, "--exclude", "/raw", "--start", "0.5", "-o", arm);
     assert!(made.ok().starts_with(&format!("{arm}: 6 messages, ")));
     rnet!(place, "bag", "filter", file, "--topic", "/none", "--output", path("none.mcap")).fails(1);
+    let none = path("none.mcap");
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "/rax:=/x", "-o", none).fails(1);
+    assert!(
+        refused.contains("there is no topic /rax in ") && refused.contains("/raw"),
+        "{refused}"
+    );
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "/a b:=/x", "-o", none).fails(2);
+    assert!(refused.contains("/a b"), "{refused}");
+    let refused = rnet!(place, "bag", "cat", file, "--start", "0.7", "--end", "0.5").fails(2);
+    assert!(refused.contains("--end 0.5 is not behind --start 0.7"), "{refused}");
+    assert!(!rnet!(place, "bag", "cat", file, "-x", "/raw").ok().contains("/raw"));
     rnet!(place, "bag", "filter", file, "--output", arm).fails(1);
     let made = rnet!(place, "bag", "split", file, "--time", "0.5", "--output", parts, "--json");
     let made = made.json();
@@ -114,6 +125,9 @@ fn files_are_made_of_files() {
     let read = |file: &str| rnet!(place, "bag", "cat", file).ok();
     assert_eq!(read(&whole), read(file));
     rnet!(place, "bag", "split", file, "--output", path("x.mcap")).fails(2);
+    let made =
+        rnet!(place, "bag", "split", file, "--size", "1M", "--output", path("one.mcap"), "--json");
+    assert_eq!(made.json()["files"][0]["messages"], 11);
     assert!(rnet!(place, "bag", "check", whole).ok().starts_with("11 messages"));
 }
 

@@ -46,6 +46,22 @@ fn the_text_shows_who_publishes_what_to_whom() {
 }
 
 #[test]
+fn a_file_of_an_ending_that_names_no_form_is_refused() {
+    with_robot(|place| {
+        let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+        let refused = rnet!(place, "graph", "--over", "0", "-o", path("net.png")).fails(2);
+        assert!(
+            refused.contains("not written as .png, but as .dot, .mmd, .svg or .txt"),
+            "{refused}"
+        );
+        assert!(!place.dir.join("net.png").exists());
+        rnet!(place, "graph", "--over", "0", "-o", path("net.txt")).ok();
+        rnet!(place, "graph", "--over", "0", "-o", path("net.xml"), "--format", "svg").ok();
+        rnet!(place, "graph", "--over", "0", "-o", path("net.json"), "--json").ok();
+    });
+}
+
+#[test]
 fn rates_are_measured_between_two_looks() {
     let place = Place::new();
     let node = place.node("imu");

@@ -67,6 +67,11 @@ fn messages_come_at_their_times_and_late_ones_are_counted() {
     let text = rnet!(place, "play", file, "--rate", "100").ok();
     assert!(text.starts_with("played 11 messages, 85 B, in "), "{text}");
     assert!(text.contains("later than they were due: p50 "), "{text}");
+    let without =
+        rnet!(place, "play", file, "--rate", "max", "--exclude", "/arm/**", "--json").json();
+    let raw = rnet!(place, "play", file, "--rate", "max", "--topic", "/raw", "--json").json();
+    assert_eq!(without["messages"], raw["messages"]);
+    assert!(raw["messages"].as_u64().is_some_and(|messages| (1..11).contains(&messages)), "{raw}");
 }
 
 #[test]
@@ -84,6 +89,8 @@ fn a_topic_that_a_node_publishes_is_refused_unless_it_is_forced_or_renamed() {
     rnet!(place, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
     assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 0.0);
     rnet!(place, "play", file, "--remap", "/arm/pose").fails(2);
+    let refused = rnet!(place, "play", file, "--remap", "/arm/pase:=/again").fails(1);
+    assert!(refused.contains("there is no topic /arm/pase"), "{refused}");
     rnet!(place, "play", file, "--rate", "0").fails(2);
 }
 

@@ -38,6 +38,18 @@ fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
 }
 
 #[test]
+fn a_domain_that_nobody_has_joined_is_not_well() {
+    let place = Place::new();
+    let ran = rnet!(place, "status", "--over", "0.1");
+    let text = &ran.stdout;
+    assert_eq!(ran.code, Some(1), "{text}");
+    assert!(text.contains("PROBLEM  no node has joined this domain yet: there is no "), "{text}");
+    // One whose nodes have ended is not: they may all have been stopped.
+    drop(place.node("imu"));
+    assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));
+}
+
+#[test]
 fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
     let place = Place::new();
     let (camera, display) = (place.node("camera"), place.node("display"));

@@ -22,6 +22,8 @@ const MAX_CHANNELS: usize = 256;
 const MAX_CALLS: usize = 16;
 /// Names in one request for parameters.
 const MAX_NAMES: usize = 4096;
+/// Of what went wrong in one request, so much is told in words.
+const MAX_TOLD: usize = 8;
 
 /// A client that has come in. It leaves when this is dropped, so also where a request panics.
 pub struct Session {
@@ -195,10 +197,16 @@ impl Drop for Session {
     }
 }
 
-/// Does all, and tells what went wrong first.
+/// Does all, and tells what went wrong: the first of it in words, and how much more there is.
 fn all(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
     let wrong: Vec<String> = done.filter_map(Result::err).collect();
-    wrong.into_iter().next().map_or(Ok(()), Err)
+    let mut told = wrong.iter().take(MAX_TOLD).cloned().collect::<Vec<_>>().join("; ");
+    match wrong.len() {
+        0 => return Ok(()),
+        n if n > MAX_TOLD => told += &format!("; and {} more", n - MAX_TOLD),
+        _ => {}
+    }
+    Err(told)
 }
 
 fn bounded(names: usize) -> Result<(), String> {

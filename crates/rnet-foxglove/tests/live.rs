@@ -287,6 +287,11 @@ fn parameters_are_read_set_followed_and_reset() {
     viewer.said("status", |said| said["message"].as_str().unwrap().contains("maximum"));
     viewer.send(&json!({"op": "setParameters", "parameters": [{"name": "/arm/none", "value": 1}]}));
     viewer.said("status", |said| said["message"].as_str().unwrap().contains("/arm/none"));
+    // Of several, each that could not be set is told.
+    let several = json!([{"name": "/arm/one", "value": 1}, {"name": "/arm/two", "value": 2}]);
+    viewer.send(&json!({"op": "setParameters", "parameters": several}));
+    let told = |said: &Value, name: &str| said["message"].as_str().unwrap().contains(name);
+    viewer.said("status", |said| told(said, "/arm/one") && told(said, "/arm/two"));
     // Without a value it is its default again.
     viewer.send(&json!({"op": "setParameters", "parameters": [{"name": "/arm/speed"}]}));
     other.said("parameterValues", |said| said["parameters"][0]["value"] == 1.0);

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use rnet::limits::MAX_TOPIC_LEN_BYTES;
 use rnet::{NamePattern, TopicName};
 
-use crate::shared_args::seconds;
+use crate::shared_args::{bytes, seconds};
 
 #[derive(Debug, Subcommand)]
 pub enum BagCommand {
@@ -46,6 +46,9 @@ pub struct SelectArgs {
     /// Only topics of this name or pattern, such as '/arm/**'; may be given several times
     #[arg(short, long, value_name = "PATTERN", value_parser = topic_pattern)]
     pub topic: Vec<NamePattern>,
+    /// Not topics of this name or pattern; may be given several times
+    #[arg(short = 'x', long, value_name = "PATTERN", value_parser = topic_pattern)]
+    pub exclude: Vec<NamePattern>,
     /// From this many seconds after the start of the recording on
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub start: Option<Duration>,
@@ -77,9 +80,6 @@ pub struct FilterArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Not topics of this name or pattern; may be given several times
-    #[arg(short = 'x', long, value_name = "PATTERN", value_parser = topic_pattern)]
-    pub exclude: Vec<NamePattern>,
     /// Write a topic under another name; may be given several times
     #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
     pub remap: Vec<(String, String)>,
@@ -105,8 +105,8 @@ pub struct SplitArgs {
     /// Each file holds so many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub time: Option<Duration>,
-    /// Each file holds messages of so many bytes, before compression
-    #[arg(long, value_name = "BYTES", conflicts_with = "time")]
+    /// Each file holds messages of so many bytes, before compression; K, M and G are understood
+    #[arg(long, value_name = "BYTES", conflicts_with = "time", value_parser = bytes)]
     pub size: Option<u64>,
     /// The first of the new files; the others are NAME_1, NAME_2 and so on
     #[arg(short, long, value_name = "FILE")]
@@ -163,8 +163,8 @@ pub struct RecoverArgs {
 /// A topic and another name of it.
 pub fn remap(text: &str) -> Result<(String, String), String> {
     let (from, to) = text.split_once(":=").ok_or("write /old:=/new")?;
-    let to = TopicName::from_str(to).map_err(|error| error.to_string())?;
-    Ok((from.to_owned(), to.to_string()))
+    let name = |text| TopicName::from_str(text).map_err(|error| error.to_string());
+    Ok((name(from)?.to_string(), name(to)?.to_string()))
 }
 
 fn topic_pattern(text: &str) -> Result<NamePattern, String> {

@@ -50,21 +50,43 @@ pub fn tell(context: &Context, path: &Path, problem: &ReadError) {
 
 /// The messages that the command line asks for.
 pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
+    if let (Some(start), Some(end)) = (args.start, args.end)
+        && end <= start
+    {
+        let (start, end) = (start.as_secs_f64(), end.as_secs_f64());
+        let why = format!("--end {end} is not behind --start {start}: no message is between them");
+        return Err(Failure::Usage(why));
+    }
     let mut topics: Vec<String> = Vec::new();
     for pattern in &args.topic {
         let before = topics.len();
         let all = || recording.channels().map(|channel| channel.topic.as_str());
         topics.extend(all().filter(|topic| pattern.matches(topic)).map(str::to_owned));
         if topics.len() == before {
-            let hint = did_you_mean(pattern.as_str(), all());
-            let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
-            let file = recording.path().display();
-            return Err(Failure::Failed(format!("there is no topic {pattern} in {file}; {hint}")));
+            return Err(no_topic(recording, pattern.as_str()));
         }
     }
     let from = recording.found().times.map_or(0, |times| times.0);
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
     let (start_ns, end_ns) = (at(args.start), at(args.end));
-    Ok(Select { topics, start_ns, end_ns, ..Select::default() })
+    let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| pattern.matches(topic));
+    let excluded = recording.channels().filter(|channel| is_excluded(&channel.topic));
+    let without_channels = excluded.map(|channel| channel.id).collect();
+    Ok(Select { topics, start_ns, end_ns, without_channels, ..Select::default() })
+}
+
+/// # Errors
+/// A topic that is to have another name, and that the recording does not have.
+pub fn check_remap(recording: &Recording, remap: &[(String, String)]) -> Outcome {
+    let has = |topic: &str| recording.channels().any(|channel| channel.topic == topic);
+    let missing = remap.iter().find(|(from, _)| !has(from));
+    missing.map_or(Ok(()), |(from, _)| Err(no_topic(recording, from)))
+}
+
+fn no_topic(recording: &Recording, asked: &str) -> Failure {
+    let hint = did_you_mean(asked, recording.channels().map(|channel| channel.topic.as_str()));
+    let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
+    let file = recording.path().display();
+    Failure::Failed(format!("there is no topic {asked} in {file}; {hint}"))
 }

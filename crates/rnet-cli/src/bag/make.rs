@@ -18,10 +18,7 @@ pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     let mut select = file::select(&recording, &args.select)?;
     // What the recorder wrote belongs to what it recorded.
     select.with_reserved = true;
-    for pattern in &args.exclude {
-        let excluded = recording.channels().filter(|channel| pattern.matches(&channel.topic));
-        select.without_channels.extend(excluded.map(|channel| channel.id));
-    }
+    file::check_remap(&recording, &args.remap)?;
     make(context, &[&recording], |tell| {
         Ok(vec![filter(&recording, &args.output, select.clone(), &args.remap, tell)?])
     })

@@ -68,7 +68,7 @@ fn read(
     lines: &mut Vec<Line>,
 ) -> Outcome<bool> {
     let (topic, path) = split(recording, field)?;
-    let times = SelectArgs { topic: Vec::new(), start: args.start, end: args.end };
+    let times = SelectArgs { start: args.start, end: args.end, ..SelectArgs::default() };
     let select = file::select(recording, &times)?;
     let read = recording.series(topic, &[path], select);
     let series = read.map_err(|error: SeriesError| {

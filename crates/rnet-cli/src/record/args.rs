@@ -25,7 +25,7 @@ pub struct RecordArgs {
     /// End after this many seconds
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Messages of this type only: `foxglove.Imu`, or its last part
+    /// Messages of this type only: `rnet.msgs.Imu`, or its last part
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
     /// What this node publishes, or nodes like this pattern, only
