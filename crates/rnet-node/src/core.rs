@@ -187,7 +187,7 @@ impl NodeState {
         given_up: Option<&GivenUp>,
     ) -> Result<()> {
         let mut matching = self.matching();
-        let events = matching.refresh(only, given_up);
+        let (events, done) = matching.refresh(only, given_up);
         let left = matching.registry_mut().take_left();
         let ended = matching.take_ended() | given_up.is_some();
         let traces = matching.take_trace_changes();
@@ -196,7 +196,7 @@ impl NodeState {
             self.note_ended();
         }
         // Word of an end waits neither for the sweep nor for those who wait for the lock.
-        let done = events.map(|events| self.tell(events));
+        self.tell(events);
         left.sweep();
         self.trace(traces);
         done

@@ -13,7 +13,6 @@ use rnet_core::Result;
 use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::observers::Observers;
-use rnet_shm::orphans::GivenUp;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::reader_table::ReaderTable;
 use rnet_shm::registry::{Changes, Departure, Registry};
@@ -30,6 +29,7 @@ mod endpoints;
 mod gone;
 mod limits;
 mod link;
+mod looks;
 mod observers;
 mod own;
 mod periods;
@@ -255,32 +255,6 @@ impl Matching {
         }
     }
 
-    /// Reads the peers anew and matches the topics that have changed.
-    ///
-    /// `only` are the nodes to look at, and those of the names that were given up; `None` looks at all.
-    pub fn refresh(
-        &mut self,
-        only: Option<&[u64]>,
-        given_up: Option<&GivenUp>,
-    ) -> Result<Vec<Notice>> {
-        let named = |stem: &str| given_up.is_some_and(|names| names.has(stem));
-        let changes = match only {
-            Some(nodes) => {
-                let named: &dyn Fn(&str) -> bool = &named;
-                self.registry.refresh_only(nodes, given_up.map(|_| named))?
-            }
-            None => self.registry.refresh()?,
-        };
-        Ok(self.take_in(changes))
-    }
-
-    /// Reads what the known peers have announced anew and matches the topics that have changed. Peers that
-    /// come ring.
-    pub fn refresh_lists(&mut self) -> Vec<Notice> {
-        let changes = self.registry.refresh_lists();
-        self.take_in(changes)
-    }
-
     fn take_in(&mut self, changes: Changes) -> Vec<Notice> {
         self.ended |= changes.ended;
         if changes.ended {
@@ -316,22 +290,6 @@ impl Matching {
         }
         self.tell_watchers(&mut notices);
         notices
-    }
-
-    /// These nodes have rung, or any may have: the next refresh looks at the topics on which a subscription of
-    /// theirs was admitted and is not served now. It was let go, or has bound itself anew, and may have asked
-    /// again.
-    pub fn heard_of(&mut self, only: Option<&[u64]>) {
-        for publisher in self.publishers.values() {
-            let found = publisher.known.iter().any(|(id, known)| {
-                only.is_none_or(|nodes| nodes.contains(&incarnation_of(*id)))
-                    && matches!(known, Known::Admitted)
-                    && !publisher.readers.serves(*id)
-            });
-            if found {
-                self.pending.insert(publisher.topic_hash);
-            }
-        }
     }
 
     /// Brings the index up to date with one node's entries; the topics that differ are added to

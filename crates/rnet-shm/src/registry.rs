@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
+use rustix::io::Errno;
 
 use crate::domain::DomainDir;
 use crate::dying::is_dying;
 use crate::handle::Handle;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
-use crate::shortage::is_passing;
+use crate::shortage::{io_error, is_passing};
 
 /// The language of nodes that people's tools open: they have places of their own in a domain.
 pub const TOOL: &str = "tool";
@@ -115,8 +116,8 @@ pub struct Registry {
     told: HashSet<u64>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
-    /// Whether a node could not be looked at for want of a file descriptor.
-    missed: bool,
+    /// Why a node could not be looked at, if something was short.
+    missed: Option<Error>,
 }
 
 impl Registry {
@@ -138,7 +139,7 @@ impl Registry {
             looked: false,
             told: HashSet::new(),
             incomplete: false,
-            missed: false,
+            missed: None,
         }
     }
 
@@ -207,7 +208,16 @@ impl Registry {
 
     /// Whether a node could not be looked at for want of a file descriptor: look again later.
     pub fn is_behind(&self) -> bool {
-        self.missed || !self.unread.is_empty()
+        self.missed.is_some() || !self.unread.is_empty()
+    }
+
+    /// Why it [is behind](Registry::is_behind).
+    pub fn shortage(&self) -> Option<Error> {
+        let unread = || {
+            let peer = self.peers.get(self.unread.first()?)?;
+            Some(io_error("cannot read", &peer.node.folder().join("node"), Errno::MFILE))
+        };
+        self.missed.clone().or_else(unread)
     }
 
     /// Reads the directory anew, and what has changed. What the dead have left is to be taken with
@@ -230,7 +240,7 @@ impl Registry {
             self.depart(id, &mut changes);
         }
         self.doubted.clear();
-        self.missed = false;
+        self.missed = None;
         self.take_in(listed, &mut changes);
         self.looked = true;
         for id in self.asked.clone() {
@@ -251,6 +261,14 @@ impl Registry {
         for (id, peer) in &mut self.peers {
             read(*id, peer, &mut self.unread, &mut changes);
         }
+        changes
+    }
+
+    /// As [`Registry::refresh`], but looks at the known peers alone, which takes no look at the directory.
+    pub fn refresh_known(&mut self) -> Changes {
+        let known: Vec<u64> = self.peers.keys().copied().collect();
+        let mut changes = Changes::default();
+        self.look_at(&known, &mut changes);
         changes
     }
 
@@ -286,15 +304,7 @@ impl Registry {
             named.is_some() || told.len() < unknown.len() || self.told.len() > MAX_NODES_PER_DOMAIN;
         // First, because it may fail, and nothing must be taken note of by halves.
         let mut listed = if strangers { self.list()? } else { told };
-        for id in nodes {
-            let Some(peer) = self.peers.get_mut(id) else { continue };
-            read(*id, peer, &mut self.unread, &mut changes);
-            let peer = &self.peers[id];
-            if self.has_died(*id, peer) || (!peer.node.is_here() && !peer.node.lives()) {
-                self.depart(*id, &mut changes);
-            }
-            self.doubted.remove(id);
-        }
+        self.look_at(nodes, &mut changes);
         if !listed.is_empty() || !unknown.is_empty() {
             // One that rang and is not there came and went, and somebody else has swept its folder.
             let swept = |id: &u64| !listed.iter().any(|(_, listed)| listed == id);
@@ -311,6 +321,19 @@ impl Registry {
             }
         }
         Ok(changes)
+    }
+
+    /// Reads what these peers have announced, and whether they live.
+    fn look_at(&mut self, nodes: &[u64], changes: &mut Changes) {
+        for id in nodes {
+            let Some(peer) = self.peers.get_mut(id) else { continue };
+            read(*id, peer, &mut self.unread, changes);
+            let peer = &self.peers[id];
+            if self.has_died(*id, peer) || (!peer.node.is_here() && !peer.node.lives()) {
+                self.depart(*id, changes);
+            }
+            self.doubted.remove(id);
+        }
     }
 
     fn has_died(&self, id: u64, peer: &Peer) -> bool {
@@ -353,7 +376,8 @@ impl Registry {
                     self.depart_bearer_before(id, changes);
                 }
                 Ok(None) => self.incomplete = true,
-                Err(error) => self.missed |= is_passing(&error),
+                Err(error) if is_passing(&error) => self.missed = Some(error),
+                Err(_) => {}
             }
         }
     }

@@ -6,8 +6,13 @@ use rnet_shm::node::Entry;
 use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::PeerSubscription;
 
+use super::own::{OwnPublisher, OwnSubscription};
 use super::{Known, Matching};
 use crate::match_event::{MatchEvent, Notice, push_notice};
+
+/// Stands among the endpoints that cannot be served or followed for those that could not be looked for. No
+/// endpoint has this id.
+const UNSEEN: u64 = 0;
 
 impl Matching {
     /// Whether something is left undone for want of what may be there later: a file descriptor, a
@@ -27,11 +32,31 @@ impl Matching {
     ) {
         self.pending.insert(entry.topic_hash);
         self.short = true;
-        let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
-        if subscription.short.insert(entry.id) {
-            subscription.state.refuse(error.clone());
-            let hooks = subscription.state.hooks.clone();
-            push_notice(notices, hooks, MatchEvent::Incompatible(error));
+        if let Some(subscription) = self.subscriptions.get_mut(&sub) {
+            subscription.tell_short(entry.id, error, notices);
+        }
+    }
+
+    /// Some node of the domain cannot be looked at for want of something: tells the user once at each endpoint, as
+    /// that node may have what belongs to it.
+    pub fn cannot_look(&mut self, error: &Error, notices: &mut Vec<Notice>) {
+        if !is_passing(error) {
+            return;
+        }
+        for own in self.publishers.values_mut() {
+            own.tell_short(UNSEEN, error.clone(), notices);
+        }
+        for own in self.subscriptions.values_mut() {
+            own.tell_short(UNSEEN, error.clone(), notices);
+        }
+    }
+
+    /// All nodes of the domain were looked at.
+    pub fn can_look(&mut self) {
+        let publishers = self.publishers.values_mut().map(|own| &mut own.short);
+        let subscriptions = self.subscriptions.values_mut().map(|own| &mut own.short);
+        for short in publishers.chain(subscriptions) {
+            short.remove(&UNSEEN);
         }
     }
 
@@ -56,11 +81,27 @@ impl Matching {
             return;
         }
         self.short = true;
-        let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        if own.short.insert(subscription) {
-            own.state.lock().note(error.clone());
-            own.state.changed.notify_all();
-            push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+        if let Some(own) = self.publishers.get_mut(&publisher) {
+            own.tell_short(subscription, error, notices);
+        }
+    }
+}
+
+impl OwnPublisher {
+    fn tell_short(&mut self, subscription: u64, error: Error, notices: &mut Vec<Notice>) {
+        if self.short.insert(subscription) {
+            self.state.lock().note(error.clone());
+            self.state.changed.notify_all();
+            push_notice(notices, self.state.hooks.clone(), MatchEvent::Incompatible(error));
+        }
+    }
+}
+
+impl OwnSubscription {
+    fn tell_short(&mut self, publisher: u64, error: Error, notices: &mut Vec<Notice>) {
+        if self.short.insert(publisher) {
+            self.state.refuse(error.clone());
+            push_notice(notices, self.state.hooks.clone(), MatchEvent::Incompatible(error));
         }
     }
 }

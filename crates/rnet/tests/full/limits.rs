@@ -284,6 +284,44 @@ fn file_descriptors_of_a_watch() {
     child.finish();
 }
 
+/// A node that comes while the domain cannot be looked at: its counterparts are told what is short, once, and meet
+/// it when that is over.
+pub(crate) fn a_newcomer_without_files(net: &Net) {
+    let orders = orders();
+    let node = net.node("child");
+    let mut publisher = node.publisher_with::<[u8]>("/up", reliable()).unwrap();
+    let mut subscriber = reader(&node, "/down").unwrap();
+    let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
+    tell("come");
+    assert_eq!(orders.recv().unwrap(), "came");
+    let words = ["open files in this process", "ulimit -n"];
+    is_limit(&refused(publisher.wait_for_subscribers(1, LONG)), &words);
+    is_limit(&refused(subscriber.wait_for_publishers(1, LONG)), &words);
+    let short = Some(Duration::from_millis(2500));
+    let again = refused(publisher.wait_for_subscribers(1, short));
+    assert!(matches!(again, Error::Timeout { .. }), "{again}");
+    drop(limited);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    publisher.send(&[1]).unwrap();
+    tell("done");
+}
+
+#[test]
+fn file_descriptors_for_a_newcomer() {
+    let net = Net::new("newcomer");
+    let mut child = Child::spawn(&net, "newcomer");
+    child.expect("come");
+    let node = net.node("parent");
+    let down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let mut up = reader(&node, "/up").unwrap();
+    child.say("came");
+    receive(&mut up, 1, |error| panic!("{error}"));
+    child.expect("done");
+    drop(down);
+    child.finish();
+}
+
 /// A message that this process has no room to map stays to be read.
 pub(crate) fn little_address_space(net: &Net) {
     let _orders = orders();
