@@ -73,6 +73,7 @@ pub mod timers;
 pub mod trace;
 #[doc(hidden)]
 pub mod types;
+pub mod unseen;
 
 pub use self::core::NodeCore;
 pub use endpoint_watch::EndpointWatch;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::node_event::NodeEvent;
+use crate::unseen::UnseenAt;
 
 /// One end of a match, as the other end sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,9 +194,9 @@ impl std::fmt::Debug for MatchChanges {
 }
 
 /// What a publisher handle can see of its matches.
-#[derive(Default)]
 pub struct PublisherState {
     pub inner: Mutex<PublisherMatches>,
+    pub unseen: UnseenAt,
     pub changed: Arc<Changes>,
     pub hooks: Arc<Hooks>,
     pub deadlines: Arc<Callbacks<DeadlineMissed>>,
@@ -225,6 +226,11 @@ impl PublisherMatches {
 }
 
 impl PublisherState {
+    pub fn new(unseen: UnseenAt) -> PublisherState {
+        let (inner, changed, hooks, deadlines) = Default::default();
+        PublisherState { inner, unseen, changed, hooks, deadlines }
+    }
+
     /// How many subscribers are served, those included for which proxies stand.
     pub fn count(&self, readers: &ReaderTable) -> usize {
         let matches = self.lock();

@@ -24,6 +24,7 @@ use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_noti
 use crate::node_event::NodeEvent;
 use crate::subscriber_state::SubscriberState;
 use crate::types::Schemas;
+use crate::unseen::Unseen;
 
 mod endpoints;
 mod gone;
@@ -68,6 +69,8 @@ pub struct Matching {
     pending: BTreeSet<u64>,
     /// Whether some match failed for want of something that may be there later.
     short: bool,
+    /// Why some node cannot be looked at.
+    unseen: Arc<Unseen>,
     /// Whether a node has ended, or may have, since this was asked last.
     ended: bool,
     /// Our endpoints of which a deadline or a lease is watched.
@@ -94,6 +97,7 @@ impl Matching {
             indexed: HashMap::new(),
             pending: BTreeSet::new(),
             short: false,
+            unseen: Arc::default(),
             ended: false,
             timed: BTreeSet::new(),
             next_look: NextLook::default(),
@@ -133,7 +137,7 @@ impl Matching {
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
         self.own.announce(entry)?;
-        let state = Arc::new(PublisherState::default());
+        let state = Arc::new(PublisherState::new(self.unseen_at()));
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
         let (deadline, granted) = (None, deferred.then(BTreeSet::new));
         let state_of = state.clone();

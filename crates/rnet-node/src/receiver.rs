@@ -116,7 +116,9 @@ impl Receiver {
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let bells = node.own.bells().clone();
-        let state = Arc::new(SubscriberState::new(node.fork_guard(), bells, waiter.bell()));
+        let unseen = node.matching().unseen_at();
+        let state = SubscriberState::new(node.fork_guard(), bells, waiter.bell(), unseen);
+        let state = Arc::new(state);
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }

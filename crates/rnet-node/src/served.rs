@@ -10,6 +10,7 @@ use rnet_core::{Error, Result, TopicName};
 use crate::inbox::MAX_PENDING_ERRORS;
 use crate::match_event::Changes;
 use crate::options::deadline;
+use crate::unseen::UnseenAt;
 
 /// Written by whoever has the reader, read by all.
 #[derive(Default)]
@@ -58,15 +59,22 @@ impl Served {
         *self.refused() = untold.collect();
     }
 
-    /// Waits until there are `n`, or one comes that cannot be followed.
-    pub fn wait(&self, topic: &TopicName, n: usize, timeout: Option<Duration>) -> Result<()> {
+    /// Waits until there are `n`, or one comes that cannot be followed, or cannot be looked for.
+    pub fn wait(
+        &self,
+        topic: &TopicName,
+        n: usize,
+        timeout: Option<Duration>,
+        unseen: &UnseenAt,
+    ) -> Result<()> {
         let until = deadline(timeout);
         loop {
             let seen = self.changed.count();
             if self.count() >= n {
                 return Ok(());
             }
-            if let Some(error) = self.refused().pop_front() {
+            let refused = self.refused().pop_front();
+            if let Some(error) = refused.or_else(|| unseen.take()) {
                 return Err(error);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

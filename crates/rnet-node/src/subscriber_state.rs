@@ -12,6 +12,7 @@ use crate::interrupt::Waiting;
 use crate::match_event::{Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
 use crate::outlet::TraceSlot;
 use crate::served::Served;
+use crate::unseen::UnseenAt;
 
 /// Something is in the inbox.
 const INBOX: u8 = 1;
@@ -35,10 +36,16 @@ pub struct SubscriberState {
     pub liveliness: Arc<Callbacks<LivelinessChange>>,
     /// For those who do not have the reader.
     pub served: Served,
+    pub unseen: UnseenAt,
 }
 
 impl SubscriberState {
-    pub fn new(fork_guard: ForkGuard, bells: Arc<Bells>, bell: u64) -> SubscriberState {
+    pub fn new(
+        fork_guard: ForkGuard,
+        bells: Arc<Bells>,
+        bell: u64,
+        unseen: UnseenAt,
+    ) -> SubscriberState {
         SubscriberState {
             inbox: Mutex::default(),
             attention: AtomicU8::new(0),
@@ -50,6 +57,7 @@ impl SubscriberState {
             deadlines: Arc::default(),
             liveliness: Arc::default(),
             served: Served::default(),
+            unseen,
         }
     }
 
@@ -95,6 +103,12 @@ impl SubscriberState {
     /// The receiver looks at its traces no more, until it is told again.
     pub fn look_away(&self) {
         self.attention.fetch_and(!TRACE, Ordering::Relaxed);
+    }
+
+    /// Wakes those who wait for a publisher: they are to look at [`SubscriberState::unseen`].
+    pub fn tell_unseen(&self) {
+        self.served.changed().notify_all();
+        self.bring(|_| ());
     }
 
     /// Tells of a publisher that cannot be followed.

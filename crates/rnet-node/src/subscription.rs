@@ -159,7 +159,7 @@ impl Subscription {
                 why: "a callback of its lane waits for the thread that it runs on: wait in another thread".to_owned(),
             });
         }
-        self.state.served.wait(&self.topic, n, timeout)
+        self.state.served.wait(&self.topic, n, timeout, &self.state.unseen)
     }
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.

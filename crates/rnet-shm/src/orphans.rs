@@ -13,7 +13,6 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::domain::DomainDir;
 use crate::draft;
-use crate::files;
 use crate::fork::Unshared;
 use crate::observers::Observers;
 use crate::presence;
@@ -32,12 +31,11 @@ const APART: Duration = Duration::from_millis(10);
 struct NameWatch(Unshared);
 
 impl NameWatch {
-    /// Watches the names of a domain; `None` where no watch is to be had, or hardly a descriptor. Then
+    /// Watches the names of a domain; `None` where the kernel has no watch left for this user. Then
     /// orphans stay until a node joins.
     fn new(dir: &DomainDir) -> Option<NameWatch> {
         let open = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
-        // What is left of the scarce ones is for messages.
-        let fd = Unshared::open(open).ok().filter(|fd| !files::is_scarce(fd))?;
+        let fd = Unshared::open(open).ok()?;
         let what = WatchFlags::CLOSE_WRITE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
         inotify::add_watch(&fd, dir.names(), what).ok()?;
         Some(NameWatch(fd))

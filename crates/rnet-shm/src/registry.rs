@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
-use rustix::io::Errno;
 
 use crate::domain::DomainDir;
 use crate::dying::is_dying;
@@ -80,9 +79,9 @@ fn read(id: u64, peer: &mut Peer, unread: &mut BTreeSet<u64>, changes: &mut Chan
     if peer.node.refresh() {
         changes.changed.push(id);
     }
-    match peer.node.was_missed() {
-        true => unread.insert(id),
-        false => unread.remove(&id),
+    match peer.node.missed() {
+        Some(_) => unread.insert(id),
+        None => unread.remove(&id),
     };
 }
 
@@ -116,7 +115,7 @@ pub struct Registry {
     told: HashSet<u64>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
-    /// Why a node could not be looked at, if something was short.
+    /// Why the domain or a node could not be looked at, if something was short.
     missed: Option<Error>,
 }
 
@@ -208,14 +207,14 @@ impl Registry {
 
     /// Whether a node could not be looked at for want of a file descriptor: look again later.
     pub fn is_behind(&self) -> bool {
-        self.missed.is_some() || !self.unread.is_empty()
+        self.missed.is_some() || !self.unread.is_empty() || !self.doubted.is_empty()
     }
 
-    /// Why it [is behind](Registry::is_behind).
+    /// Why the domain, or a node, could not be looked at, if something was short.
     pub fn shortage(&self) -> Option<Error> {
         let unread = || {
-            let peer = self.peers.get(self.unread.first()?)?;
-            Some(io_error("cannot read", &peer.node.folder().join("node"), Errno::MFILE))
+            let node = &self.peers.get(self.unread.first()?)?.node;
+            Some(io_error("cannot read", &node.folder().join("node"), node.missed()?))
         };
         self.missed.clone().or_else(unread)
     }
@@ -331,8 +330,9 @@ impl Registry {
             let peer = &self.peers[id];
             if self.has_died(*id, peer) || (!peer.node.is_here() && !peer.node.lives()) {
                 self.depart(*id, changes);
+            } else if self.doubted.contains(id) && self.peers[id].node.is_sure_to_live() {
+                self.doubted.remove(id);
             }
-            self.doubted.remove(id);
         }
     }
 
@@ -437,6 +437,7 @@ impl Registry {
         self.told.insert(id);
         self.asked.remove(&id);
         self.unread.remove(&id);
+        self.doubted.remove(&id);
         self.siblings.remove(&id);
         if self.bearers.get(peer.node.stem()) == Some(&id) {
             self.bearers.remove(peer.node.stem());
@@ -459,7 +460,11 @@ impl Registry {
 
     /// The folders that are there; whose folder is gone is forgotten.
     fn list(&mut self) -> Result<Vec<(String, u64)>, Error> {
-        let found = presence::list(&self.dir)?;
+        let found = presence::list(&self.dir).inspect_err(|error| {
+            if is_passing(error) {
+                self.missed = Some(error.clone());
+            }
+        })?;
         if !self.told.is_empty() {
             let here: HashSet<u64> = found.iter().map(|(_, id)| *id).collect();
             self.told.retain(|id| here.contains(id));

@@ -37,11 +37,12 @@ pub fn named(
             limit: limit_of(Resource::Nofile).map_or(0, |n| n as usize),
             hint: "raise `ulimit -n` (RLIMIT_NOFILE), or close some".to_owned(),
         }),
-        // Who may open no file cannot look up how many the machine allows.
-        Errno::NFILE => number_in("/proc/sys/fs/file-max").map(|limit| Error::LimitReached {
+        Errno::NFILE => Some(Error::LimitReached {
             what: format!("open files on this machine ({place})"),
-            limit,
-            hint: "raise fs.file-max, or end what holds them".to_owned(),
+            // Who may open no file cannot look up how many the machine allows.
+            limit: number_in("/proc/sys/fs/file-max").unwrap_or(0),
+            hint: "raise fs.file-max (sysctl fs.file-max shows it), or end what holds them"
+                .to_owned(),
         }),
         Errno::NOSPC | Errno::DQUOT => Some(no_space(&place, path, topic, needed_bytes, errno)),
         Errno::NOMEM => Some(no_memory(&place, path, topic, needed_bytes)),

@@ -310,7 +310,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber
-    /// that came and cannot be served.
+    /// that came and cannot be served; `LimitReached`, once, while nodes cannot be looked at, for want of file
+    /// descriptors say.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_fork()?;
         let until = deadline(timeout);
@@ -326,6 +327,7 @@ impl<T: Message + ?Sized> Publisher<T> {
                 return Err(error);
             }
             drop(matches);
+            self.state.unseen.take().map_or(Ok(()), Err)?;
             let now = std::time::Instant::now();
             let left = match until {
                 Some(until) if until <= now => {

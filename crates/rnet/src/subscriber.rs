@@ -201,7 +201,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if a publisher came that does not fit;
-    /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now.
+    /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now, or while nodes cannot be
+    /// looked at, for want of file descriptors say.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.receiver.check_fork()?;
         let until = deadline(timeout);
@@ -217,7 +218,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 return Ok(());
             }
             let bad = self.receiver.errors.iter().position(is_refusal);
-            if let Some(error) = bad.and_then(|at| self.receiver.errors.remove(at)) {
+            let bad = bad.and_then(|at| self.receiver.errors.remove(at));
+            if let Some(error) = bad.or_else(|| self.receiver.state.unseen.take()) {
                 return Err(error);
             }
             if !self.receiver.wait_for_match(until)? {

@@ -3,6 +3,7 @@
 use rnet_core::Result;
 use rnet_shm::node::incarnation_of;
 use rnet_shm::orphans::GivenUp;
+use rnet_shm::registry::Changes;
 
 use super::{Known, Matching};
 use crate::match_event::Notice;
@@ -29,20 +30,24 @@ impl Matching {
             Ok(changes) => (changes, Ok(())),
             Err(error) => (self.registry.refresh_known(), Err(error)),
         };
-        let mut notices = self.take_in(changes);
-        match done.clone().err().or_else(|| self.registry.shortage()) {
-            Some(error) => self.cannot_look(&error, &mut notices),
-            None if only.is_none() => self.can_look(),
-            None => {}
+        (self.take_in_looked(changes), done)
+    }
+
+    /// Takes in what a look has found, and whether something kept it from some node.
+    fn take_in_looked(&mut self, changes: Changes) -> Vec<Notice> {
+        let notices = self.take_in(changes);
+        match self.registry.shortage() {
+            Some(error) => self.cannot_look(error),
+            None => self.unseen.end(),
         }
-        (notices, done)
+        notices
     }
 
     /// Reads what the known peers have announced anew and matches the topics that have changed. Peers that
     /// come ring.
     pub fn refresh_lists(&mut self) -> Vec<Notice> {
         let changes = self.registry.refresh_lists();
-        self.take_in(changes)
+        self.take_in_looked(changes)
     }
 
     /// These nodes have rung, or any may have: the next refresh looks at the topics on which a subscription of

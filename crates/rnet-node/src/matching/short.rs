@@ -9,10 +9,7 @@ use rnet_shm::subscription::PeerSubscription;
 use super::own::{OwnPublisher, OwnSubscription};
 use super::{Known, Matching};
 use crate::match_event::{MatchEvent, Notice, push_notice};
-
-/// Stands among the endpoints that cannot be served or followed for those that could not be looked for. No
-/// endpoint has this id.
-const UNSEEN: u64 = 0;
+use crate::unseen::UnseenAt;
 
 impl Matching {
     /// Whether something is left undone for want of what may be there later: a file descriptor, a
@@ -37,27 +34,18 @@ impl Matching {
         }
     }
 
-    /// Some node of the domain cannot be looked at for want of something: tells the user once at each endpoint, as
-    /// that node may have what belongs to it.
-    pub fn cannot_look(&mut self, error: &Error, notices: &mut Vec<Notice>) {
-        if !is_passing(error) {
-            return;
-        }
-        for own in self.publishers.values_mut() {
-            own.tell_short(UNSEEN, error.clone(), notices);
-        }
-        for own in self.subscriptions.values_mut() {
-            own.tell_short(UNSEEN, error.clone(), notices);
-        }
+    /// For an endpoint of this node.
+    pub fn unseen_at(&self) -> UnseenAt {
+        UnseenAt::new(self.unseen.clone())
     }
 
-    /// All nodes of the domain were looked at.
-    pub fn can_look(&mut self) {
-        let publishers = self.publishers.values_mut().map(|own| &mut own.short);
-        let subscriptions = self.subscriptions.values_mut().map(|own| &mut own.short);
-        for short in publishers.chain(subscriptions) {
-            short.remove(&UNSEEN);
+    /// Some node of the domain cannot be looked at for want of something, and may have what somebody waits for.
+    pub fn cannot_look(&mut self, error: Error) {
+        if !self.unseen.begin(error) {
+            return;
         }
+        self.publishers.values().for_each(|own| own.state.changed.notify_all());
+        self.subscriptions.values().for_each(|own| own.state.tell_unseen());
     }
 
     /// The subscription is looked at again whenever its topic is.

@@ -191,8 +191,8 @@ impl PeerFile {
 pub struct PeerNode {
     file: Arc<PeerFile>,
     list: List,
-    /// Whether the last look failed for want of a file descriptor.
-    missed: bool,
+    /// Why the last look failed, if it was for want of a file descriptor.
+    missed: Option<Errno>,
 }
 
 impl PeerNode {
@@ -212,7 +212,7 @@ impl PeerNode {
     }
 
     fn of(file: Arc<PeerFile>) -> PeerNode {
-        PeerNode { file, list: List::default(), missed: false }
+        PeerNode { file, list: List::default(), missed: None }
     }
 
     /// Those of these peers that another node of this process knows, which hears of their end, and that have not
@@ -283,8 +283,8 @@ impl PeerNode {
         self.file.is_ours
     }
 
-    /// Whether the last [`PeerNode::refresh`] failed for want of a file descriptor.
-    pub fn was_missed(&self) -> bool {
+    /// Why the last [`PeerNode::refresh`] failed, if it was for want of a file descriptor.
+    pub fn missed(&self) -> Option<Errno> {
         self.missed
     }
 
@@ -306,17 +306,27 @@ impl PeerNode {
     /// Whether the peer lives, whatever has become of its folder: it has not said goodbye, and its file
     /// is locked.
     pub(crate) fn lives(&self) -> bool {
+        // Not to know is not to be dead.
+        self.lock_says().unwrap_or(true)
+    }
+
+    /// As [`PeerNode::lives`], and its lock could be asked.
+    pub(crate) fn is_sure_to_live(&self) -> bool {
+        self.lock_says() == Some(true)
+    }
+
+    /// Whether it lives; `None` if its lock cannot be asked.
+    fn lock_says(&self) -> Option<bool> {
         if self.file.is_ours {
-            return folders::is_here(&self.file.folder, self.file.incarnation);
+            return Some(folders::is_here(&self.file.folder, self.file.incarnation));
         }
         if self.is_gone() || self.said_goodbye() {
-            return false;
+            return Some(false);
         }
         match files::open_read(&self.file.folder.join("node")) {
-            Ok(file) => !matches!(ofd::holder(&file, ofd::WHOLE), Ok(None)),
-            Err(Errno::NOENT) => ofd::is_held_somewhere(&self.file.id).unwrap_or(true),
-            // Not to know is not to be dead.
-            Err(_) => true,
+            Ok(file) => ofd::holder(&file, ofd::WHOLE).ok().map(|holder| holder.is_some()),
+            Err(Errno::NOENT) => ofd::is_held_somewhere(&self.file.id),
+            Err(_) => None,
         }
     }
 
@@ -328,17 +338,17 @@ impl PeerNode {
     /// Reads the entries anew if they have changed; returns whether they had.
     pub fn refresh(&mut self) -> bool {
         if self.file.word(GENERATION_AT) == self.list.generation {
-            self.missed = false;
+            self.missed = None;
             return false;
         }
         match self.file.entries() {
             Ok(list) => {
-                self.missed = false;
+                self.missed = None;
                 self.list = list;
                 true
             }
             Err(e) => {
-                self.missed = matches!(e, Errno::MFILE | Errno::NFILE);
+                self.missed = matches!(e, Errno::MFILE | Errno::NFILE).then_some(e);
                 false
             }
         }

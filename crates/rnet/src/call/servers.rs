@@ -72,10 +72,11 @@ impl Server {
             return Ok(false);
         }
         let ends = lock(&self.ends);
-        if let Some(error) = ends.request.incompatible().into_iter().next() {
+        let ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
+        // One that could not be served at first, for want of descriptors say, may be by now.
+        if !ready && let Some(error) = ends.request.incompatible().into_iter().next() {
             return Err(error);
         }
-        let ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
         self.ready.store(ready, Ordering::Relaxed);
         Ok(ready)
     }

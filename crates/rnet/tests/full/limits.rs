@@ -284,41 +284,57 @@ fn file_descriptors_of_a_watch() {
     child.finish();
 }
 
-/// A node that comes while the domain cannot be looked at: its counterparts are told what is short, once, and meet
-/// it when that is over.
-pub(crate) fn a_newcomer_without_files(net: &Net) {
+/// Nodes that come while the domain cannot be looked at: who waits for them is told what is short, once for each
+/// shortage, and meets them when it is over. Who waits for nobody hears nothing of it.
+pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
     let mut publisher = node.publisher_with::<[u8]>("/up", reliable()).unwrap();
     let mut subscriber = reader(&node, "/down").unwrap();
-    let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
-    tell("come");
-    assert_eq!(orders.recv().unwrap(), "came");
+    let mut steady = reader(&node, "/steady").unwrap();
+    steady.wait_for_publishers(1, LONG).unwrap();
     let words = ["open files in this process", "ulimit -n"];
-    is_limit(&refused(publisher.wait_for_subscribers(1, LONG)), &words);
-    is_limit(&refused(subscriber.wait_for_publishers(1, LONG)), &words);
-    let short = Some(Duration::from_millis(2500));
-    let again = refused(publisher.wait_for_subscribers(1, short));
-    assert!(matches!(again, Error::Timeout { .. }), "{again}");
-    drop(limited);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    publisher.send(&[1]).unwrap();
+    let short = Some(Duration::from_millis(1500));
+    for there in 1..=3 {
+        let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
+        tell("come");
+        assert_eq!(orders.recv().unwrap(), "came");
+        is_limit(&refused(publisher.wait_for_subscribers(there, LONG)), &words);
+        is_limit(&refused(subscriber.wait_for_publishers(there, LONG)), &words);
+        let again = refused(publisher.wait_for_subscribers(there, short));
+        assert!(matches!(again, Error::Timeout { .. }), "{again}");
+        assert_eq!(
+            (publisher.incompatible(), subscriber.try_recv().unwrap().is_none()),
+            (vec![], true)
+        );
+        assert_eq!(*steady.recv(LONG).unwrap(), [there as u8]);
+        drop(limited);
+        publisher.wait_for_subscribers(there, LONG).unwrap();
+        subscriber.wait_for_publishers(there, LONG).unwrap();
+        publisher.send(&[1]).unwrap();
+    }
     tell("done");
 }
 
 #[test]
-fn file_descriptors_for_a_newcomer() {
-    let net = Net::new("newcomer");
-    let mut child = Child::spawn(&net, "newcomer");
-    child.expect("come");
+fn file_descriptors_for_newcomers() {
+    let net = Net::new("newcomers");
     let node = net.node("parent");
-    let down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
-    let mut up = reader(&node, "/up").unwrap();
-    child.say("came");
-    receive(&mut up, 1, |error| panic!("{error}"));
-    child.expect("done");
-    drop(down);
+    let mut steady = node.publisher_with::<[u8]>("/steady", reliable()).unwrap();
+    let mut child = Child::spawn(&net, "newcomers");
+    let mut there = Vec::new();
+    while child.hear() == "come" {
+        let name = format!("comes{}", there.len());
+        let node = net.node(&name);
+        let down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+        there.push((reader(&node, "/up").unwrap(), down));
+        steady.send(&[there.len() as u8]).unwrap();
+        child.say("came");
+        for (up, _) in &mut there {
+            receive(up, 1, |error| panic!("{error}"));
+        }
+    }
+    assert_eq!(there.len(), 3);
     child.finish();
 }
 

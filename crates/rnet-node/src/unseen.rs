@@ -1,0 +1,84 @@
+//! Why some node cannot be looked at, for those who wait for one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rnet_core::Error;
+
+/// What a node knows of it.
+#[derive(Debug, Default)]
+pub struct Unseen(Mutex<Shortage>);
+
+#[derive(Debug, Default)]
+struct Shortage {
+    /// Counts those that there were.
+    number: u64,
+    /// While it lasts.
+    error: Option<Error>,
+}
+
+impl Unseen {
+    fn shortage(&self) -> MutexGuard<'_, Shortage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is short; `false` if that is known.
+    pub fn begin(&self, error: Error) -> bool {
+        let mut shortage = self.shortage();
+        let new = shortage.error.is_none();
+        shortage.number += u64::from(new);
+        shortage.error = Some(error);
+        new
+    }
+
+    /// Nothing is.
+    pub fn end(&self) {
+        self.shortage().error = None;
+    }
+}
+
+/// Tells the waits at one endpoint, each shortage once.
+#[derive(Debug)]
+pub struct UnseenAt {
+    unseen: Arc<Unseen>,
+    told: AtomicU64,
+}
+
+impl UnseenAt {
+    /// Nothing was told at it.
+    pub fn new(unseen: Arc<Unseen>) -> UnseenAt {
+        UnseenAt { unseen, told: AtomicU64::new(0) }
+    }
+
+    /// The present shortage, if no wait has told of it.
+    pub fn take(&self) -> Option<Error> {
+        let shortage = self.unseen.shortage();
+        let error = shortage.error.as_ref()?;
+        let untold = self.told.swap(shortage.number, Ordering::Relaxed) != shortage.number;
+        untold.then(|| error.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shortage_is_told_once_at_each_endpoint() {
+        let unseen = Arc::new(Unseen::default());
+        let ends = [(); 2].map(|()| UnseenAt::new(unseen.clone()));
+        let error = || Error::Closed { what: "a look".to_owned() };
+        for _ in 0..3 {
+            assert!(ends.iter().all(|end| end.take().is_none()));
+            assert!(unseen.begin(error()) && !unseen.begin(error()));
+            for end in &ends {
+                assert_eq!((end.take(), end.take()), (Some(error()), None));
+            }
+            unseen.end();
+        }
+        // One that nobody has heard of while it lasted is over.
+        assert!(unseen.begin(error()));
+        unseen.end();
+        assert!(ends.iter().all(|end| end.take().is_none()));
+    }
+}
