@@ -164,6 +164,42 @@ fn counts_outlast_a_cut() {
     both(&mut here, &mut there, State::Connected, 6);
 }
 
+/// Each client of a service has topics of its own: what is told of those that are gone does not grow with them.
+#[test]
+fn topics_that_are_gone_are_added_up() {
+    const COUNT: u64 = 150;
+    let hosts = Hosts::new("ended", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
+    let ends: Vec<_> = (0..COUNT)
+        .map(|number| {
+            let topic = format!("/client{number}");
+            let mut heard = to.subscriber::<[u8]>(&topic).unwrap();
+            let mut publisher = from.publisher::<[u8]>(&topic).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.send(b"x").unwrap();
+            heard.recv(LONG).unwrap();
+            (heard, publisher)
+        })
+        .collect();
+    let last = format!("/client{}", COUNT - 1);
+    here.until("it is sent", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
+    there.until("it came", State::Connected, (&last, Direction::In), |t| t.messages == 1);
+    drop(ends);
+    for (watch, direction) in [(&mut here, Direction::Out), (&mut there, Direction::In)] {
+        let mut rows = Vec::new();
+        watch.until("they are added up", State::Connected, ("(ended)", direction), |topic| {
+            topic.messages == COUNT - 64
+        });
+        let peer = &watch.last.as_ref().unwrap().peers[0];
+        rows.extend(peer.topics.iter().filter(|topic| topic.direction() == direction));
+        let ended = rows.iter().filter(|topic| topic.name.starts_with("/client"));
+        assert_eq!(ended.count(), 64);
+        let sum = rows.iter().filter(|topic| !topic.name.starts_with("/_rnet/"));
+        assert_eq!(sum.map(|topic| topic.messages).sum::<u64>(), COUNT);
+    }
+}
+
 /// A host wants a publisher once, however many of its nodes hear it.
 #[test]
 fn a_message_crosses_once_for_two_subscribers_of_a_host() {

@@ -1,12 +1,13 @@
 //! What the link says of itself, once a second and at each change of its hosts: `rnet link status` reads it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, link_status, timestamp_now};
 use rnet::{LossCounts, PublisherOptions, Result};
 
+use crate::stream::ClockOffset;
 use crate::transport::{Connection, HostId};
 
 use super::Shared;
@@ -25,6 +26,13 @@ const MAX_GONE: usize = 64;
 const GONE_S: i64 = 86_400;
 /// Steps of a clock that are shown.
 const MAX_STEPS: usize = 8;
+/// Topics of each host that are gone and shown each by itself: each client of a service has topics of its own.
+const MAX_ENDED: usize = 64;
+/// Stands for the other ones, in the place of a name. No topic has this one.
+const ENDED: &str = "(ended)";
+
+/// After so long a session knows a clock as well as it will: its first stamps may have waited for long.
+const SETTLED_NS: u64 = 2_000_000_000;
 
 type Publisher = rnet::Publisher<LinkStatus>;
 /// A topic, and whether it comes to this host.
@@ -53,6 +61,11 @@ struct Told {
     sums: BTreeMap<Way, Counts>,
     /// The sums of the last message.
     before: BTreeMap<Way, Counts>,
+    /// How far its clock was ahead last, and when that was asked, ns of CLOCK_MONOTONIC.
+    clock: Option<(ClockOffset, u64)>,
+    /// Since when this session has measured it, ns of CLOCK_MONOTONIC, while that is of a session before.
+    measured_ns: Option<u64>,
+    is_clock_old: bool,
     /// How many steps of its clock were seen since it is there.
     steps_seen: u64,
     steps: Vec<link_status::ClockStep>,
@@ -70,6 +83,9 @@ impl Told {
             seen: HashMap::new(),
             sums: BTreeMap::new(),
             before: BTreeMap::new(),
+            clock: None,
+            measured_ns: None,
+            is_clock_old: false,
             steps_seen: 0,
             steps: Vec::new(),
         }
@@ -84,8 +100,13 @@ impl Told {
         changed
     }
 
-    /// Counts what has crossed, and says what keeps more from it.
-    fn count(&mut self, known: &Known, host: &Host) -> BTreeMap<Way, Reason> {
+    /// Counts what has crossed, and says what keeps more from it. Adds the topics that are there to `here`.
+    fn count(
+        &mut self,
+        known: &Known,
+        host: &Host,
+        here: &mut BTreeSet<Way>,
+    ) -> BTreeMap<Way, Reason> {
         let mut reasons = BTreeMap::new();
         let mut seen = HashMap::new();
         for crossing in host.crossing(known) {
@@ -95,20 +116,56 @@ impl Told {
             self.sums.entry(way.clone()).or_default().add(&crossing.counts.since(&before));
             seen.insert(key, crossing.counts);
             if let Some(reason) = crossing.reason {
-                reasons.insert(way, reason);
+                reasons.insert(way.clone(), reason);
             }
+            here.insert(way);
         }
         self.seen = seen;
         reasons
     }
 
+    /// What its clock does from here on is measured by another session.
+    fn end_session(&mut self) {
+        (self.is_clock_old, self.measured_ns, self.steps_seen) = (true, None, 0);
+    }
+
+    /// Adds up the topics that are gone, but for those of which most has crossed.
+    fn fold_ended(&mut self, here: &BTreeSet<Way>) {
+        let is_ended = |way: &&Way| way.0 != ENDED && !here.contains(*way);
+        let mut ended: Vec<Way> = self.sums.keys().filter(is_ended).cloned().collect();
+        ended.sort_by_key(|way| std::cmp::Reverse(self.sums[way].messages));
+        for way in ended.into_iter().skip(MAX_ENDED) {
+            for sums in [&mut self.sums, &mut self.before] {
+                let sum = sums.remove(&way).unwrap_or_default();
+                sums.entry((ENDED.to_owned(), way.1)).or_default().add(&sum);
+            }
+        }
+    }
+
+    /// By how much its clock has stepped, if it has: in this session, or since the one before. A host that was
+    /// suspended is lost meanwhile.
+    fn step(&mut self, host: &Host) -> Option<i64> {
+        let (count, by_ns) = host.clock_steps();
+        let in_session = (count > self.steps_seen).then_some(by_ns);
+        self.steps_seen = count;
+        let Some(clock) = host.clock() else { return in_session };
+        let now_ns = rnet::now_ns();
+        let measured_ns = *self.measured_ns.get_or_insert(now_ns);
+        if self.is_clock_old && now_ns.saturating_sub(measured_ns) < SETTLED_NS {
+            return in_session;
+        }
+        let before = self.clock.replace((clock, now_ns)).filter(|_| self.is_clock_old);
+        self.is_clock_old = false;
+        let since = |(before, at_ns): (ClockOffset, u64)| {
+            clock.step_since(&before, now_ns.saturating_sub(at_ns))
+        };
+        in_session.or_else(|| before.and_then(since))
+    }
+
     /// Notes a step of its clock, and says it once.
     fn note_steps(&mut self, host: &Host) -> bool {
-        let (count, by_ns) = host.clock_steps();
-        // Less than before: it was gone, and is measured anew.
-        let stepped = count > self.steps_seen;
-        self.steps_seen = count;
-        if stepped {
+        let step_ns = self.step(host);
+        if let Some(by_ns) = step_ns {
             eprintln!(
                 "rnet-link: the clock of host {} has stepped by {:.6} s against this host's",
                 host.name(),
@@ -122,7 +179,7 @@ impl Told {
                 step: Some(duration_from_ns(by_ns)),
             });
         }
-        stepped
+        step_ns.is_some()
     }
 }
 
@@ -138,8 +195,9 @@ impl Status {
     /// The host is given up: what has crossed is counted a last time.
     pub fn lose(&mut self, known: &Known, id: HostId, host: &Host) {
         let told = self.told.entry(id).or_insert_with(Told::new);
-        told.count(known, host);
+        told.count(known, host, &mut BTreeSet::new());
         told.seen.clear();
+        told.end_session();
         told.why_lost = host.why_lost();
     }
 
@@ -153,7 +211,7 @@ impl Status {
             changed |= told.note_steps(host);
         }
         for (_, told) in self.told.iter_mut().filter(|(id, _)| !hosts.contains_key(id)) {
-            told.steps_seen = 0;
+            told.end_session();
             changed |= told.is(link_status::State::Lost);
         }
         let elapsed = self.sent.map(|sent| sent.elapsed());
@@ -204,7 +262,7 @@ impl Status {
                 clock_steps: told.steps.clone(),
                 ..Default::default()
             };
-            let mut reasons = BTreeMap::new();
+            let (mut reasons, mut here) = (BTreeMap::new(), BTreeSet::new());
             if let Some(host) = hosts.get(id) {
                 if let Some(hello) = &host.hello {
                     (told.name, told.release) = (host.name(), hello.release.clone());
@@ -213,7 +271,7 @@ impl Status {
                         told.address = host.address(connections).unwrap_or_default();
                     }
                 }
-                reasons.extend(told.count(known, host));
+                reasons.extend(told.count(known, host, &mut here));
                 show_clock(&mut peer, host);
                 peer.nodes = host.node_count();
             }
@@ -226,6 +284,8 @@ impl Status {
             for way in reasons.keys() {
                 told.sums.entry(way.clone()).or_default();
             }
+            here.extend(reasons.keys().cloned());
+            told.fold_ended(&here);
             for (way, sum) in &told.sums {
                 let more = sum.since(&told.before.get(way).copied().unwrap_or_default());
                 peer.topics.push(topic_of(way, sum, &more, elapsed, reasons.get(way)));

@@ -25,6 +25,22 @@ pub struct ClockOffset {
     pub round_trip_ns: u64,
 }
 
+impl ClockOffset {
+    /// By how much the offset has changed since it was this one, `passed_ns` ago, if that is more than both say and
+    /// the clocks may drift apart: one of them was set, or its host was suspended.
+    pub fn step_since(&self, before: &ClockOffset, passed_ns: u64) -> Option<i64> {
+        let allowed_ns = self.uncertainty_ns.saturating_add(before.uncertainty_ns);
+        let allowed_ns = allowed_ns.saturating_add(drift_ns(passed_ns));
+        let apart_ns = self.offset_ns.abs_diff(before.offset_ns);
+        (apart_ns > allowed_ns).then(|| self.offset_ns.saturating_sub(before.offset_ns))
+    }
+}
+
+/// By how much two clocks drift apart at most in so long, in ns.
+fn drift_ns(passed_ns: u64) -> u64 {
+    passed_ns / (1_000_000 / DRIFT_PPM)
+}
+
 /// By how much another host's clock is faster than this one's: 0.00001 is 10 ppm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockDrift {
@@ -50,7 +66,7 @@ impl Sample {
 
     fn uncertainty_ns(&self, now_ns: u64) -> u64 {
         let age_ns = now_ns.saturating_sub(self.at_ns).saturating_add(self.held_ns);
-        self.error_ns().saturating_add(age_ns / (1_000_000 / DRIFT_PPM)).max(1)
+        self.error_ns().saturating_add(drift_ns(age_ns)).max(1)
     }
 }
 

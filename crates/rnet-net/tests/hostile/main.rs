@@ -15,9 +15,10 @@ use common::{LONG, eventually};
 use hosts::Hosts;
 use peer::{LANES, Peer};
 use rnet::msgs::LinkStatus;
+use rnet::msgs::link_status::State;
 use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
 use rnet_net::link::Ended;
-use rnet_net::wire::{Data, Document, Item, Piece, Want};
+use rnet_net::wire::{Data, Document, Item, Part, Piece, Want};
 use rnet_net::{HostId, Presence};
 
 /// The role of the children.
@@ -186,6 +187,45 @@ fn a_rule_for_a_host_holds_before_its_name_is_known() {
     };
     wait(&peer, "what is allowed is there", || topics() == ["/free"]);
     is_told(&peer, "Endpoints before Hello");
+}
+
+/// A host that is suspended loses the others, and its clock stands still: the step of theirs is told though the session is
+/// another one.
+#[test]
+fn a_step_while_a_host_is_away_is_told() {
+    const STEP_NS: i64 = 10_000_000_000;
+    let (hosts, peer) = hosts("step-away", "");
+    let node = hosts.node(0, "looks");
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut last = None;
+    let mut told = || {
+        while let Some(status) = statuses.try_recv().unwrap() {
+            last = status.peers.first().cloned();
+        }
+        last.clone().unwrap_or_default()
+    };
+    introduce(&peer, 1, &publisher(1, "/t"));
+    eventually("its clock is known", || {
+        peer.pulse();
+        told().clock_offset.is_some()
+    });
+    // It begins in the middle, and is not heard for a second.
+    let middle = Part::cut(Document::Endpoints, &[b' '; 200_000]).last().unwrap();
+    assert!(peer.say(Lane::Bulk, &Item::Part(middle)));
+    wait(&peer, "it is lost", || told().state() != State::Connected);
+    assert_eq!(told().clock_steps, []);
+    peer.step(STEP_NS);
+    wait(&peer, "a session begins", || peer.sessions() >= 2);
+    assert!(peer.greet("evil"));
+    assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/t"))));
+    eventually("the step is told", || {
+        peer.pulse();
+        !told().clock_steps.is_empty()
+    });
+    let steps = told().clock_steps;
+    let by_ns = steps[0].step.map(|step| step.seconds * 1_000_000_000 + i64::from(step.nanos));
+    assert!(steps.len() == 1 && by_ns.unwrap().abs_diff(STEP_NS) < 1_000_000_000, "{steps:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rnet::{Lane, now_ns};
@@ -20,13 +20,21 @@ struct Heard {
     /// The items of the frames that came, in order.
     items: Mutex<Vec<Vec<u8>>>,
     sessions: AtomicU64,
+    /// How far its clock is ahead of the true one.
+    ahead_ns: AtomicI64,
+}
+
+impl Heard {
+    fn now_ns(&self) -> u64 {
+        now_ns().saturating_add_signed(self.ahead_ns.load(Ordering::SeqCst))
+    }
 }
 
 impl Sink for Heard {
     fn frame(&self, lane: Lane, _: HostId, frame: &[u8]) {
         let (header, items) = Header::decode(frame).unwrap();
         let mut stream = self.streams[lane as usize].lock().unwrap();
-        match stream.accept(now_ns(), &header) {
+        match stream.accept(self.now_ns(), &header) {
             Accept::New => self.items.lock().unwrap().push(items.to_vec()),
             Accept::NewPeerTerm if lane == Lane::Bulk => {
                 self.sessions.fetch_add(1, Ordering::SeqCst);
@@ -56,7 +64,8 @@ impl Peer {
     pub fn join_in(net: &Arc<MemoryNet>, own: Presence, to: HostId, sessions: [u64; 2]) -> Peer {
         let streams =
             LANES.map(|lane| Mutex::new(Stream::new(sessions[lane as usize], Limits::of(lane))));
-        let heard = Heard { streams, items: Mutex::default(), sessions: AtomicU64::new(0) };
+        let (items, begun, ahead_ns) = Default::default();
+        let heard = Heard { streams, items, sessions: begun, ahead_ns };
         let heard = Arc::new(heard);
         let link = net.join(own, heard.clone());
         let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
@@ -74,6 +83,11 @@ impl Peer {
             stream.lock().unwrap().answer();
         }
         self.pump();
+    }
+
+    /// Sets its clock ahead, by so much.
+    pub fn step(&self, by_ns: i64) {
+        self.heard.ahead_ns.fetch_add(by_ns, Ordering::SeqCst);
     }
 
     /// Has the urgent lane speak.
@@ -95,7 +109,7 @@ impl Peer {
             loop {
                 let mut stream = self.heard.streams[lane as usize].lock().unwrap();
                 stream.flush();
-                let Some(frame) = stream.poll(now_ns()) else { break };
+                let Some(frame) = stream.poll(self.heard.now_ns()) else { break };
                 // The network calls the sink, which needs the stream.
                 drop(stream);
                 self.raw(lane, &frame);
