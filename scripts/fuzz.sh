@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../fuzz"
 readonly host=x86_64-unknown-linux-gnu
 seconds=${FUZZ_SECONDS:-10}
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(log channel reader_table files domain schema wire recording calls)
+[ ${#targets[@]} -gt 0 ] || targets=(log channel reader_table files domain schema wire recording calls state)
 
 RUSTFLAGS="-Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

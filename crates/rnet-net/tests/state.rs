@@ -374,7 +374,10 @@ fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
         let mut refused = 0;
         for _ in 0..2 * count {
             refused += usize::from(remote.get("/a").is_err());
-            refused += usize::from(remote.list("/a").is_err());
+            let listed = remote.list("/a");
+            refused += usize::from(listed.is_err());
+            let under = listed.unwrap_or_default();
+            assert!(under.iter().all(|entry| entry.key == "/a"), "{under:?}");
             refused += usize::from(remote.params().is_err());
             let _ = remote.set("/a", 1);
         }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, key_name};
 use rnet_node::Message;
+use rnet_state::carried::{self, Prefix};
 use rnet_state::param::ParamInfo;
-use rnet_state::{Entry, StateMessage, Value, carried};
+use rnet_state::{Entry, StateMessage, Value};
 
 use super::ask::Door;
 use super::replica::{Replica, ReplicaShared};
@@ -156,9 +157,13 @@ impl Node {
 }
 
 impl Shared {
-    /// An entry that the home has told.
-    fn entry(&self, entry: StateEntry) -> Result<Entry> {
-        lock(&self.types).entry(entry).map_err(|why| self.bad(why))
+    /// An entry under a prefix that the home has told.
+    fn entry(&self, entry: StateEntry, under: &Prefix) -> Result<Entry> {
+        let entry = lock(&self.types).entry(entry).map_err(|why| self.bad(why))?;
+        match under.matches(&entry.key) {
+            true => Ok(entry),
+            false => Err(self.bad(format!("{} was not asked for", entry.key))),
+        }
     }
 
     pub(super) fn bad(&self, why: String) -> Error {
@@ -229,7 +234,7 @@ impl RemoteState {
             Ok(reply) => {
                 let told = reply.entries.into_iter().find(|entry| entry.key == *key);
                 let len_bytes = key.len() + told.as_ref().map_or(0, |told| told.value.len());
-                let entry = told.map(|told| shared.entry(told)).transpose()?;
+                let entry = told.map(|told| shared.entry(told, &Prefix::new(&key)?)).transpose()?;
                 lock(&shared.kept).keep(&key, entry.clone(), len_bytes, asked_boot_ns);
                 Ok(Aged::of(entry, asked_boot_ns, false))
             }
@@ -247,8 +252,10 @@ impl RemoteState {
     /// # Errors
     /// `HomeAway`; `LimitReached` for more than 65,536 keys or 64 MiB of values; `BadName`.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
+        let under = Prefix::new(prefix)?;
         let entries = self.ask(Action::List, prefix)?.entries;
-        entries.into_iter().map(|entry| self.shared.entry(entry)).collect()
+        let entries = entries.into_iter().map(|entry| self.shared.entry(entry, &under));
+        entries.collect()
     }
 
     /// All parameters of the nodes there.
@@ -260,8 +267,9 @@ impl RemoteState {
         let (about, values): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.key.starts_with(DESCRIPTIONS));
         let about = about.into_iter().map(|e| (e.key, e.revision, e.value)).collect();
+        let under = Prefix::new("/params")?;
         let values: Result<Vec<Entry>> =
-            values.into_iter().map(|entry| self.shared.entry(entry)).collect();
+            values.into_iter().map(|entry| self.shared.entry(entry, &under)).collect();
         Ok(carried::collect_params(about, values?))
     }
 

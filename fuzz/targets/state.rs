@@ -1,0 +1,263 @@
+//! State between two hosts of which one is hostile: what it answers as the home of its keys and tells on a feed, and what
+//! it asks of the other's home.
+
+#![no_main]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet::msgs::state_reply::Refusal;
+use rnet::msgs::{StateAsk, StateChange, StateEntry, StateReply};
+use rnet::state::{Entry, Home, RemoteState, Replica, Value, serve};
+use rnet::{Client, HandlerError, Node, OnFull, Publisher, PublisherOptions, Service};
+use rnet_fuzz::Input;
+use rnet_net::config::Config;
+use rnet_net::link::{Link, LinkOptions};
+use rnet_net::memory::MemoryNet;
+use rnet_net::{HostId, Presence};
+
+const STEPS: usize = 8;
+/// Far longer than an answer takes.
+const LIMIT: Duration = Duration::from_secs(15);
+const KEYS: [&str; 8] =
+    ["/a", "/a/b", "/params/x/gain", "/!params/x/gain", "!type/1", "/", "", "no key"];
+const FEED_TOPIC: &str = "/_rnet/state/feed";
+const FEED: u64 = 7;
+
+struct Stage {
+    reply: Arc<Mutex<StateReply>>,
+    feed: Publisher<StateChange>,
+    remote: RemoteState,
+    replica: Replica,
+    asks: [Client<StateAsk, StateReply>; 2],
+    desk: Node,
+    round: i64,
+    _services: [Service; 2],
+    _home: Home,
+    _evil: Node,
+    _links: [Link; 2],
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn service(host: &str, end: &str) -> String {
+    format!("/_rnet/state/h{:016x}/{end}", rnet_core::fnv1a_64(host.as_bytes()))
+}
+
+/// What an honest home tells of its one key.
+fn honest(value: i64) -> StateReply {
+    let entry = StateEntry {
+        key: "/a".to_owned(),
+        kind: 2,
+        value: value.to_le_bytes().to_vec(),
+        revision: value as u64,
+        ..StateEntry::default()
+    };
+    let (entries, topic) = (vec![entry], FEED_TOPIC.to_owned());
+    StateReply {
+        revision: value as u64,
+        entries,
+        topic,
+        feed: FEED,
+        seq: value as u64,
+        ..StateReply::default()
+    }
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < LIMIT, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn stage() -> Stage {
+    let base = std::env::var_os("RNET_FUZZ_DIR").expect("scripts/fuzz.sh names a directory");
+    let base = Path::new(&base).join(format!("state-{}", std::process::id()));
+    let node = |host: &str, name: &str| {
+        let dir = base.join(host);
+        std::fs::create_dir_all(&dir).unwrap();
+        Node::builder(name).dir(&dir).state_dir(&dir).domain("fuzz")
+    };
+    let net = MemoryNet::new();
+    let link = |number: u64, host: &str| {
+        let mut config = Config::from_toml("", Path::new("robot.toml")).unwrap();
+        config.host = host.to_owned();
+        let options = LinkOptions {
+            node: node(host, "/_rnet/link"),
+            presence: Presence { host: HostId(number), term: 1 },
+            config,
+            holds: Arc::new(|| true),
+        };
+        Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap()
+    };
+    let links = [link(1, "evil"), link(2, "desk")];
+    let (evil, desk) = (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
+    let reply = Arc::new(Mutex::new(honest(1)));
+    let serves = |end: &str| {
+        let reply = reply.clone();
+        let service_of = evil.service::<StateAsk, StateReply>(&service("evil", end));
+        service_of.serve(move |_| Ok::<_, HandlerError>(lock(&reply).clone())).unwrap()
+    };
+    let services = [serves("read"), serves("write")];
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
+    let feed = evil.publisher_with::<StateChange>(FEED_TOPIC, options).unwrap();
+    let home = serve(&desk, "desk").unwrap();
+    let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
+    until("the home is found", || remote.get("/a").is_ok());
+    let replica = remote.follow("/a").unwrap();
+    feed.wait_for_subscribers(1, Some(LIMIT)).unwrap();
+    let asks = ["read", "write"].map(|end| evil.client(&service("desk", end)).unwrap());
+    for ask in &asks {
+        ask.call(&StateAsk::default(), Some(LIMIT)).unwrap();
+    }
+    Stage {
+        reply,
+        feed,
+        remote,
+        replica,
+        asks,
+        desk,
+        round: 1,
+        _services: services,
+        _home: home,
+        _evil: evil,
+        _links: links,
+    }
+}
+
+fn bytes(input: &mut Input<'_>) -> Vec<u8> {
+    (0..input.byte() % 32).map(|_| input.byte()).collect()
+}
+
+fn text(input: &mut Input<'_>) -> String {
+    match usize::from(input.byte()) {
+        at if at < 224 => KEYS[at % KEYS.len()].to_owned(),
+        _ => String::from_utf8_lossy(&bytes(input)).into_owned(),
+    }
+}
+
+fn optional(input: &mut Input<'_>) -> Option<u64> {
+    (input.byte() % 2 == 1).then(|| input.word(1))
+}
+
+fn entry(input: &mut Input<'_>) -> StateEntry {
+    let flags = input.byte();
+    StateEntry {
+        key: text(input),
+        kind: match input.byte() {
+            kind if kind < 224 => u32::from(kind % 12),
+            _ => input.word(0) as u32,
+        },
+        value: bytes(input),
+        r#type: input.word(1),
+        type_description: if flags & 1 == 0 { Vec::new() } else { bytes(input) },
+        revision: input.word(1),
+        version: input.word(1),
+        node: text(input),
+        written_unix_ns: input.word(1),
+        durable: flags & 2 != 0,
+        ttl_left_ns: optional(input),
+        deleted: flags & 4 != 0,
+        expired: (flags & 8 != 0).then_some(flags & 16 != 0),
+    }
+}
+
+fn reply(input: &mut Input<'_>) -> StateReply {
+    let refusal = (input.byte() % 4 == 0).then(|| Refusal {
+        code: ["conflict", "state_type", "bad_value", "limit_reached", "io", ""]
+            [usize::from(input.byte() % 6)]
+        .to_owned(),
+        words: (0..input.byte() % 4).map(|_| text(input)).collect(),
+        numbers: (0..input.byte() % 4).map(|_| input.word(1)).collect(),
+    });
+    StateReply {
+        revision: input.word(1),
+        entries: (0..input.byte() % 4).map(|_| entry(input)).collect(),
+        topic: if input.byte() % 2 == 0 { FEED_TOPIC.to_owned() } else { text(input) },
+        feed: if input.byte() % 2 == 0 { FEED } else { input.word(FEED) },
+        seq: input.word(1),
+        refusal,
+    }
+}
+
+fn ask(input: &mut Input<'_>) -> StateAsk {
+    let flags = input.byte();
+    StateAsk {
+        action: match input.byte() {
+            action if action < 224 => i32::from(action % 8),
+            _ => input.word(0) as i32,
+        },
+        key: text(input),
+        entry: (flags & 1 != 0).then(|| entry(input)),
+        if_revision: optional(input),
+        ttl_ns: optional(input),
+        // A write to disk takes its time.
+        durable: (flags & 0x78 == 0x78).then_some(flags & 2 != 0),
+        change_type: flags & 4 != 0,
+    }
+}
+
+fn is_under(entry: &Entry) -> bool {
+    entry.key == "/a" || entry.key.starts_with("/a/")
+}
+
+fn play(stage: &mut Stage, input: &mut Input<'_>) {
+    for _ in 0..STEPS {
+        let Some(step) = input.step() else { break };
+        match step % 4 {
+            0 => {
+                let told = reply(input);
+                *lock(&stage.reply) = told;
+                if let Ok(known) = stage.remote.entry("/a") {
+                    assert!(known.value.is_none_or(|entry| entry.key == "/a"));
+                }
+                if let Ok(entries) = stage.remote.list("/a") {
+                    assert!(entries.iter().all(is_under));
+                }
+                let _ = stage.remote.params();
+                let _ = (stage.remote.set("/a", 1), stage.remote.delete("/a"));
+            }
+            1 => {
+                let entry = (input.byte() % 4 != 0).then(|| entry(input));
+                let seq = input.word(stage.round as u64);
+                let feed = if input.byte() % 4 == 0 { input.word(FEED) } else { FEED };
+                let change = StateChange { feed, seq, entry, skipped: optional(input) };
+                let _ = stage.feed.send(&change);
+            }
+            _ => {
+                let client = &stage.asks[usize::from(step / 4 % 2)];
+                client.call(&ask(input), Some(LIMIT)).unwrap();
+            }
+        }
+        assert!(stage.replica.list().value.iter().all(is_under));
+        while let Ok(Some(_)) = stage.replica.try_recv() {}
+    }
+    // What an honest home tells from here on is heard, and its own keys are its own.
+    stage.round += 1;
+    let round = stage.round;
+    *lock(&stage.reply) = honest(round);
+    let remote = &stage.remote;
+    until("the key is read", || {
+        remote.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))
+    });
+    until("the replica has it", || {
+        // A number that is missing makes it ask.
+        let seq = round as u64 + 100;
+        let _ = stage.feed.send(&StateChange { feed: FEED, seq, ..StateChange::default() });
+        stage.replica.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))
+    });
+    let state = stage.desk.state().unwrap();
+    state.put("/own").change_type().set(round).unwrap();
+    assert_eq!(state.get("/own").unwrap(), Some(Value::from(round)));
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    static STAGE: OnceLock<Mutex<Stage>> = OnceLock::new();
+    let stage = STAGE.get_or_init(|| Mutex::new(stage()));
+    play(&mut lock(stage), &mut Input::new(bytes));
+});
