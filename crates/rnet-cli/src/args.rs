@@ -524,9 +524,12 @@ pub struct DoctorArgs {
     /// Check this topic only
     #[arg(long)]
     pub topic: Option<TopicName>,
+    /// Beside this machine, check only the way to this host, and what its nodes publish and subscribe to
+    #[arg(long, conflicts_with_all = ["to", "from"])]
+    pub host: Option<String>,
     /// Check what this machine and this user lack for low latency and low jitter. Exit 1 if an
     /// essential setting is wrong, 0 if there is advice only
-    #[arg(long, conflicts_with_all = ["to", "from", "topic"])]
+    #[arg(long, conflicts_with_all = ["to", "from", "topic", "host"])]
     pub realtime: bool,
 }
 

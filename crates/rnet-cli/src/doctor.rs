@@ -81,6 +81,16 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         findings.problem("directory", error.to_string(), advice);
         Snapshot::default()
     });
+    let topic = args.topic.as_ref().map(TopicName::as_str);
+    let mut status = link::last(&snapshot);
+    if let Some(name) = &args.host {
+        let host = link::Host { name, is_own: *name == link::own_host(&snapshot) };
+        network::only(&mut findings, &mut status, host);
+        network::network(&mut findings, location, status.as_ref());
+        status.iter().for_each(|status| health::clocks(&mut findings, status));
+        talk::everything(&mut findings, &snapshot, topic, Some(host));
+        return findings;
+    }
     let nodes = snapshot.nodes.len();
     place::unswept(&mut findings, location);
     place::room(&mut findings, location.path(), nodes);
@@ -88,10 +98,8 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     deployed::place(&mut findings, location.path(), nodes);
     place::processes(&mut findings, &snapshot);
     let others = place::neighbours(&mut findings, location, nodes);
-    network::network(&mut findings, location, &snapshot);
-    if let Some(status) = link::last(&snapshot) {
-        health::clocks(&mut findings, &status);
-    }
+    network::network(&mut findings, location, status.as_ref());
+    status.iter().for_each(|status| health::clocks(&mut findings, status));
     if let Ok(folder) = RunFolder::of_domain(location.path(), &|name| std::env::var_os(name)) {
         let records = Record::all(&folder);
         health::launched(&mut findings, &records);
@@ -102,12 +110,11 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     if let Ok(here) = std::env::current_dir() {
         health::disk(&mut findings, "recordings in this directory", &here);
     }
-    let topic = args.topic.as_ref().map(TopicName::as_str);
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
         let known = talk::Known { snapshot: &snapshot, dead: &dead, others: &others };
         talk::two_nodes(&mut findings, &known, a, b, topic);
     } else {
-        talk::everything(&mut findings, &snapshot, topic);
+        talk::everything(&mut findings, &snapshot, topic, None);
     }
     for problem in &snapshot.problems {
         findings.problem("unreadable", problem.clone(), "restart that node");

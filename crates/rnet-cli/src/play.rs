@@ -29,13 +29,13 @@ use crate::value::tame;
 
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
-    file::check_remap(&recording, &args.remap)?;
+    let remap = file::remap(&recording, &args.remap)?;
     let options = Options {
         select: select(&recording, &args.select)?,
         rate: args.rate.0,
         looped: args.r#loop,
         clock_hz: args.clock.then_some(args.clock_rate),
-        remap: args.remap.clone(),
+        remap,
         force: args.force,
         paused: args.paused,
         ..Options::default()

@@ -50,7 +50,9 @@ pub fn number_of(unit: &str, text: &str) -> Result<f64, String> {
 
 /// A time on the command line.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(number_of("seconds", text)?).map_err(|e| e.to_string())
+    let number = number_of("seconds", text)?;
+    let why = |_| "it has to be a number of seconds from 0 to 1.8e19".to_owned();
+    Duration::try_from_secs_f64(number).map_err(why)
 }
 
 /// A shorter one would show the noise of the clock ticks by which the kernel counts CPU time.

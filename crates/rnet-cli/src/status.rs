@@ -14,7 +14,6 @@ use crate::style::PROBLEM;
 use args::StatusArgs;
 
 pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
-    let is_made = context.location()?.exists()?;
     let mut domain = context.domain()?;
     let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
@@ -25,7 +24,7 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
     let mut found: Vec<Finding> = missing.map(is_missing).collect();
-    if !is_made {
+    if !domain.exists() {
         found.push(is_never_made(context)?);
     }
     // A probe that restarts what it watches does not do so for what is merely worth knowing.

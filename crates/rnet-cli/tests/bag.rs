@@ -110,8 +110,17 @@ fn files_are_made_of_files() {
         refused.contains("there is no topic /rax in ") && refused.contains("/raw"),
         "{refused}"
     );
-    let refused = rnet!(place, "bag", "filter", file, "--remap", "/a b:=/x", "-o", none).fails(2);
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "/raw:=/a b", "-o", none).fails(2);
     assert!(refused.contains("/a b"), "{refused}");
+    // What other recorders call a topic may be no name of ours.
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "a-b:=/x", "-o", none).fails(1);
+    assert!(refused.contains("there is no topic a-b"), "{refused}");
+    let refused = rnet!(place, "bag", "cat", file, "--end", "0").fails(2);
+    assert!(refused.contains("--end 0 is not behind --start 0"), "{refused}");
+    let refused = rnet!(place, "bag", "cat", file, "--end", "-1").fails(2);
+    assert!(refused.contains("a number of seconds from 0"), "{refused}");
+    let refused = rnet!(place, "bag", "split", file, "--size", "0", "-o", none).fails(2);
+    assert!(refused.contains("more than 0"), "{refused}");
     let refused = rnet!(place, "bag", "cat", file, "--start", "0.7", "--end", "0.5").fails(2);
     assert!(refused.contains("--end 0.5 is not behind --start 0.7"), "{refused}");
     assert!(!rnet!(place, "bag", "cat", file, "-x", "/raw").ok().contains("/raw"));

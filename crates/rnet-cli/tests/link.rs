@@ -534,6 +534,13 @@ fn doctor_says_why_a_host_is_not_reached() {
     for reached in ["10.0.0.2:7450 is not", "localhost"] {
         assert!(!found.iter().any(|(_, text)| text.contains(reached)), "{found:#?}");
     }
+    let found = network(&rnet!(place, "doctor", "--host", "laptop", "--json"));
+    has(&found, "ok", &["host laptop (tcp/10.0.0.2:7450) is connected"]);
+    has(&found, "problem", &[&closed_at, "is not reached: connection refused"]);
+    let others = |(_, text): &&(String, String)| text.contains("host old") || text.contains("away");
+    assert_eq!(found.iter().find(others), None);
+    let found = network(&rnet!(place, "doctor", "--host", "lapto", "--json"));
+    has(&found, "problem", &["the link knows no host lapto", "laptop"]);
 }
 
 #[test]

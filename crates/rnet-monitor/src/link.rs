@@ -66,6 +66,25 @@ pub fn host_of(node: &str) -> (Option<&str>, &str) {
     parts.map_or((None, node), |(host, name)| (Some(host), name))
 }
 
+/// One host of several.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it is the one that looks: the names of its nodes are without a host.
+    pub is_own: bool,
+}
+
+impl Host<'_> {
+    /// Whether a node is of it, by its name as nodes are shown.
+    pub fn has(&self, node: &str) -> bool {
+        match host_of(node).0 {
+            Some(host) => host == self.name,
+            None => self.is_own,
+        }
+    }
+}
+
 const CHECK: &str = "network";
 
 /// Whether the link itself moves: what one that hangs has said last may not be so any more.

@@ -12,7 +12,7 @@ use crate::{health, link, recorders, talk};
 pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
     let figures = Figures::new(before, look, &link::own_host(&look.snapshot), true);
     let mut findings = Findings::default();
-    talk::everything(&mut findings, &look.snapshot, None);
+    talk::everything(&mut findings, &look.snapshot, None, None);
     if let Some(status) = &look.link {
         link::moves(&mut findings, status);
         link::peers(&mut findings, status);

@@ -7,7 +7,7 @@ use rnet::{Behind, Lane, Reliability};
 
 use crate::commands;
 use crate::findings::Findings;
-use crate::link::host_of;
+use crate::link::{Host, host_of};
 use crate::near::{did_you_mean, why_near};
 use crate::publishers;
 
@@ -52,9 +52,21 @@ pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
 }
 
 /// Looks at all topics, or at one.
-pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&str>) {
-    let topics: Vec<&str> =
-        snapshot.topics().into_iter().filter(|t| topic.is_none_or(|asked| asked == *t)).collect();
+///
+/// With a `host`, only what has to do with an endpoint of it is judged.
+pub fn everything(
+    findings: &mut Findings,
+    snapshot: &Snapshot,
+    topic: Option<&str>,
+    host: Option<Host<'_>>,
+) {
+    let of_host = |node: &str| host.is_none_or(|host| host.has(node));
+    let publishers = snapshot.publishers.iter().map(|p| (&p.topic, &p.node));
+    let ends = publishers.chain(snapshot.subscriptions.iter().map(|s| (&s.topic, &s.node)));
+    let there: BTreeSet<&str> =
+        ends.filter(|(_, node)| of_host(node)).map(|(topic, _)| topic.as_str()).collect();
+    let is_asked = |t: &&str| topic.is_none_or(|asked| asked == *t) && there.contains(*t);
+    let topics: Vec<&str> = snapshot.topics().into_iter().filter(is_asked).collect();
     if let Some(asked) = topic
         && topics.is_empty()
     {
@@ -72,7 +84,10 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
         publishers::promises(findings, snapshot, topic);
     }
     commands::commands(findings, snapshot, topic, rnet::now_ns());
-    let of_interest = |pair: &Pair<'_>| topics.contains(&pair.publisher.topic.as_str());
+    let of_interest = |pair: &Pair<'_>| {
+        topics.contains(&pair.publisher.topic.as_str())
+            && (of_host(&pair.publisher.node) || of_host(&pair.subscription.node))
+    };
     let mut well = 0;
     for pair in snapshot.pairs().filter(of_interest) {
         if judge(findings, snapshot, pair) {
@@ -508,7 +523,7 @@ pub(crate) mod tests {
 
     fn problems(snapshot: &Snapshot) -> Vec<&'static str> {
         let mut findings = Findings::default();
-        everything(&mut findings, snapshot, None);
+        everything(&mut findings, snapshot, None, None);
         let bad = findings.0.into_iter().filter(|f| f.level == Level::Problem);
         bad.inspect(|f| assert!(f.advice.is_some())).map(|f| f.check).collect()
     }
@@ -535,7 +550,7 @@ pub(crate) mod tests {
         let mut snapshot = matched();
         let lags = |snapshot: &Snapshot| {
             let mut findings = Findings::default();
-            everything(&mut findings, snapshot, None);
+            everything(&mut findings, snapshot, None, None);
             findings.0.into_iter().find(|f| f.check == "lag").map(|f| (f.level, f.what))
         };
         snapshot.subscriptions[0].channels[0].behind = Behind { messages: 9, age_ns: LAG_NS - 1 };

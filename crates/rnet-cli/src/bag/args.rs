@@ -163,8 +163,8 @@ pub struct RecoverArgs {
 /// A topic and another name of it.
 pub fn remap(text: &str) -> Result<(String, String), String> {
     let (from, to) = text.split_once(":=").ok_or("write /old:=/new")?;
-    let name = |text| TopicName::from_str(text).map_err(|error| error.to_string());
-    Ok((name(from)?.to_string(), name(to)?.to_string()))
+    let to = TopicName::from_str(to).map_err(|error| error.to_string())?;
+    Ok((from.to_owned(), to.to_string()))
 }
 
 fn topic_pattern(text: &str) -> Result<NamePattern, String> {

@@ -50,9 +50,8 @@ pub fn tell(context: &Context, path: &Path, problem: &ReadError) {
 
 /// The messages that the command line asks for.
 pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
-    if let (Some(start), Some(end)) = (args.start, args.end)
-        && end <= start
-    {
+    let start = args.start.unwrap_or_default();
+    if let Some(end) = args.end.filter(|end| *end <= start) {
         let (start, end) = (start.as_secs_f64(), end.as_secs_f64());
         let why = format!("--end {end} is not behind --start {start}: no message is between them");
         return Err(Failure::Usage(why));
@@ -76,12 +75,19 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     Ok(Select { topics, start_ns, end_ns, without_channels, ..Select::default() })
 }
 
+/// The topics of a recording that are to have other names, as they stand in it: those of other recorders may be no names
+/// of ours.
+///
 /// # Errors
-/// A topic that is to have another name, and that the recording does not have.
-pub fn check_remap(recording: &Recording, remap: &[(String, String)]) -> Outcome {
+/// One that the recording does not have.
+pub fn remap(recording: &Recording, asked: &[(String, String)]) -> Outcome<Vec<(String, String)>> {
     let has = |topic: &str| recording.channels().any(|channel| channel.topic == topic);
-    let missing = remap.iter().find(|(from, _)| !has(from));
-    missing.map_or(Ok(()), |(from, _)| Err(no_topic(recording, from)))
+    let one = |(from, to): &(String, String)| {
+        let absolute = || Some(format!("/{from}")).filter(|name| has(name));
+        let found = has(from).then(|| from.clone()).or_else(absolute);
+        Ok((found.ok_or_else(|| no_topic(recording, from))?, to.clone()))
+    };
+    asked.iter().map(one).collect()
 }
 
 fn no_topic(recording: &Recording, asked: &str) -> Failure {

@@ -18,9 +18,9 @@ pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     let mut select = file::select(&recording, &args.select)?;
     // What the recorder wrote belongs to what it recorded.
     select.with_reserved = true;
-    file::check_remap(&recording, &args.remap)?;
+    let remap = file::remap(&recording, &args.remap)?;
     make(context, &[&recording], |tell| {
-        Ok(vec![filter(&recording, &args.output, select.clone(), &args.remap, tell)?])
+        Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell)?])
     })
 }
 
@@ -35,8 +35,12 @@ pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let cut = match (args.time, args.size) {
         (Some(time), _) if time > Duration::ZERO => Cut::Time(time),
-        (None, Some(bytes)) => Cut::Bytes(bytes),
-        _ => return Err(Failure::Usage("where is it to be cut? --time S or --size BYTES".into())),
+        (None, Some(bytes)) if bytes > 0 => Cut::Bytes(bytes),
+        _ => {
+            return Err(Failure::Usage(
+                "where is it to be cut? --time S or --size BYTES, of more than 0".into(),
+            ));
+        }
     };
     make(context, &[&recording], |tell| split(&recording, &args.output, cut, tell))
 }

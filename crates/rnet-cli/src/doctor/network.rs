@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rnet::Lane;
-use rnet::inspect::{Location, Snapshot};
+use rnet::inspect::Location;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, State};
 
@@ -14,7 +14,8 @@ use crate::link::args::LinkOptions;
 use crate::link::program::{self, Settings, settings};
 use crate::value::tame;
 use rnet_monitor::Findings;
-use rnet_monitor::link::{self, last};
+use rnet_monitor::link::{self, Host};
+use rnet_monitor::near::did_you_mean;
 
 const CHECK: &str = "network";
 /// For how long an address is tried.
@@ -22,9 +23,24 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 4;
 
+/// Leaves this host of those that the link knows.
+pub fn only(findings: &mut Findings, status: &mut Option<LinkStatus>, host: Host<'_>) {
+    let name = host.name;
+    let peers = || status.iter().flat_map(|status| &status.peers).map(|peer| peer.host.as_str());
+    if !host.is_own && !peers().any(|peer| peer == name) {
+        let known = peers().filter(|peer| !peer.is_empty());
+        let advice = did_you_mean(name, known).unwrap_or_else(|| {
+            "the name is the one that rnet link status shows there; what keeps this host from it is below".to_owned()
+        });
+        findings.problem(CHECK, format!("the link knows no host {name}"), advice);
+    }
+    if let Some(status) = status {
+        status.peers.retain(|peer| peer.host == name);
+    }
+}
+
 /// Looks at the network, if there is to be one.
-pub fn network(findings: &mut Findings, location: &Location, snapshot: &Snapshot) {
-    let status = last(snapshot);
+pub fn network(findings: &mut Findings, location: &Location, status: Option<&LinkStatus>) {
     let asked_by = rnet::link_asked_by();
     let settings = match rnet::link_program(None) {
         Ok(program) => settings(program, &LinkOptions::default()),
@@ -58,7 +74,7 @@ pub fn network(findings: &mut Findings, location: &Location, snapshot: &Snapshot
         );
     }
     if settings.mode == "off" {
-        match &status {
+        match status {
             Some(status) => findings.note(
                 CHECK,
                 format!(
@@ -72,7 +88,7 @@ pub fn network(findings: &mut Findings, location: &Location, snapshot: &Snapshot
         configured(findings, &settings);
     }
     let id = location.id();
-    match &status {
+    match status {
         Some(status) => {
             linked(findings, &settings, status, id.as_str());
             let is_up = |peer: &Peer| peer.state() == State::Connected;

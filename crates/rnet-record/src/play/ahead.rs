@@ -101,9 +101,12 @@ fn len(item: &Result<Due, ReadError>) -> usize {
 }
 
 fn read(shared: &Shared, recording: &Recording, mut select: Select) {
-    // What messages carry beside their content stands in messages of the recorder.
+    // What messages carry beside their content stands in messages of the recorder, whatever topics are asked for.
     if !select.topics.is_empty() {
         select.topics.push(names::META_TOPIC.to_owned());
+    }
+    for meta in recording.channels().filter(|channel| channel.topic == names::META_TOPIC) {
+        select.without_channels.remove(&meta.id);
     }
     select.with_reserved = true;
     loop {
