@@ -41,11 +41,18 @@ def test_a_block_records_what_it_sends(tmp_path):
                 other.send(b"other")
     report = recording.report
     assert (report.messages, report.missing, report.losses, report.files) == (10, 0, {}, [file])
+    assert (report.followed, report.unheard) == (1, {})
     data = file.read_bytes()
     assert data.startswith(MAGIC) and data.endswith(MAGIC)
     assert all(b"message %d" % n in data for n in range(10)) and b"other" not in data
-    assert recording.is_over and "10 messages, 0 missing" in repr(recording)
+    assert recording.is_over and "10 messages, 0 missing of 1 publishers followed" in repr(recording)
     assert recording.stop() == report
+
+
+def test_a_topic_that_nobody_published_is_said(tmp_path, caplog):
+    report = rnet.record(tmp_path / "run.mcap", "/scan", state=False, duration=0.1).wait(LIMIT_S)
+    assert (report.messages, report.followed, report.unheard) == (0, 0, {})
+    assert "no publisher was followed: none of /scan was seen" in caplog.text
 
 
 def test_it_ends_after_its_time_and_says_what_is_wrong(tmp_path):

@@ -30,6 +30,11 @@ pub struct Checked {
     /// Messages that publishers sent and that are not in the file, by the numbers of those that are. Of recordings of
     /// robot-net only.
     pub missing: u64,
+    /// Publishers that the recorder saw and did not hear, or not to their end, and those that it followed, as the file
+    /// says; `None` where it does not say it.
+    pub unheard: Option<u64>,
+    /// See `unheard`.
+    pub followed: Option<u64>,
 }
 
 /// Reads a file to its end: every record, every CRC, the order of messages, and whether the indexes and the statistics
@@ -137,6 +142,14 @@ impl Check<'_> {
             op::METADATA => {
                 let body = self.input.body(head, MAX_RECORD_LEN_BYTES)?;
                 if let Record::Metadata(found) = record::parse(head.opcode, &body, head.offset)? {
+                    if self.is_ours && found.name == names::UNHEARD {
+                        let said = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
+                        let Checked { unheard, followed, .. } = &mut self.checked;
+                        // A file that was made of several has several.
+                        *unheard =
+                            said("total").map(|n: u64| unheard.unwrap_or(0).saturating_add(n));
+                        *followed = said("followed").max(*followed);
+                    }
                     self.seen.metadata.insert(head.offset, found.name);
                 }
                 Ok(())
