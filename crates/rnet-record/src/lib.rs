@@ -6,6 +6,7 @@
 pub mod blackbox;
 mod error;
 pub mod names;
+mod numbers;
 mod part;
 pub mod play;
 pub mod read;
