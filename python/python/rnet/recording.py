@@ -99,14 +99,16 @@ def record(
     command += [f"{option}={value}" for option, value in given.items() if value is not None]
     command += ["--raw"] if raw else []
     command += [] if state else ["--no-state"]
-    return Recording([*command, "--", *topics])
+    return Recording([*command, "--", *topics], os.fspath(file))
 
 
 class Recording:
     """A recording that :func:`record` has begun. What the recorder has to say goes to the logger ``rnet.record``."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], file: str) -> None:
         self._owner = os.getpid()
+        self._what = f"the recording {file}"
+        self._was_entered = False
         self._changed = threading.Condition()
         self._report: RecordingReport | None = None
         self._is_over = False
@@ -168,6 +170,10 @@ class Recording:
         return self.wait(timeout)
 
     def __enter__(self) -> Recording:
+        if self._was_entered:
+            why = "was in a with block already, at whose end it ends; rnet.record begins another"
+            raise Closed(f"{self._what} {why}", what=self._what)
+        self._was_entered = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -179,11 +185,12 @@ class Recording:
         return f"Recording({of}, {sum(report.unheard.values())} not heard)"
 
     def _hear(self, lines: IO[str]) -> None:
-        for line in lines:
-            report = _report(json.loads(line))
-            with self._changed:
-                self._report = report
-                self._changed.notify_all()
+        with lines:
+            for line in lines:
+                report = _report(json.loads(line))
+                with self._changed:
+                    self._report = report
+                    self._changed.notify_all()
         self._errors.join()
         # Reaped under the lock: whoever signals it there signals no other process.
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
@@ -193,6 +200,10 @@ class Recording:
             self._changed.notify_all()
 
     def _hear_errors(self, lines: IO[str]) -> None:
+        with lines:
+            self._hear_error_lines(lines)
+
+    def _hear_error_lines(self, lines: IO[str]) -> None:
         for line in lines:
             try:
                 said = json.loads(line)["error"]["message"]
