@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -41,11 +43,37 @@ def test_a_block_records_what_it_sends(tmp_path):
                 other.send(b"other")
     report = recording.report
     assert (report.messages, report.missing, report.losses, report.files) == (10, 0, {}, [file])
+    assert (report.followed, report.unheard) == (1, {})
     data = file.read_bytes()
     assert data.startswith(MAGIC) and data.endswith(MAGIC)
     assert all(b"message %d" % n in data for n in range(10)) and b"other" not in data
-    assert recording.is_over and "10 messages, 0 missing" in repr(recording)
+    assert recording.is_over and "10 messages, 0 missing of 1 publishers followed" in repr(recording)
     assert recording.stop() == report
+
+
+def test_a_topic_that_nobody_published_is_said(tmp_path, caplog):
+    report = rnet.record(tmp_path / "run.mcap", "/scan", state=False, duration=0.1).wait(LIMIT_S)
+    assert (report.messages, report.followed, report.unheard) == (0, 0, {})
+    assert "no publisher was followed: none of /scan was seen" in caplog.text
+
+
+def test_it_is_entered_once_and_leaves_nothing_open(tmp_path):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        recording = rnet.record(tmp_path / "run.mcap", state=False)
+        with recording:
+            pass
+        with pytest.raises(rnet.Closed, match=r"run\.mcap was in a with block already"), recording:
+            pass
+        with pytest.raises(rnet.RecordFailed, match="is there already"):
+            rnet.record(tmp_path / "run.mcap")
+        with rnet.open_recording(tmp_path / "run.mcap") as file:
+            assert list(file.messages()) == []
+        with pytest.raises(rnet.Closed, match=r"run\.mcap is closed; open it again"), file:
+            pass
+        del recording, file
+        gc.collect()
+    assert [str(one.message) for one in warned if one.category is ResourceWarning] == []
 
 
 def test_it_ends_after_its_time_and_says_what_is_wrong(tmp_path):

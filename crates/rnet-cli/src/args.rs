@@ -150,6 +150,10 @@ pub enum Command {
     ///
     /// The node runs in a domain of its own and gets one message after the other, each when it rests from the one
     /// before. Ends with 0 if it publishes what was recorded, 1 if it does not, 124 if it does not join, rest or answer.
+    ///
+    /// The files of the domain, its state and durable keys with them, are in robot-net-bench-PID-N in --dir (/dev/shm if
+    /// that is not said), and are removed at the end, also of a run that fails or is interrupted. What a killed run has
+    /// left there the next `rnet rerun` or `rnet bench` removes.
     Rerun(RerunArgs),
     /// Look into recordings, and make files of them
     #[command(subcommand)]

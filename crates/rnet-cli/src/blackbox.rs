@@ -10,8 +10,8 @@ use rnet_monitor::link::own_host;
 use rnet_record::blackbox::{
     BlackBox, BlackBoxOptions, Expected, STATUS_SERVICE, TRIGGER_SERVICE, files_of, recover,
 };
-use rnet_record::names;
 use rnet_record::read::Recording;
+use rnet_record::{RecordError, names};
 use serde_json::{Value, json};
 
 use crate::bag::file;
@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
 use crate::style::NOTE;
+use crate::value::tame;
 use crate::{launch, record, signal, table};
 use args::{BlackBoxCommand, DEFAULT_FOLDER, RunArgs};
 
@@ -35,8 +36,9 @@ pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
         }
         BlackBoxCommand::Status => ask(context, STATUS_SERVICE, b"", tell_status),
         BlackBoxCommand::List { folder } => {
+            let is_named = folder.is_some();
             let folder = folder_of(context, folder)?;
-            list(context, &folder)
+            list(context, &folder, is_named)
         }
         BlackBoxCommand::Recover { folder } => {
             let folder = folder_of(context, folder)?;
@@ -88,7 +90,21 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     context.say(format_args!(
         "{messages} messages were kept, {missing} missed; {files} files written"
     ));
-    if is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
+    let mut wrong: Vec<String> = ended
+        .problems
+        .iter()
+        .map(|(of, why)| format!("it could not write its {of}: {why}"))
+        .collect();
+    if ended.lost_files > 0 {
+        wrong.push(format!("{} files were removed before they were written", ended.lost_files));
+    }
+    match is_stopped {
+        _ if !wrong.is_empty() => {
+            Err(Failure::Failed(format!("the black box has ended; {}", wrong.join("; "))))
+        }
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
 }
 
 /// The folder of the box's files: the one that is named, else that of the running box, else that of launches if one has
@@ -129,8 +145,22 @@ fn ask(
         return Err(Failure::Failed(why));
     };
     match context.json() {
-        true => context.document(&status),
-        false => tell(context, &status),
+        true => context.document(&status)?,
+        false => tell(context, &status)?,
+    }
+    // A box that runs and cannot write is not what was asked for.
+    let problems: Vec<String> = status["problems"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(of, why)| format!("cannot write its {of}: {}", why.as_str().unwrap_or("?")))
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => {
+            let why = format!("the black box {}", problems.join("; "));
+            Err(Failure::Failed(tame(&why).into_owned()))
+        }
     }
 }
 
@@ -157,7 +187,15 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
         ("ring", text("ring")),
         ("keeps", format!("{:.1} s, {}", number("kept_s"), table::bytes(number("ring_bytes")))),
         ("memory", format!("at most {}", table::bytes(number("memory_bytes")))),
-        ("messages", format!("{} kept, {} missed", number("messages"), number("missing"))),
+        (
+            "messages",
+            format!(
+                "{} kept, {} missed; {} publishers not heard",
+                number("messages"),
+                number("missing"),
+                number("unheard")
+            ),
+        ),
         ("triggers", triggers.collect::<Vec<_>>().join(", ")),
         ("fired", format!("{}; the last: {last}", number("fired"))),
         ("pending", text("pending")),
@@ -168,8 +206,16 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
 }
 
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.
-fn list(context: &mut Context, folder: &Path) -> Outcome {
-    let files = files_of(folder, &context.location()?);
+fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
+    let files = match files_of(folder, &context.location()?) {
+        // Where boxes put their files if nobody says otherwise, no box has been yet.
+        Err(RecordError::File { source, .. })
+            if !is_named && source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            Vec::new()
+        }
+        files => files?,
+    };
     let (mut rows, mut documents) = (Vec::new(), Vec::new());
     let mut damaged = 0;
     for (path, len_bytes) in files {

@@ -5,7 +5,7 @@ pub mod args;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use rnet_record::{Losses, Progress, RecordError, RecordOptions, Recorder, Selection};
+use rnet_record::{Progress, RecordError, RecordOptions, Recorder, Selection};
 use rustix::process::{Pid, getppid};
 use serde_json::{Value, json};
 
@@ -49,7 +49,8 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     told.end_line();
     let notes = recorder.take_notes();
     tell_notes(context, notes);
-    let report = recorder.stop()?;
+    let mut report = recorder.stop()?;
+    tell_notes(context, std::mem::take(&mut report.notes));
     if context.json() {
         let mut document = document(&report, begun.elapsed());
         document["event"] = "end".into();
@@ -191,18 +192,25 @@ fn line(progress: &Progress, since: Duration, rate: f64) -> String {
         progress.publishers,
         bytes(progress.file_bytes as f64),
         bytes(progress.queued_bytes as f64),
-        shown(&progress.losses),
+        shown(progress),
     )
 }
 
-/// Losses by cause.
-fn shown(losses: &Losses) -> String {
-    if losses.total() == 0 {
-        return "nothing is missing".to_owned();
-    }
+/// Losses by cause, and of how many publishers they are known: of those that nobody saw they are not.
+fn shown(progress: &Progress) -> String {
+    let Progress { losses, unheard, followed, .. } = progress;
     let causes = losses.by_cause().into_iter();
     let causes: Vec<String> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
-    format!("{} missing ({})", losses.total(), causes.join(", "))
+    let missing = match losses.total() {
+        _ if *followed == 0 => "no publisher was followed".to_owned(),
+        0 if *followed == 1 => "no message is missing of the publisher followed".to_owned(),
+        0 => format!("no message is missing of the {followed} publishers followed"),
+        n => format!("{n} missing ({})", causes.join(", ")),
+    };
+    match unheard.total() {
+        0 => missing,
+        n => format!("{missing}; publishers seen and not heard: {n}"),
+    }
 }
 
 fn tell_end(context: &Context, report: &Progress, since: Duration) {
@@ -210,6 +218,12 @@ fn tell_end(context: &Context, report: &Progress, since: Duration) {
         context.say(format_args!(
             "{count} messages of {topic} from {node} are missing: {}",
             cause.name()
+        ));
+    }
+    for (topic, node, why, count) in report.unheard.iter() {
+        context.say(format_args!(
+            "publishers of {topic} in {node} that were not heard, or not to their end: {count} ({})",
+            why.name()
         ));
     }
     let files: Vec<String> = report.ended.iter().map(|path| path.display().to_string()).collect();
@@ -227,7 +241,7 @@ fn tell_end(context: &Context, report: &Progress, since: Duration) {
         report.messages,
         since.as_secs_f64(),
         bytes(report.file_bytes as f64),
-        shown(&report.losses),
+        shown(report),
     ));
 }
 
@@ -235,9 +249,14 @@ fn document(progress: &Progress, since: Duration) -> Value {
     let losses = progress.losses.iter().map(|(topic, node, cause, count)| {
         json!({"topic": topic, "node": node, "cause": cause.name(), "count": count})
     });
+    let unheard = progress.unheard.iter().map(|(topic, node, why, count)| {
+        json!({"topic": topic, "node": node, "why": why.name(), "count": count})
+    });
     json!({
         "seconds": since.as_secs_f64(),
         "publishers": progress.publishers,
+        "followed": progress.followed,
+        "unheard": unheard.collect::<Vec<Value>>(),
         "messages": progress.messages,
         "bytes": progress.bytes,
         "queued_bytes": progress.queued_bytes,

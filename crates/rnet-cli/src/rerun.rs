@@ -3,8 +3,9 @@
 pub mod args;
 mod junit;
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,6 +15,7 @@ use rnet_record::read::Recording;
 use rnet_record::rerun::{
     Difference, Rerun, RerunError, RerunOptions, Tolerance, Tolerances, TopicResult, Trace, rerun,
 };
+use rnet_record::tools::NewFile;
 use serde_json::json;
 
 use self::args::RerunArgs;
@@ -30,6 +32,8 @@ const DOMAIN: &str = "rerun";
 
 pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
+    // What an earlier run has written is not to be taken for this one's, however this one ends.
+    args.junit.iter().chain(&args.plot).try_for_each(|path| forget(path))?;
     let options = options(&recording, args);
     let base = std::path::absolute(context.base())
         .map_err(|e| Failure::Usage(format!("cannot use --dir: {e}")))?;
@@ -107,9 +111,24 @@ fn failure(error: &RerunError) -> Failure {
     }
 }
 
+/// Removes a file. What is none, a pipe say, is written to as it is.
+fn forget(path: &Path) -> Outcome {
+    if !path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+        return Ok(());
+    }
+    let why = |error| Failure::Failed(format!("cannot write over {}: {error}", path.display()));
+    fs::remove_file(path).map_err(why)
+}
+
 fn write(path: &Path, bytes: &[u8]) -> Outcome {
-    fs::write(path, bytes)
-        .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
+    let written = match path.exists() {
+        true => fs::write(path, bytes),
+        false => NewFile::create(path).and_then(|new| {
+            new.file()?.write_all(bytes)?;
+            new.put()
+        }),
+    };
+    written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Of the picture, in pixels.

@@ -3,7 +3,7 @@
 mod util;
 
 use util::Place;
-use util::recording::{START_NS, recording};
+use util::recording::{START_NS, mixed, recording};
 
 #[test]
 fn info_and_ls_show_what_is_in_a_file() {
@@ -290,4 +290,36 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
         assert!(said.contains(words), "{field}: {said}");
     }
     rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", "plot.xyz").fails(2);
+}
+
+#[test]
+fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
+    let place = Place::new();
+    let file = mixed(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let into = place.dir.join("out");
+    std::fs::create_dir(&into).unwrap();
+    for name in ["a.csv", "a.parquet"] {
+        let to = into.join(name);
+        let to = to.to_str().unwrap();
+        let why = rnet!(place, "bag", "convert", file, "-o", to).fails(1);
+        assert!(why.contains("other fields"), "{why}");
+        assert_eq!(into.read_dir().unwrap().count(), 0, "{name}");
+    }
+    let lines = into.join("a.jsonl");
+    let lines = lines.to_str().unwrap();
+    rnet!(place, "bag", "convert", file, "-o", lines).ok();
+    assert!(rnet!(place, "bag", "convert", file, "-o", lines).fails(1).contains("File exists"));
+    assert_eq!(into.read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn merging_a_file_with_itself_says_what_was_there_twice() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let to = place.dir.join("merged.mcap");
+    let to = to.to_str().unwrap();
+    let said = rnet!(place, "bag", "merge", file, file, "-o", to).ok();
+    assert!(said.contains("; 10 that were there more than once are in it once"), "{said}");
 }

@@ -40,6 +40,33 @@ fn a_box_is_run_asked_and_listed() {
 }
 
 #[test]
+fn a_box_that_cannot_write_is_seen_by_all_who_ask_and_by_its_exit() {
+    let place = Place::new();
+    let path = place.dir.join("files");
+    let folder = path.to_string_lossy().into_owned();
+    let _node = place.node("/n");
+    let why = place.run(&["blackbox", "list", &folder]).fails(1);
+    assert!(why.contains("cannot read") && why.contains(&folder), "{why}");
+    let mut running = place.spawn(&["blackbox", "run", "-o", &folder, "--after", "0.1"]);
+    running.until_stderr("keeps up to");
+    place.run(&["blackbox", "status"]).ok();
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, b"").unwrap();
+    running.until_stderr("the black box cannot write its folder: ");
+    let why = place.run(&["blackbox", "status"]).fails(1);
+    assert!(why.contains("the black box cannot write its folder: "), "{why}");
+    let status = place.run(&["blackbox", "status", "--json"]);
+    assert!(status.code == Some(1) && status.stdout.contains("\"folder\": \""), "{status:?}");
+    util::processes::until("doctor names it", || {
+        place.run(&["doctor"]).stdout.contains("cannot write its folder: ")
+    });
+    running.signal("INT");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("it could not write its folder: "), "{}", ran.stderr);
+}
+
+#[test]
 fn what_a_killed_box_has_left_is_recovered() {
     let place = Place::new();
     let folder = place.dir.join("files").to_string_lossy().into_owned();

@@ -52,10 +52,37 @@ fn ends_by_itself_and_talks_to_people() {
     let ran = place.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
     assert!(ran.stderr.contains("recording"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nothing is missing"), "{}", ran.stderr);
+    // The node publishes nothing, so there is nothing that could be whole.
+    assert!(ran.stderr.contains("; no publisher was followed"), "{}", ran.stderr);
     assert!(Path::new(&file).exists());
     place.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
     drop(node);
+}
+
+#[test]
+fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobody_published() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let file = file(&place);
+    let ran = place.run(&["record", "-o", &file, "/scan", "--no-state", "--for", "0.2"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let none = "no publisher was followed: none of /scan was seen";
+    assert!(ran.stderr.contains(none) && !ran.stderr.contains("missing"), "{}", ran.stderr);
+    let info = place.run(&["bag", "info", &file]).stdout;
+    assert!(info.contains("Losses:      0 known: no publisher was followed\n"), "{info}");
+    let checked = place.run(&["bag", "check", &file]).stdout;
+    assert!(checked.ends_with("; the recorder followed no publisher\n"), "{checked}");
+    std::fs::remove_file(&file).unwrap();
+    let mut running = place.spawn(&["record", "-o", &file, "/raw", "--no-state"]);
+    running.until_stderr("recording");
+    raw.send(b"1").unwrap();
+    running.signal("INT");
+    let ran = running.wait();
+    let all = "no message is missing of the publisher followed";
+    assert!(ran.stderr.lines().last().is_some_and(|line| line.ends_with(all)), "{ran:?}");
+    let info = place.run(&["bag", "info", &file]).stdout;
+    assert!(info.contains("Losses:      0 of the publisher followed\n"), "{info}");
 }
 
 #[test]

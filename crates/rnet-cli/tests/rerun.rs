@@ -317,6 +317,22 @@ fn a_node_that_dies_or_does_not_answer_is_a_named_error() {
 }
 
 #[test]
+fn a_run_that_fails_leaves_its_own_result_and_none_of_an_earlier_run() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
+    fs::write(&junit, "an earlier run").unwrap();
+    fs::write(&plot, "an earlier run").unwrap();
+    let options = ["--junit", junit.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
+    again(&place, &file, "dies", "1", &options).fails(1);
+    assert!(fs::read_to_string(&junit).unwrap().contains("<testsuite"));
+    assert!(!plot.exists());
+    nothing_is_left_but(&place, &[&file, &junit]);
+    let help = rnet!(place, "rerun", "--help").ok();
+    assert!(help.contains("robot-net-bench-PID-N"), "{help}");
+}
+
+#[test]
 fn a_node_that_spins_or_is_silent_is_a_named_error() {
     let place = Place::new();
     let file = recorded(&place);

@@ -114,7 +114,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
 /// Whether a black box runs. Only who launches a robot is told that none does.
 pub fn black_box(findings: &mut Findings, snapshot: &Snapshot, is_launched: bool) {
     if snapshot.servers().iter().any(|server| server.service == BLACK_BOX) {
-        findings.ok("black_box", "a black box keeps the last seconds");
+        findings.ok("black_box", "a black box runs");
     } else if is_launched {
         let what = "no black box runs: of what goes wrong now nothing is left";
         findings.note_with("black_box", what, "rnet blackbox run keeps the last seconds");

@@ -434,8 +434,9 @@ fn no_common_topic(
         let what = format!("{b} publishes nothing that {a} subscribes to");
         findings.problem("topic_name", what, advice);
     }
-    let reverse =
-        snapshot.pairs().any(|pair| pair.subscription.node == b && pair.publisher.node == a);
+    let reverse = snapshot
+        .pairs()
+        .any(|pair| pair.subscription.node == b && pair.publisher.node == a && pair.is_matched());
     if reverse {
         findings.note("match", format!("the other way round they do talk: {b} hears {a}"));
     }
@@ -588,5 +589,21 @@ pub(crate) mod tests {
         assert_eq!(problems(&snapshot), ["type"]);
         snapshot.subscriptions[0].channels = channels;
         assert_eq!(problems(&snapshot), [""; 0]);
+    }
+
+    #[test]
+    fn the_other_way_round_they_talk_only_where_they_are_matched() {
+        let mut snapshot = matched();
+        let notes = |snapshot: &Snapshot| {
+            let mut findings = Findings::default();
+            no_common_topic(&mut findings, snapshot, "/mouth", "/ear", None);
+            findings.0.into_iter().filter(|f| f.level == Level::Note).map(|f| f.what).collect()
+        };
+        let all: Vec<String> = notes(&snapshot);
+        assert_eq!(all, ["the other way round they do talk: /ear hears /mouth"]);
+        // Their types or their quality of service differ, or one of them hangs.
+        snapshot.publishers[0].admitted.clear();
+        let all: Vec<String> = notes(&snapshot);
+        assert_eq!(all, [""; 0]);
     }
 }

@@ -8,22 +8,24 @@
 
 mod bell;
 mod counters;
+mod folder;
 mod messages;
 mod options;
 mod ring;
+mod status;
 mod trigger;
 mod window;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet::inspect::Location;
 use rnet::{HandlerError, Node, Service};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::error::{RecordError, Result};
@@ -33,10 +35,14 @@ use bell::Bell;
 pub use bell::Fired;
 use counters::Counters;
 pub use counters::Expected;
+pub use folder::files_of;
+use folder::{prefix, trim};
 use messages::Messages;
 pub use options::BlackBoxOptions;
 pub use ring::Memory;
 use ring::Ring;
+pub use status::Status;
+use status::{SharedStatus, change, problem};
 pub use trigger::Trigger;
 use window::Window;
 
@@ -59,50 +65,12 @@ pub const MAX_TIME: Duration = Duration::from_secs(600);
 const PART_TIME: Duration = Duration::from_secs(2);
 /// Between two looks at what has fired.
 const STEP: Duration = Duration::from_millis(50);
+/// Between two looks at whether a file could be made.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two tries to write a file.
 const RETRY: Duration = Duration::from_secs(5);
 /// Longest reason of a call, in bytes.
 const MAX_REASON_BYTES: usize = 1000;
-
-/// How a box is.
-#[derive(Clone, Debug, Default, Serialize)]
-#[non_exhaustive]
-pub struct Status {
-    /// Its domain.
-    pub domain: String,
-    /// Where the ring is, and its bytes.
-    pub ring: PathBuf,
-    /// Bytes of the ring.
-    pub ring_bytes: u64,
-    /// Memory that the box may take, in bytes.
-    pub memory_bytes: u64,
-    /// How far back the ring goes now, in s.
-    pub kept_s: f64,
-    /// Messages that it has kept since it was started.
-    pub messages: u64,
-    /// Messages that it was too slow for since then.
-    pub missing: u64,
-    /// Triggers that have fired since then.
-    pub fired: u64,
-    /// The last of them.
-    pub last: Option<Fired>,
-    /// The file that is in the making.
-    pub pending: Option<String>,
-    /// Files that were written since then.
-    pub files: u64,
-    /// The last of them.
-    pub last_file: Option<PathBuf>,
-    /// Where they go.
-    pub folder: PathBuf,
-    /// What fires.
-    pub triggers: Vec<String>,
-}
-
-type SharedStatus = Arc<Mutex<Status>>;
-
-fn change<T>(status: &SharedStatus, with: impl FnOnce(&mut Status) -> T) -> T {
-    with(&mut status.lock().unwrap_or_else(PoisonError::into_inner))
-}
 
 /// Keeps the last seconds of a domain until it is stopped or dropped.
 ///
@@ -163,12 +131,13 @@ impl BlackBox {
         };
         let ring = Ring::take(&location, options.memory_len_bytes)?;
         has_room(&Ring::path_of(location.path()), options.memory_len_bytes)?;
-        let made = std::fs::create_dir_all(&options.folder);
-        made.map_err(|error| RecordError::file("create", &options.folder, error))?;
+        folder::make(&options.folder)?;
         let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
         let left = ring.left_of_this_boot();
-        let waiting = window::waiting(&options.folder, &prefix);
-        take_over(&waiting, &left, &bell);
+        let waiting = window::waiting(&options.folder, &prefix)?;
+        if let Err(error) = take_over(&waiting, &left, &bell) {
+            bell.note(format!("a file of an earlier box will lack a part: {error}"));
+        }
         let status = Status {
             domain: location.id().as_str().to_owned(),
             ring: Ring::path_of(location.path()),
@@ -190,7 +159,10 @@ impl BlackBox {
             bell: bell.clone(),
             status: status.clone(),
             counters,
+            node: node.clone(),
+            looked: None,
             window: None,
+            told: BTreeMap::new(),
             _ring: ring,
         };
         let run = move || box_.run(recorder, waiting);
@@ -247,17 +219,19 @@ impl Drop for BlackBox {
 }
 
 /// Writes what a box that was killed has left: the files that it had begun, and else one of the ring. Says which files
-/// these are, and what is wrong with them.
+/// these are, and what is wrong with them. Where nothing is left, nothing is made.
 ///
 /// # Errors
-/// [`RecordError`]: a box runs; a file cannot be written.
+/// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is left as it is then.
 pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
-    let (ring, bell, prefix) = (Ring::take(location, 0)?, Bell::default(), prefix(location));
-    let made = std::fs::create_dir_all(folder);
-    made.map_err(|error| RecordError::file("create", folder, error))?;
+    let (bell, prefix) = (Bell::default(), prefix(location));
+    let mut waiting = window::waiting(folder, &prefix)?;
+    if waiting.is_empty() && !Ring::path_of(location.path()).exists() {
+        return Ok(Default::default());
+    }
+    let ring = Ring::take(location, 0)?;
     let left = ring.left();
-    let mut waiting = window::waiting(folder, &prefix);
-    take_over(&waiting, &left, &bell);
+    take_over(&waiting, &left, &bell)?;
     if waiting.is_empty()
         && let (Some(first), Some(last)) = (left.first(), left.last())
     {
@@ -265,7 +239,7 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
         let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
         let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
         let mut window = Window::new(folder, &prefix, fired, (before, Duration::ZERO), None);
-        window.take(&left, u64::MAX, &bell);
+        take_all(&mut window, &left, &bell)?;
         waiting.push(window.dir().to_owned());
     }
     let mut files = Vec::new();
@@ -296,17 +270,28 @@ fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
     )))
 }
 
-/// What the names of the files of a domain begin with.
-fn prefix(location: &Location) -> String {
-    format!("blackbox-{}-", location.id().as_str())
-}
-
 /// Gives the windows of a box that was killed what they still need of its ring.
-fn take_over(waiting: &[PathBuf], left: &[RingPart], bell: &Bell) {
+///
+/// # Errors
+/// There is no room for it. What could be copied is there.
+fn take_over(waiting: &[PathBuf], left: &[RingPart], bell: &Bell) -> Result<()> {
+    let mut taken = Ok(());
     for dir in waiting {
         if let Some(mut window) = Window::found(dir.clone()) {
-            window.take(left, u64::MAX, bell);
+            taken = taken.and(take_all(&mut window, left, bell));
             bell.note(format!("{} is written now: its box had ended", window.pending().file));
+        }
+    }
+    taken
+}
+
+fn take_all(window: &mut Window, left: &[RingPart], bell: &Bell) -> Result<()> {
+    window.take(left, u64::MAX, bell);
+    match window.problem() {
+        None => Ok(()),
+        Some(why) => {
+            let path = window.dir().to_owned();
+            Err(RecordError::Format { path, why: why.to_owned() })
         }
     }
 }
@@ -377,7 +362,13 @@ struct Box_ {
     bell: Arc<Bell>,
     status: SharedStatus,
     counters: Counters,
+    /// Says in the log of the domain what keeps the box from writing.
+    node: Node,
+    /// When the folder was looked at last.
+    looked: Option<Instant>,
     window: Option<Window>,
+    /// What was told of `Status::problems`.
+    told: BTreeMap<&'static str, String>,
     _ring: Ring,
 }
 
@@ -392,10 +383,15 @@ impl Box_ {
         self.step(&recorder, &windows);
         recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
         let stopped = recorder.stop();
+        if let Ok(progress) = &stopped {
+            progress.notes.iter().for_each(|note| self.bell.note(note.clone()));
+            self.tell(progress);
+        }
         let parts = stopped.as_ref().map_or(Vec::new(), |progress| progress.parts.clone());
         let mut has_all = true;
         if let Some(mut window) = self.window.take() {
             has_all = window.take_last(&parts, &self.bell);
+            problem(&self.status, "window", window.problem().map(str::to_owned));
             let _ = windows.send(window.dir().to_owned());
         }
         drop(windows);
@@ -420,6 +416,7 @@ impl Box_ {
         }
         change(&self.status, |status| status.fired += more);
         self.counters.look(&self.bell);
+        self.look_at_folder();
         let progress = recorder.progress();
         if let Some(window) = &mut self.window {
             window.take(&progress.parts, self.options.max_disk / 2, &self.bell);
@@ -428,7 +425,41 @@ impl Box_ {
             // It only ends when nobody can give it anything.
             let _ = windows.send(window.dir().to_owned());
         }
+        let why = self.window.as_ref().and_then(Window::problem);
+        problem(&self.status, "window", why.map(str::to_owned));
         self.tell(&progress);
+        self.tell_problems(recorder);
+    }
+
+    /// Whether a file could be made now: who learns of it when something fires learns of it too late.
+    fn look_at_folder(&mut self) {
+        if self.looked.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let BlackBoxOptions { folder, memory_len_bytes, .. } = &self.options;
+        problem(&self.status, "folder", folder::why_not(folder, *memory_len_bytes));
+    }
+
+    /// Says what keeps the box from writing since this moment, and what does no more: in the log of the domain, which is on
+    /// stderr too, and to those who look at recorders.
+    fn tell_problems(&mut self, recorder: &Recorder) {
+        let now = change(&self.status, |status| status.problems.clone());
+        if now == self.told {
+            return;
+        }
+        for (of, why) in now.iter().filter(|(of, why)| self.told.get(*of) != Some(*why)) {
+            let text = format!("the black box cannot write its {of}: {why}");
+            self.node.log().error(text);
+        }
+        for of in self.told.keys().filter(|of| !now.contains_key(*of)) {
+            let text = format!("the black box can write its {of} again");
+            self.node.log().info(text);
+        }
+        for of in ["folder", "window", "file"] {
+            recorder.set_problem(of, now.get(of).cloned());
+        }
+        self.told = now;
     }
 
     fn fire(&mut self, fired: Fired) {
@@ -462,11 +493,17 @@ impl Box_ {
     }
 
     fn tell(&self, progress: &Progress) {
+        let mut why = progress.problems.get("recording").cloned();
+        if progress.disk_is_full {
+            why = Some("there is no room for it".to_owned());
+        }
+        problem(&self.status, "ring", why);
         let first_ns = progress.parts.first().map_or(rnet::now_ns(), |part| part.from_ns);
         change(&self.status, |status| {
             status.ring_bytes = progress.file_bytes;
             status.messages = progress.messages;
             status.missing = progress.losses.total();
+            status.unheard = progress.unheard.total();
             status.kept_s = rnet::now_ns().saturating_sub(first_ns) as f64 / 1e9;
             status.pending = self.window.as_ref().map(|window| window.pending().file.clone());
         });
@@ -484,8 +521,17 @@ impl Box_ {
         let write = move || {
             let mut is_last = false;
             while !is_last || !todo.is_empty() {
+                let mut failed = None;
                 todo.retain(|dir| match window::finish(dir, &bell) {
                     Ok(None) => false,
+                    Err(why) if !dir.exists() => {
+                        bell.note(format!(
+                            "{} was removed: its file is lost: {why}",
+                            dir.display()
+                        ));
+                        change(&status, |status| status.lost_files += 1);
+                        false
+                    }
                     Ok(Some(file)) => {
                         bell.note(format!("{} is written", file.display()));
                         change(&status, |status| {
@@ -497,9 +543,11 @@ impl Box_ {
                     }
                     Err(why) => {
                         bell.note(format!("{why}; {} keeps what it needs", dir.display()));
+                        failed = Some(why);
                         true
                     }
                 });
+                problem(&status, "file", failed);
                 if is_last {
                     // What cannot be written now, the next box writes.
                     return;
@@ -514,42 +562,4 @@ impl Box_ {
         let thread = std::thread::Builder::new().name("rnet-blackbox-w".to_owned()).spawn(write);
         thread.map_err(|e| RecordError::file("start a thread for", Path::new(NODE), e))
     }
-}
-
-/// Removes the oldest files of a domain if all are too long; the newest stays.
-fn trim(folder: &Path, prefix: &str, max: u64, bell: &Bell) {
-    let mut files = files(folder, prefix);
-    let mut len: u64 = files.iter().map(|(_, len)| len).sum();
-    files.pop();
-    for (path, bytes) in files {
-        if len <= max {
-            return;
-        }
-        match std::fs::remove_file(&path) {
-            Ok(()) => len -= bytes,
-            Err(error) => bell.note(format!("cannot remove {}: {error}", path.display())),
-        }
-    }
-}
-
-/// Whether a name has this prefix and the time behind it: a domain whose name begins with that of another is another.
-fn is_of(name: &str, prefix: &str) -> bool {
-    let time = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
-    time.is_some_and(|(ms, _)| ms.len() >= 13 && ms.bytes().all(|digit| digit.is_ascii_digit()))
-}
-
-/// The black box's files of a domain in a folder, the oldest first, with their bytes.
-pub fn files_of(folder: &Path, location: &Location) -> Vec<(PathBuf, u64)> {
-    files(folder, &prefix(location))
-}
-
-fn files(folder: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
-    let is_one = |name: &str| is_of(name, prefix) && name.ends_with(".mcap");
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<(PathBuf, u64)> = entries
-        .filter(|entry| is_one(&entry.file_name().to_string_lossy()))
-        .map(|entry| (entry.path(), entry.metadata().map_or(0, |file| file.len())))
-        .collect();
-    files.sort();
-    files
 }

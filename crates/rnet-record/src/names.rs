@@ -29,6 +29,8 @@ pub const RECORDING: &str = "rnet.recording";
 pub const CLOCK: &str = "rnet.clock";
 /// Metadata record at the end: what is missing, by topic and cause.
 pub const LOSSES: &str = "rnet.losses";
+/// Metadata record at the end: publishers that were seen and not heard, and how many were followed.
+pub const UNHEARD: &str = "rnet.unheard";
 /// Metadata record at the end: the nodes that were there.
 pub const NODES: &str = "rnet.nodes";
 /// Metadata record of a file that was made of a damaged one: of which, and what was wrong with it.

@@ -18,6 +18,7 @@ mod queue;
 mod selection;
 mod sync;
 mod told;
+mod unheard;
 mod watch;
 mod writer;
 
@@ -38,6 +39,7 @@ pub(crate) use progress::RingPart;
 use progress::Shared;
 use queue::Queue;
 pub use selection::Selection;
+pub use unheard::Unheard;
 pub(crate) use watch::Watch;
 use writer::Writer;
 
@@ -75,8 +77,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to record into `file`, which must not be there yet. What is sent from then on is in the recording, or counted
-    /// as missing.
+    /// Begins to record into `file`, which must not be there yet. What the publishers send from then on that it follows is
+    /// in the recording, or counted as missing. A publisher that comes and goes between two looks is not seen at all:
+    /// docs/limits.md says how short that is.
     ///
     /// # Errors
     /// [`RecordError`]: the file cannot be made, or the domain not be followed.
@@ -170,6 +173,11 @@ impl Recorder {
         self.shared.take_notes()
     }
 
+    /// Something beside the recording that keeps who records from what it is for, to be told with the rest.
+    pub(crate) fn set_problem(&self, of: &'static str, why: Option<String>) {
+        self.shared.set_problem(of, why);
+    }
+
     /// Whether it has ended: its time is over, or it failed, which [`Recorder::stop`] tells.
     pub fn is_over(&self) -> bool {
         self.follower.as_ref().is_none_or(JoinHandle::is_finished)
@@ -182,7 +190,7 @@ impl Recorder {
     /// Why it ended before, if it did. The file is whole all the same.
     pub fn stop(mut self) -> Result<Progress> {
         self.join()?;
-        Ok(self.progress())
+        Ok(Progress { notes: self.take_notes(), ..self.progress() })
     }
 
     fn join(&mut self) -> Result<()> {

@@ -2,11 +2,15 @@
 //!
 //! - [`filter`], [`merge`] and [`split`] write what is chosen of a file, several files as one, and one as several;
 //! - [`recover`] writes what can be read of a damaged file into a new one, which is complete.
+//!
+//! A new file is in its place when it is complete, and not before ([`NewFile`]).
 
 mod copy;
+mod new_file;
 mod output;
 mod recover;
 
 pub use copy::{Cut, Tell, Written, filter, merge, split};
+pub use new_file::NewFile;
 pub use output::{Output, ToolError};
 pub use recover::{Recovered, recover};

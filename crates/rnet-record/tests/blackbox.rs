@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Child, Net, Stored, eventually, folder, metadata, of, orders, role, stored, tell};
 use rnet::msgs::BatteryState;
 use rnet::{LossCause, Meta, Publisher, PublisherOptions, SubscriberOptions};
-use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, recover};
+use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, files_of, recover};
 use rnet_record::{names, read};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, rnet::Plain)]
@@ -346,6 +346,28 @@ fn what_a_killed_box_has_left_is_recovered_without_a_box() {
     let (written, _) = recover(&place(&net), &folder(&net)).unwrap();
     assert_eq!(numbers(&stored(&written[0]), "/raw"), (0..100).collect::<Vec<u32>>());
     assert!(recover(&place(&net), &folder(&net)).unwrap().0.is_empty());
+}
+
+#[test]
+fn where_nothing_is_left_recover_makes_nothing_and_where_it_cannot_write_the_ring_stays() {
+    let net = Net::new("recover nothing");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let nowhere = net.base().join("nowhere");
+    assert!(recover(&place(&net), &nowhere).unwrap().0.is_empty());
+    assert!(!nowhere.exists() && rnet_record::blackbox::Memory::of(place(&net).path()).is_none());
+    let error = files_of(&nowhere, &place(&net)).unwrap_err().to_string();
+    assert!(error.contains("cannot read") && error.contains("nowhere"), "{error}");
+    box_with(&net, &mut raw, 0..100).kill();
+    // A folder that can be read, and in which nobody makes a file.
+    let error = recover(&place(&net), Path::new("/proc")).unwrap_err().to_string();
+    assert!(error.contains("cannot write /proc/.blackbox-t-"), "{error}");
+    let file = net.base().join("file");
+    std::fs::write(&file, b"").unwrap();
+    let error = recover(&place(&net), &file).unwrap_err().to_string();
+    assert!(error.contains("cannot read") && error.contains("/file"), "{error}");
+    let (written, _) = recover(&place(&net), &nowhere).unwrap();
+    assert_eq!(numbers(&stored(&written[0]), "/raw"), (0..100).collect::<Vec<u32>>());
 }
 
 #[test]

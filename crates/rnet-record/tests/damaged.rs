@@ -285,3 +285,20 @@ impl Random {
         (self.0 % n as u64) as usize
     }
 }
+
+#[test]
+fn statistics_that_lie_are_told_in_words() {
+    let dir = Dir::new();
+    let whole = write(chunked(None), MESSAGES);
+    let (messages, first) = (0, 26);
+    let bytes = lying(&lying(&whole, op::STATISTICS, messages, 7), op::STATISTICS, first, 5);
+    let mut told = Vec::new();
+    let path = dir.write("a.mcap", &bytes);
+    check(&path, &mut |problem| told.push(problem.to_string())).unwrap();
+    let start = START_NS;
+    let said = format!(
+        "the index lies: the statistics say that there are 7 messages, and there are {MESSAGES}; the first message was \
+         logged at 5 ns, and that was at {start} ns"
+    );
+    assert!(told.len() == 1 && told[0].ends_with(&said), "{told:?}");
+}

@@ -13,7 +13,7 @@ use common::{
 };
 use rnet::schema::compile_text;
 use rnet::{Dynamic, PublisherOptions};
-use rnet_record::{Compress, Recorder, names};
+use rnet_record::{Compress, Recorder, Selection, names};
 
 /// Bytes that no compressor makes shorter.
 fn noise(seed: u32, len: usize) -> Vec<u8> {
@@ -250,6 +250,59 @@ fn images_that_are_none_are_counted_and_hold_nobody_up() {
     assert_eq!(metadata(&file)[names::LOSSES]["/image /camera malformed"], "2");
 }
 
+/// A publisher whose file is no file of a publisher, and one whose file is gone before the recorder opens it.
+#[test]
+fn publishers_that_are_seen_and_not_heard_are_counted_and_named() {
+    let net = Net::new("unheard");
+    let (liar, other) = (net.node("/liar"), net.node("/other"));
+    let _wrong = liar.publisher::<[u8]>("/wrong").unwrap();
+    let mut gone = Child::spawn(&net, "silent");
+    gone.expect("there");
+    // Else it would see that its file is gone, and withdraw its publisher.
+    gone.stop();
+    let nodes = liar.domain_path().join("nodes");
+    let file_of = |name: &str| {
+        let folders = nodes.read_dir().unwrap().map(|folder| folder.unwrap().path());
+        let is_it = |path: &std::path::PathBuf| path.to_string_lossy().contains(name);
+        folders.into_iter().find(is_it).unwrap().join("p0")
+    };
+    std::fs::write(file_of("/liar@"), [7; 8192]).unwrap();
+    std::fs::remove_file(file_of("/dying@")).unwrap();
+    let mut options = options(&net);
+    options.state = false;
+    let (file, recorder) = record(&net, options);
+    // At its first look the past is the past. By the time that it has found this one it has looked again.
+    let mut good = other.publisher::<[u8]>("/good").unwrap();
+    good.send(b"1").unwrap();
+    eventually("it has looked again", || recorder.progress().messages > 0);
+    let report = recorder.stop().unwrap();
+    let unheard: Vec<_> = report.unheard.iter().collect();
+    use rnet::inspect::UnheardCause::{Closed, Unreadable};
+    assert_eq!(unheard, [("?", "/dying", Closed, 1), ("?", "/liar", Unreadable, 1)]);
+    let told = report.notes.join("\n");
+    assert!(told.contains("/dying closed before it could be followed"), "{told}");
+    let said = &metadata(&file)[names::UNHEARD];
+    assert_eq!((&*said["? /dying closed"], &*said["? /liar unreadable"]), ("1", "1"), "{said:?}");
+    assert_eq!((&*said["total"], &*said["followed"]), ("2", "1"), "{said:?}");
+}
+
+#[test]
+fn a_recorder_that_followed_nobody_does_not_say_that_it_has_all() {
+    let net = Net::new("nobody");
+    let node = net.node("/other");
+    let mut other = node.publisher::<[u8]>("/other").unwrap();
+    let mut options = options(&net);
+    (options.state, options.selection) =
+        (false, Selection::default().topic("/scan").unwrap().node("/lidar").unwrap());
+    let (file, recorder) = record(&net, options);
+    other.send(b"1").unwrap();
+    let report = recorder.stop().unwrap();
+    assert_eq!((report.followed, report.messages, report.unheard.total()), (0, 0, 0));
+    let none = "no publisher was followed: none of /scan in /lidar was seen";
+    assert!(report.notes.iter().any(|note| note == none), "{:?}", report.notes);
+    assert_eq!(metadata(&file)[names::UNHEARD]["followed"], "0");
+}
+
 #[test]
 #[ignore = "played by the children of the other tests"]
 fn child_entry() {
@@ -273,6 +326,12 @@ fn child_entry() {
                 publisher.send(&n.to_le_bytes()).unwrap();
             }
             tell("sent");
+            std::thread::sleep(Duration::from_secs(50)); // sleep: until it is killed
+        }
+        "silent" => {
+            let node = net.node("/dying");
+            let _publisher = node.publisher::<[u8]>("/dying").unwrap();
+            tell("there");
             std::thread::sleep(Duration::from_secs(50)); // sleep: until it is killed
         }
         "full" => fill_and_make_room(&net),

@@ -96,3 +96,47 @@ fn what_cannot_be_read_is_told_and_the_rest_is_written() {
     assert!((80..100).contains(&written.messages), "{}", written.messages);
     assert_eq!(times(&to).len() as u64, written.messages);
 }
+
+/// A recording of one publisher, with a clock of its own: numbers, and what is said beside each.
+fn recorded(dir: &Dir, name: &str, offset_ns: u64, numbers: &[u32]) -> Recording {
+    use rnet_record::mcap::{WriteOptions, records::MessageHeader};
+    let mut writer =
+        WriteOptions::new().profile("rnet").create(std::io::Cursor::new(Vec::new())).unwrap();
+    let clock = files::metadata("rnet.clock", &[("offset_ns", &offset_ns.to_string())]);
+    writer.write_metadata(&clock).unwrap();
+    let of = [("rnet.node", "/arm"), ("rnet.host", "robot1"), ("rnet.publisher", "7")];
+    let of = files::metadata("", &of).metadata;
+    let said = writer.add_channel(0, "/_rnet/recording/meta", "json", &Default::default()).unwrap();
+    let raw = writer.add_channel(0, "/raw", "bytes", &of).unwrap();
+    for (at, number) in numbers.iter().enumerate() {
+        let publish_time = offset_ns + u64::from(*number) * STEP_NS;
+        let text = format!("{{\"publisher\":\"7\",\"seq\":{number}}}");
+        for (channel_id, sequence, data) in
+            [(said, at as u32, text.as_bytes()), (raw, *number, b"x")]
+        {
+            let log_time = publish_time + 1000;
+            let header = MessageHeader { channel_id, sequence, log_time, publish_time };
+            writer.write_to_known_channel(&header, data).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    Recording::open(&dir.write(name, &writer.into_inner().into_inner())).unwrap()
+}
+
+#[test]
+fn what_two_recorders_have_recorded_is_merged_once_and_one_fills_the_gaps_of_the_other() {
+    let dir = Dir::new();
+    // The wall clock was set between the two.
+    let first = recorded(&dir, "first.mcap", START_NS, &[0, 1, 2, 5, 6]);
+    let second = recorded(&dir, "second.mcap", START_NS + 77, &[1, 2, 3, 4, 5]);
+    let to = dir.path("merged.mcap");
+    let written = merge(&[first, second], &to, &mut none).unwrap();
+    assert_eq!((written.doubles, written.messages), (3, 2 * 7));
+    let merged = Recording::open(&to).unwrap();
+    let all = merged.messages(Select { topics: vec!["/raw".into()], ..Select::default() });
+    let mut numbers: Vec<u32> = all.map(|message| message.unwrap().sequence()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6]);
+    let checked = check(&to, &mut |problem| panic!("{problem}"));
+    assert_eq!(checked.unwrap().missing, 0);
+}

@@ -34,7 +34,7 @@ pub use rnet_shm::taken::Stamp;
 use serde::{Serialize, Serializer};
 
 use crate::NodeEvent;
-pub use follow::{Follow, FollowEvent, Heard, Passed};
+pub use follow::{Follow, FollowEvent, Heard, Passed, Unheard, UnheardCause};
 pub use give_way::{Ordinary, Way, give_way};
 pub use location::Location;
 pub use lookout::Lookout;

@@ -128,6 +128,7 @@ class RecordingFile:
         self._reader = None
 
     def __enter__(self) -> RecordingFile:
+        self._open()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -28,13 +28,17 @@ class RecordingReport:
     """How far a recording is, or what it has.
 
     ``files`` are those that are there, the one that is written last. ``missing`` counts messages that are not in them,
-    and ``losses`` says which: topic, node and cause to number. ``seconds`` is how long it has gone on.
+    and ``losses`` says which: topic, node and cause to number. Both are of the ``followed`` publishers. ``unheard`` are
+    those that the recorder saw and could not follow, or not to their end: topic, node and why to number. ``seconds`` is
+    how long it has gone on.
     """
 
     seconds: float
     messages: int
     missing: int
     losses: dict[tuple[str, str, str], int]
+    followed: int
+    unheard: dict[tuple[str, str, str], int]
     files: list[Path]
     file_bytes: int
     disk_is_full: bool
@@ -65,7 +69,8 @@ def record(
     patterns, in which ``*`` stands for one part of a name and ``**`` for any number. ``duration`` and ``split_time`` are
     in s, ``split_size`` and ``max_disk`` in bytes. ``domain``, ``dir`` and ``group`` are as those of :class:`Node`.
 
-    Returns when it records: what is sent from then on is in the file, or counted as missing. It ends by
+    Returns when it records: what is sent from then on by publishers that it follows is in the file, or counted as
+    missing. It ends by
     :meth:`Recording.stop`, at the end of a ``with`` block, after ``duration``, and with this process.
 
     >>> with rnet.record("arm.mcap", "/arm/**") as recording:
@@ -94,14 +99,16 @@ def record(
     command += [f"{option}={value}" for option, value in given.items() if value is not None]
     command += ["--raw"] if raw else []
     command += [] if state else ["--no-state"]
-    return Recording([*command, "--", *topics])
+    return Recording([*command, "--", *topics], os.fspath(file))
 
 
 class Recording:
     """A recording that :func:`record` has begun. What the recorder has to say goes to the logger ``rnet.record``."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], file: str) -> None:
         self._owner = os.getpid()
+        self._what = f"the recording {file}"
+        self._was_entered = False
         self._changed = threading.Condition()
         self._report: RecordingReport | None = None
         self._is_over = False
@@ -163,6 +170,10 @@ class Recording:
         return self.wait(timeout)
 
     def __enter__(self) -> Recording:
+        if self._was_entered:
+            why = "was in a with block already, at whose end it ends; rnet.record begins another"
+            raise Closed(f"{self._what} {why}", what=self._what)
+        self._was_entered = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -170,14 +181,16 @@ class Recording:
 
     def __repr__(self) -> str:
         report = self.report
-        return f"Recording({report.messages} messages, {report.missing} missing)"
+        of = f"{report.messages} messages, {report.missing} missing of {report.followed} publishers followed"
+        return f"Recording({of}, {sum(report.unheard.values())} not heard)"
 
     def _hear(self, lines: IO[str]) -> None:
-        for line in lines:
-            report = _report(json.loads(line))
-            with self._changed:
-                self._report = report
-                self._changed.notify_all()
+        with lines:
+            for line in lines:
+                report = _report(json.loads(line))
+                with self._changed:
+                    self._report = report
+                    self._changed.notify_all()
         self._errors.join()
         # Reaped under the lock: whoever signals it there signals no other process.
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
@@ -187,6 +200,10 @@ class Recording:
             self._changed.notify_all()
 
     def _hear_errors(self, lines: IO[str]) -> None:
+        with lines:
+            self._hear_error_lines(lines)
+
+    def _hear_error_lines(self, lines: IO[str]) -> None:
         for line in lines:
             try:
                 said = json.loads(line)["error"]["message"]
@@ -207,12 +224,15 @@ class Recording:
 
 def _report(said: dict[str, Any]) -> RecordingReport:
     losses = {(loss["topic"], loss["node"], loss["cause"]): loss["count"] for loss in said["losses"]}
+    unheard = {(one["topic"], one["node"], one["why"]): one["count"] for one in said["unheard"]}
     files = [Path(file) for file in [*said["ended"], said["file"]] if file is not None]
     return RecordingReport(
         seconds=said["seconds"],
         messages=said["messages"],
         missing=said["missing"],
         losses=losses,
+        followed=said["followed"],
+        unheard=unheard,
         files=files,
         file_bytes=said["file_bytes"],
         disk_is_full=said["disk_is_full"],

@@ -22,6 +22,8 @@ pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
             "messages": messages,
             "chunks": chunks,
             "missing": checked.missing,
+            "unheard": checked.unheard,
+            "followed": checked.followed,
             "problems": told,
         }))?;
     } else {
@@ -29,7 +31,14 @@ pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
             0 => String::new(),
             missing => format!("; {missing} that were sent are not in it"),
         };
-        context.line(format_args!("{messages} messages, {chunks} chunks{missing}"))?;
+        let unheard = match (checked.unheard, checked.followed) {
+            (_, Some(0)) => "; the recorder followed no publisher".to_owned(),
+            (Some(unheard @ 1..), _) => {
+                format!("; publishers that the recorder saw and did not hear: {unheard}")
+            }
+            _ => String::new(),
+        };
+        context.line(format_args!("{messages} messages, {chunks} chunks{missing}{unheard}"))?;
     }
     match checked.problems {
         0 => Ok(()),

@@ -1,6 +1,5 @@
 //! `rnet bag convert`: messages as CSV or Parquet, one row each, or as JSON, one line each.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use rnet::schema::{Columns, csv_line};
 use rnet_record::names;
 use rnet_record::read;
 use rnet_record::ros2::{LeftOut, to_ros2};
+use rnet_record::tools::NewFile;
 use serde_json::Value;
 
 use super::args::ConvertArgs;
@@ -15,6 +15,7 @@ use super::cat::{Types, document};
 use super::{file, parquet};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::signal;
 use crate::style::NOTE;
 use crate::value::field::cells;
 use crate::value::hex::hex;
@@ -50,13 +51,13 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     }
     let failed =
         |error| Failure::Failed(format!("cannot write {}: {error}", args.output.display()));
-    let file = File::create_new(&args.output).map_err(failed)?;
-    let (mut out, mut table) =
-        (BufWriter::new(file.try_clone().map_err(failed)?), Table::default());
-    let mut columns = parquet::Table::new(file);
+    let new = NewFile::create(&args.output).map_err(failed)?;
+    let (mut out, mut table) = (BufWriter::new(new.file().map_err(failed)?), Table::default());
+    let mut columns = parquet::Table::new(new.file().map_err(failed)?);
     let mut types = Types::default();
     let (mut rows, mut broken) = (0_u64, !recording.found().problems.is_empty());
     for message in recording.messages(select) {
+        signal::check()?;
         let message = match message {
             Ok(message) => message,
             Err(problem) => {
@@ -81,6 +82,8 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     if form == Form::Parquet {
         columns.finish(&args.output)?;
     }
+    drop(out);
+    new.put().map_err(failed)?;
     context.line(format_args!("{}: {rows} messages", args.output.display()))?;
     match broken {
         false => Ok(()),

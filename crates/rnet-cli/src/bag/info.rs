@@ -128,9 +128,26 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
     match recording.metadata(names::LOSSES) {
         Some(losses) => {
             let total = losses.get("total").map_or("?", String::as_str);
-            facts.push(("Losses:", total.to_owned()));
+            let unheard = recording.metadata(names::UNHEARD);
+            let of = unheard.and_then(|map| map.get("followed"));
+            let of = match of.map(String::as_str) {
+                Some("0") => " known: no publisher was followed".to_owned(),
+                Some("1") => " of the publisher followed".to_owned(),
+                Some(followed) => format!(" of the {followed} publishers followed"),
+                // Of a recorder that did not say it.
+                None => String::new(),
+            };
+            facts.push(("Losses:", format!("{total}{of}")));
             for (what, count) in losses.iter().filter(|(what, _)| *what != "total") {
                 facts.push(("", format!("{count} {what}")));
+            }
+            let is_one = |(what, count): &(&String, &String)| {
+                !["total", "followed"].contains(&what.as_str()) && *count != "0"
+            };
+            for (at, (what, count)) in unheard.iter().copied().flatten().filter(is_one).enumerate()
+            {
+                let name = if at == 0 { "Not heard:" } else { "" };
+                facts.push((name, format!("{count} of the publishers {what}")));
             }
         }
         None if recording.profile() == names::PROFILE => {

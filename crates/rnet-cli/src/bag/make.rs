@@ -58,13 +58,22 @@ fn make(
     });
     let written = written.map_err(|error| Failure::Failed(error.to_string()))?;
     if context.json() {
-        let document = |file: &Written| json!({"file": file.path, "messages": file.messages, "len_bytes": file.len_bytes});
+        let document = |file: &Written| {
+            json!({
+                "file": file.path, "messages": file.messages, "len_bytes": file.len_bytes, "doubles": file.doubles,
+            })
+        };
         context
             .document(&json!({ "files": written.iter().map(document).collect::<Vec<Value>>() }))?;
     } else {
-        for Written { path, messages, len_bytes } in &written {
+        for Written { path, messages, len_bytes, doubles } in &written {
             let len = table::bytes(*len_bytes as f64);
-            context.line(format_args!("{}: {messages} messages, {len}", path.display()))?;
+            let doubles = match doubles {
+                0 => String::new(),
+                n => format!("; {n} that were there more than once are in it once"),
+            };
+            context
+                .line(format_args!("{}: {messages} messages, {len}{doubles}", path.display()))?;
         }
     }
     match damaged {

@@ -2,10 +2,10 @@
 
 mod terminal;
 
-use std::fs::File;
 use std::io::Write;
 
 use rnet_record::read::{Recording, SeriesError};
+use rnet_record::tools::NewFile;
 use serde_json::{Value, json};
 
 use super::args::{PlotArgs, SelectArgs};
@@ -36,7 +36,10 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     match &args.output {
         Some(path) => {
             let bytes = picture(path, None, &lines, (args.width, args.height))?;
-            let written = File::create_new(path).and_then(|mut file| file.write_all(&bytes));
+            let written = NewFile::create(path).and_then(|new| {
+                new.file()?.write_all(&bytes)?;
+                new.put()
+            });
             written.map_err(|error| {
                 Failure::Failed(format!("cannot write {}: {error}", path.display()))
             })?;

@@ -52,10 +52,10 @@ pub struct RerunArgs {
     /// For so many seconds no endpoint of the node has changed when it has started
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
     pub settle: Duration,
-    /// Write the result as JUnit XML, which CI systems show
+    /// Write the result as JUnit XML, which CI systems show, also where the node fails; what was there before goes first
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the field that differs the most, recorded and re-run, as .svg or .png
+    /// Write the field that differs the most, recorded and re-run, as .svg or .png; what was there before goes first
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follow, FollowEvent, Heard};
+use rnet::inspect::{Follow, FollowEvent, Heard, UnheardCause};
 
 use super::interest::Interest;
 use crate::context::Context;
@@ -176,7 +176,13 @@ pub fn tell_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
 
 fn tell_events(context: &Context, follow: &mut Follow, publishers: bool) {
     for event in follow.take_events() {
-        if !publishers && matches!(event, FollowEvent::Joined(_) | FollowEvent::Gone(_)) {
+        let is_told = match &event {
+            FollowEvent::Joined(_) | FollowEvent::Gone(_) => publishers,
+            // `Unreadable` has said it.
+            FollowEvent::Unheard(unheard) => unheard.why != UnheardCause::Unreadable,
+            _ => true,
+        };
+        if !is_told {
             continue;
         }
         context.say(format_args!("{event}"));

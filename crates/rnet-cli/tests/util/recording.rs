@@ -44,6 +44,24 @@ pub fn recording(place: &Place, name: &str) -> PathBuf {
     path
 }
 
+/// A recording of `/mixed`, whose second message has another field than the first.
+pub fn mixed(place: &Place, name: &str) -> PathBuf {
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    for (n, text) in [POSE.to_owned(), POSE.replace("\"x\"", "\"y\"")].iter().enumerate() {
+        let schema = writer.add_schema("Pose", names::PLAIN, text.as_bytes()).unwrap();
+        let of = [(names::KIND_KEY.to_owned(), "plain".to_owned())].into();
+        let channel_id = writer.add_channel(schema, "/mixed", names::PLAIN, &of).unwrap();
+        let (sequence, log_time) = (n as u32, START_NS + n as u64);
+        let header = MessageHeader { channel_id, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, &1f64.to_le_bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = place.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}
+
 /// A recording of two `rnet.msgs.JointState` on `/joints`; the second says nothing.
 pub fn joints(place: &Place, name: &str) -> PathBuf {
     use prost::Message as _;

@@ -45,6 +45,8 @@ pub struct Recorder {
     pub bytes: u64,
     /// Messages that are missing, by cause.
     pub missing: BTreeMap<String, u64>,
+    /// Publishers that it has seen and not heard, or not to their end.
+    pub unheard: u64,
     /// What it writes.
     pub file: Option<String>,
     /// Bytes of all its files.
@@ -59,6 +61,8 @@ pub struct Recorder {
     pub disk_is_full: bool,
     /// Nothing is recorded because the topic of `--while` has no publisher.
     pub is_waiting: bool,
+    /// What else keeps it from writing now, in words: its recording, and of a black box its folder, window and file.
+    pub problems: BTreeMap<String, String>,
 }
 
 /// What the recorders of the domain in this directory tell. What is none of theirs is passed over.
@@ -113,6 +117,22 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
                 None => 0,
             };
             missing(findings, &name, cause, count.saturating_sub(known), earlier.is_some());
+        }
+        let unheard_before = earlier.flatten().map_or(0, |earlier| earlier.unheard);
+        let unheard = told.unheard.saturating_sub(unheard_before);
+        if unheard > 0 {
+            findings.problem(
+                "recorder",
+                format!("{name} has not heard {unheard} publishers that it has seen"),
+                "it says on stderr which and why; one that is to be recorded keeps its publisher open for 100 ms or more",
+            );
+        }
+        for (of, why) in &told.problems {
+            findings.problem(
+                "recorder",
+                format!("{name} cannot write its {}: {}", tame(of), tame(why)),
+                "what it would have there is lost meanwhile: make the place writable, or make room there",
+            );
         }
         room(findings, told, &name);
     }
@@ -229,6 +249,15 @@ mod tests {
     }
 
     #[test]
+    fn publishers_that_were_not_heard_are_told_once() {
+        let before = Recorder { unheard: 2, ..recorder(&[]) };
+        let now = Recorder { unheard: 3, ..recorder(&[]) };
+        assert!(found(None, &before)[0].ends_with("has not heard 2 publishers that it has seen"));
+        assert_eq!(found(Some(&before), &before), [""; 0]);
+        assert!(found(Some(&before), &now)[0].contains("has not heard 1 publishers"));
+    }
+
+    #[test]
     fn one_that_does_not_keep_up_has_no_room_or_stands_still_is_named() {
         let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
         assert!(found(Some(&slow), &slow)[0].contains("51 of the 100 MiB"));
@@ -239,6 +268,11 @@ mod tests {
         assert_eq!((room(None, false), room(Some(1 << 30), false)), (vec![], vec![]));
         assert!(room(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
         assert!(room(Some(0), true)[0].ends_with("its disk is full"));
+        let problems = [("folder".to_owned(), "cannot write to /data".to_owned())].into();
+        let barred = Recorder { problems, ..recorder(&[]) };
+        assert!(
+            found(None, &barred)[0].ends_with("cannot write its folder: cannot write to /data")
+        );
         let mut findings = Findings::default();
         judge(&mut findings, None, &[recorder(&[])], 10 + 6_000_000_000);
         assert!(findings.0[0].what.contains("nothing for 6 s"), "{findings:?}");

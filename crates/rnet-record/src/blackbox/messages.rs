@@ -11,6 +11,7 @@ use rnet::msgs::{CommandEvent, Log};
 use rnet::schema::prost_reflect::prost::Message as _;
 use rnet::{LOG_TOPIC, LogLevel, MessageType, Prim};
 
+use super::NODE;
 use super::bell::{Bell, Fired};
 use super::counters::REST;
 use super::trigger::{Op, Trigger, What, is_meant};
@@ -78,7 +79,10 @@ impl Messages {
                     }
                 }
             }
-            What::Log { level, text } if publisher.topic == LOG_TOPIC => {
+            // What the box itself says would make files of the box.
+            What::Log { level, text }
+                if publisher.topic == LOG_TOPIC && publisher.source.node != NODE =>
+            {
                 Some(On::Log { level: *level, text: text.clone(), last_ns: None })
             }
             What::Fallback(pattern) => {

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::bell::{Bell, Fired};
+use super::folder::{is_of, named};
 use super::write::write;
+use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
 
 /// Ends of windows are not put off further than this behind their first trigger.
@@ -52,8 +54,8 @@ pub struct Window {
     /// Names of the parts that were copied, and their bytes.
     copied: BTreeSet<OsString>,
     len_bytes: u64,
-    /// When something could not be written.
-    failed: Option<Instant>,
+    /// When something could not be written, and why.
+    failed: Option<(Instant, String)>,
 }
 
 impl Window {
@@ -120,7 +122,7 @@ impl Window {
 
     /// Copies what has ended of the ring and belongs here. Once it has `max` bytes, its end is now.
     pub fn take(&mut self, ring: &[RingPart], max: u64, bell: &Bell) {
-        if self.failed.is_some_and(|at| at.elapsed() < RETRY) {
+        if self.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < RETRY) {
             return;
         }
         self.failed = None;
@@ -129,13 +131,18 @@ impl Window {
                 "{} waits for room, and the ring forgets meanwhile: {error}",
                 self.dir.display()
             ));
-            self.failed = Some(Instant::now());
+            self.failed = Some((Instant::now(), error.to_string()));
         }
         if self.len_bytes >= max && rnet::now_ns() < self.pending.to_ns {
             bell.note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
             self.pending.to_ns = rnet::now_ns();
             self.is_saved = false;
         }
+    }
+
+    /// Why something of it could not be written at the last try.
+    pub fn problem(&self) -> Option<&str> {
+        self.failed.as_ref().map(|(_, why)| &**why)
     }
 
     /// Copies what there is at the end, and says whether it has it all.
@@ -146,8 +153,12 @@ impl Window {
     }
 
     fn save(&mut self) -> io::Result<()> {
-        if self.is_saved {
+        if self.is_saved && self.dir.is_dir() {
             return Ok(());
+        }
+        if self.is_saved {
+            // Somebody has removed it. What the ring still has is copied once more.
+            (self.copied, self.len_bytes) = (BTreeSet::new(), 0);
         }
         fs::create_dir_all(&self.dir)?;
         if let Some(graph) = self.graph.take() {
@@ -199,24 +210,31 @@ impl Window {
     }
 }
 
-/// Windows that wait in a folder, those of a box with this prefix.
-pub fn waiting(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+/// Windows that wait in a folder, those of a box with this prefix. There are none where there is no folder.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn waiting(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
     let is_one = |name: &str| {
-        name.strip_prefix('.').is_some_and(|name| super::is_of(name, prefix))
-            && name.ends_with(SUFFIX)
+        let of = name.strip_prefix('.').is_some_and(|name| is_of(name, prefix));
+        of && name.ends_with(SUFFIX)
     };
-    let all = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut dirs: Vec<PathBuf> =
-        all.filter(|path| path.file_name().is_some_and(|n| is_one(&n.to_string_lossy()))).collect();
+    let mut dirs = match named(folder, is_one) {
+        Ok(dirs) => dirs,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(RecordError::file("read", folder, error)),
+    };
     dirs.sort();
-    dirs
+    Ok(dirs)
 }
 
 /// Writes the file of a window, and removes the window. A file that is there already was written before.
 ///
 /// # Errors
 /// In words. The window stays, and it can be tried again.
-pub fn finish(dir: &Path, bell: &Bell) -> Result<Option<PathBuf>, String> {
+pub fn finish(dir: &Path, bell: &Bell) -> std::result::Result<Option<PathBuf>, String> {
+    // One that cannot be looked at is one that was not begun by halves.
+    fs::read_dir(dir).map_err(|error| format!("cannot read {}: {error}", dir.display()))?;
     let Some(pending) = read(dir) else {
         // Its box was killed before it knew what for.
         let _ = fs::remove_dir_all(dir);

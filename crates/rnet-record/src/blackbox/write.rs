@@ -28,6 +28,7 @@ pub fn write(
     let mut output = Output::create(to, names::PROFILE, names::LIBRARY, "lz4")?;
     let mut said = Said::default();
     let (mut losses, mut nodes) = (BTreeMap::new(), BTreeMap::new());
+    let (mut unheard, mut followed) = (BTreeMap::new(), 0);
     let mut clock = None;
     for path in parts {
         let part = match Recording::open(path) {
@@ -48,6 +49,12 @@ pub fn write(
                     }
                 }
                 names::LOSSES => add(&mut losses, &metadata.metadata),
+                names::UNHEARD => {
+                    add(&mut unheard, &metadata.metadata);
+                    // Of a box it is the number since it was started, which grows.
+                    let said = metadata.metadata.get("followed").and_then(|n| n.parse().ok());
+                    followed = said.unwrap_or(0).max(followed);
+                }
                 names::NODES => nodes.extend(metadata.metadata.clone()),
                 _ => output.metadata(metadata)?,
             }
@@ -74,18 +81,23 @@ pub fn write(
     for fired in fired {
         output.metadata(&trigger(fired, &wall))?;
     }
-    let total: u64 = losses.values().sum();
-    let mut losses: BTreeMap<String, String> =
-        losses.into_iter().map(|(key, count)| (key, count.to_string())).collect();
-    losses.insert("total".to_owned(), total.to_string());
-    output.metadata(&Metadata { name: names::LOSSES.to_owned(), metadata: losses })?;
+    output.metadata(&Metadata { name: names::LOSSES.to_owned(), metadata: with_total(losses) })?;
+    let mut unheard = with_total(unheard);
+    unheard.insert("followed".to_owned(), u64::to_string(&followed));
+    output.metadata(&Metadata { name: names::UNHEARD.to_owned(), metadata: unheard })?;
     output.metadata(&Metadata { name: names::NODES.to_owned(), metadata: nodes })?;
     output.finish()?;
     Ok(unread)
 }
 
+fn with_total(counts: BTreeMap<String, u64>) -> BTreeMap<String, String> {
+    let total: u64 = counts.values().sum();
+    let counts = counts.into_iter().map(|(key, count)| (key, count.to_string()));
+    counts.chain([("total".to_owned(), total.to_string())]).collect()
+}
+
 fn add(losses: &mut BTreeMap<String, u64>, more: &BTreeMap<String, String>) {
-    for (key, count) in more.iter().filter(|(key, _)| *key != "total") {
+    for (key, count) in more.iter().filter(|(key, _)| !["total", "followed"].contains(&&***key)) {
         *losses.entry(key.clone()).or_default() += count.parse().unwrap_or(0);
     }
 }

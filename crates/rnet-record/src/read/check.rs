@@ -14,9 +14,13 @@ use super::record;
 use super::recording::header;
 use super::scan::MAX_RECORD_LEN_BYTES;
 use crate::names;
+use crate::numbers::Numbers;
 
 /// The data is read in pieces of this length for its CRC.
 const PIECE_LEN_BYTES: u64 = 1 << 20;
+
+/// Channels whose numbers of messages are told one by one.
+const MAX_TOLD_CHANNELS: usize = 10;
 
 /// What was read and compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +34,11 @@ pub struct Checked {
     /// Messages that publishers sent and that are not in the file, by the numbers of those that are. Of recordings of
     /// robot-net only.
     pub missing: u64,
+    /// Publishers that the recorder saw and did not hear, or not to their end, and those that it followed, as the file
+    /// says; `None` where it does not say it.
+    pub unheard: Option<u64>,
+    /// See `unheard`.
+    pub followed: Option<u64>,
 }
 
 /// Reads a file to its end: every record, every CRC, the order of messages, and whether the indexes and the statistics
@@ -48,6 +57,7 @@ pub fn check(path: &Path, tell: &mut dyn FnMut(&ReadError)) -> Result<Checked, R
         seen: Seen::default(),
         channels: Channels::default(),
         last: BTreeMap::new(),
+        numbers: BTreeMap::new(),
         chunk: None,
     };
     let data_end = check.data(start);
@@ -81,6 +91,8 @@ struct Check<'a> {
     channels: Channels,
     /// The number of the last message of each channel.
     last: BTreeMap<u16, u32>,
+    /// The numbers of the messages of each channel.
+    numbers: BTreeMap<u16, Numbers>,
     /// The chunk before, until its message indexes have been read.
     chunk: Option<LastChunk>,
 }
@@ -137,6 +149,14 @@ impl Check<'_> {
             op::METADATA => {
                 let body = self.input.body(head, MAX_RECORD_LEN_BYTES)?;
                 if let Record::Metadata(found) = record::parse(head.opcode, &body, head.offset)? {
+                    if self.is_ours && found.name == names::UNHEARD {
+                        let said = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
+                        let Checked { unheard, followed, .. } = &mut self.checked;
+                        // A file that was made of several has several.
+                        *unheard =
+                            said("total").map(|n: u64| unheard.unwrap_or(0).saturating_add(n));
+                        *followed = said("followed").max(*followed);
+                    }
                     self.seen.metadata.insert(head.offset, found.name);
                 }
                 Ok(())
@@ -169,6 +189,8 @@ impl Check<'_> {
             let time = message.log_time;
             let (first, last) = self.seen.times.get_or_insert((time, time));
             (*first, *last) = (time.min(*first), time.max(*last));
+            let numbers = self.numbers.entry(message.channel_id).or_default();
+            let is_new = numbers.add(message.sequence, message.publish_time);
             let Some(before) = self.last.insert(message.channel_id, message.sequence) else {
                 continue;
             };
@@ -179,7 +201,14 @@ impl Check<'_> {
                 _ if !self.is_ours || reserved => {}
                 0 | 0x8000_0000.. => {
                     let (id, now) = (message.channel_id, message.sequence);
-                    let why = format!("message {now} of channel {id} stands behind {before}");
+                    self.last.insert(id, before);
+                    if is_new {
+                        // In a file that was made of several: the one had what the other missed.
+                        self.checked.missing = self.checked.missing.saturating_sub(1);
+                        continue;
+                    }
+                    let topic = self.channels.get(id).map_or("", |channel| &channel.topic);
+                    let why = format!("message {now} of {topic} (channel {id}) is there twice");
                     self.lie(head.offset, why);
                 }
                 step => self.checked.missing += u64::from(step - 1),
@@ -342,7 +371,41 @@ impl Check<'_> {
             channel_count: said.channel_count,
         };
         if seen != *said {
-            self.lie(at, format!("the statistics are {said:?}, and should be {seen:?}"));
+            self.lie(at, format!("the statistics say that {}", differences(said, &seen)));
         }
     }
+}
+
+/// Where the statistics differ from what is there, in words.
+fn differences(said: &Statistics, seen: &Statistics) -> String {
+    let sums = [
+        ("messages", said.message_count, seen.message_count),
+        ("chunks", said.chunk_count.into(), seen.chunk_count.into()),
+        ("metadata records", said.metadata_count.into(), seen.metadata_count.into()),
+        ("attachments", said.attachment_count.into(), seen.attachment_count.into()),
+    ];
+    let mut all: Vec<String> = sums
+        .iter()
+        .filter(|(_, said, seen)| said != seen)
+        .map(|(what, said, seen)| format!("there are {said} {what}, and there are {seen}"))
+        .collect();
+    let times = [
+        ("first", said.message_start_time, seen.message_start_time),
+        ("last", said.message_end_time, seen.message_end_time),
+    ];
+    let times = times.iter().filter(|(_, said, seen)| said != seen);
+    all.extend(times.map(|(which, said, seen)| {
+        format!("the {which} message was logged at {said} ns, and that was at {seen} ns")
+    }));
+    let counts = seen.channel_message_counts.iter().filter_map(|(id, seen)| {
+        let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
+        (said != *seen).then(|| format!("channel {id} has {said} messages, and it has {seen}"))
+    });
+    let counts: Vec<String> = counts.collect();
+    let more = counts.len().saturating_sub(MAX_TOLD_CHANNELS);
+    all.extend(counts.into_iter().take(MAX_TOLD_CHANNELS));
+    if more > 0 {
+        all.push(format!("{more} more channels have other numbers of messages"));
+    }
+    all.join("; ")
 }

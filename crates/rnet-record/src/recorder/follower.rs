@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet::Node;
-use rnet::inspect::{Domain, Follow, Heard, Location, Passed};
+use rnet::inspect::{Domain, Follow, FollowEvent, Heard, Location, Passed, Unheard};
 
 use super::interest::Interest;
 use super::item::{Item, Missed, Publisher, Taken};
@@ -123,6 +123,15 @@ impl Follower {
     /// Follows until it is told to stop, or the time is over.
     pub fn run(mut self) -> Result<()> {
         let followed = self.follow_all();
+        self.look_at_events();
+        // Those that cannot be followed yet will not be any more.
+        let never: Vec<Unheard> = self.follow.unheard().cloned().collect();
+        never.into_iter().for_each(|unheard| self.unheard(unheard));
+        self.put_found();
+        if self.shared.progress().followed == 0 {
+            let asked = self.options.selection.to_string();
+            self.shared.note(format!("no publisher was followed: none {asked}was seen"));
+        }
         self.keys_ended.store(true, Ordering::Release);
         // It ends within a tenth of a second, unless it has panicked: then its keys are not recorded any more.
         if let Some(Err(_)) = self.keys.take().map(JoinHandle::join) {
@@ -254,12 +263,7 @@ impl Follower {
             return Ok(());
         }
         self.last_look = Some(Instant::now());
-        for event in self.follow.take_events() {
-            use rnet::inspect::FollowEvent::{Unreadable, Untyped};
-            if matches!(event, Unreadable(..) | Untyped(..)) {
-                self.shared.note(event.to_string());
-            }
-        }
+        self.look_at_events();
         let followed: BTreeSet<u64> = self.follow.followed().collect();
         let gone: Vec<u64> =
             self.publishers.keys().copied().filter(|id| !followed.contains(id)).collect();
@@ -294,6 +298,30 @@ impl Follower {
         self.shared.set_publishers(followed.len());
         self.tell();
         Ok(())
+    }
+
+    /// Notes which publishers have come, and which are not heard.
+    fn look_at_events(&mut self) {
+        for event in self.follow.take_events() {
+            match event {
+                FollowEvent::Joined(_) => self.shared.progress().followed += 1,
+                FollowEvent::Unreadable(..) | FollowEvent::Untyped(..) => {
+                    self.shared.note(event.to_string());
+                }
+                FollowEvent::Unheard(unheard) => self.unheard(unheard),
+                _ => {}
+            }
+        }
+    }
+
+    fn unheard(&mut self, unheard: Unheard) {
+        if !self.options.selection.may_take(&unheard, &self.own_host) {
+            return;
+        }
+        self.shared.note(format!("{unheard}; it is counted as not heard"));
+        let Unheard { topic, node, why, .. } = &unheard;
+        self.shared.progress().unheard.add(topic.as_deref(), node, *why);
+        self.put(Item::Unheard(unheard));
     }
 
     /// Says how it is going.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rnet::inspect::Unheard;
 use rnet::schema::Schema;
 use rnet::{Meta, PlainType, TypeDesc};
 
@@ -66,6 +67,8 @@ pub struct Key {
 pub enum Item {
     Message(Taken),
     Missed(Missed),
+    /// A publisher that was seen and is not heard.
+    Unheard(Unheard),
     Key(Key),
     /// A publisher is gone, and all that it sent was put before.
     Gone(u64),

@@ -13,6 +13,7 @@ use rnet::{TypeDesc, WallOffset};
 use super::item::{Key, Missed, Publisher, Taken};
 use super::json;
 use super::loss::{Cause, Losses};
+use super::unheard::Unheard;
 use crate::error::RecordError;
 use crate::names;
 use crate::part::{Compress, Ended, Part};
@@ -313,9 +314,10 @@ impl Output {
         lost.collect()
     }
 
-    /// Ends the file, which says at its end what is missing.
-    pub fn end(mut self, losses: &Losses) -> Result<Ended> {
+    /// Ends the file, which says at its end what is missing, who was not heard, and how many were followed.
+    pub fn end(mut self, losses: &Losses, unheard: (&Unheard, u64)) -> Result<Ended> {
         self.part.add_metadata(names::LOSSES, losses.to_metadata())?;
+        self.part.add_metadata(names::UNHEARD, unheard.0.to_metadata(unheard.1))?;
         let nodes = std::mem::take(&mut self.nodes);
         self.part.add_metadata(names::NODES, nodes)?;
         self.part.end()

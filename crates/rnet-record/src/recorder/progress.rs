@@ -1,10 +1,12 @@
 //! How a recording is going: what its threads tell whoever asks.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::loss::Losses;
+use super::unheard::Unheard;
 
 /// Notes that are kept until somebody takes them.
 const MAX_NOTES: usize = 1000;
@@ -15,6 +17,10 @@ const MAX_NOTES: usize = 1000;
 pub struct Progress {
     /// Publishers that are followed.
     pub publishers: usize,
+    /// Publishers that were followed since it began, those of now among them.
+    pub followed: u64,
+    /// Publishers that were seen and not heard, or not to their end.
+    pub unheard: Unheard,
     /// Messages that were recorded.
     pub messages: u64,
     /// Bytes of these messages.
@@ -39,8 +45,12 @@ pub struct Progress {
     pub losses: Losses,
     /// Nothing is written because the disk is full.
     pub disk_is_full: bool,
+    /// What keeps it from writing now beside a full disk, in words, by what cannot be written.
+    pub problems: BTreeMap<&'static str, String>,
     /// Nothing is recorded because the topic of `while_topic` has no publisher.
     pub is_waiting: bool,
+    /// Of a recording that has ended: what happened since the last [`Recorder::take_notes`](crate::Recorder::take_notes).
+    pub notes: Vec<String>,
 }
 
 /// A part that was ended.
@@ -80,6 +90,15 @@ impl Shared {
 
     pub fn set_publishers(&self, publishers: usize) {
         self.progress().publishers = publishers;
+    }
+
+    /// What keeps this from being written, or that nothing does.
+    pub fn set_problem(&self, of: &'static str, why: Option<String>) {
+        let mut progress = self.progress();
+        match why {
+            Some(why) => drop(progress.problems.insert(of, why)),
+            None => drop(progress.problems.remove(of)),
+        }
     }
 
     /// Whether that is new.

@@ -1,8 +1,10 @@
 //! Which publishers are recorded.
 
-use rnet::inspect::PublisherInfo;
+use std::fmt;
+
+use rnet::inspect::{PublisherInfo, Unheard};
 use rnet::limits::{MAX_NODE_NAME_LEN_BYTES, MAX_TOPIC_LEN_BYTES};
-use rnet::{NamePattern, Result};
+use rnet::{NamePattern, Result, TopicName};
 
 /// What is recorded: everything, unless something is named. Who is named in several ways has to be right in each.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +69,40 @@ impl Selection {
             && any(&self.nodes, |pattern| pattern.matches(node))
             && any(&self.hosts, |wanted| wanted == host)
             && !self.excluded.iter().any(|pattern| pattern.matches(&publisher.topic))
+    }
+
+    /// Whether this publisher may be one of those, as far as anything is known of it.
+    pub fn may_take(&self, unheard: &Unheard, own_host: &str) -> bool {
+        let (host, node) = host_and_node(&unheard.node, own_host);
+        let may_be = |pattern: &NamePattern| match &unheard.topic {
+            Some(topic) => pattern.matches(topic),
+            // A pattern with a `*` is no name of a topic.
+            None => TopicName::new(pattern.as_str()).map_or(true, |name| unheard.may_be_of(&name)),
+        };
+        let is_excluded = |topic: &str| self.excluded.iter().any(|pattern| pattern.matches(topic));
+        any(&self.topics, may_be)
+            && any(&self.nodes, |pattern| pattern.matches(node))
+            && any(&self.hosts, |wanted| wanted == host)
+            && !unheard.topic.as_deref().is_some_and(is_excluded)
+    }
+}
+
+/// What was asked for, to stand behind a noun: `of /scan in /lidar `; nothing if it is everything.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let patterns = |named: &[NamePattern]| -> Vec<String> {
+            named.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+        };
+        let all = [
+            ("of", patterns(&self.topics)),
+            ("of type", self.types.clone()),
+            ("in", patterns(&self.nodes)),
+            ("on host", self.hosts.clone()),
+            ("but those of", patterns(&self.excluded)),
+        ];
+        all.iter()
+            .filter(|(_, named)| !named.is_empty())
+            .try_for_each(|(word, named)| write!(f, "{word} {} ", named.join(" or ")))
     }
 }
 

@@ -45,6 +45,7 @@ impl Told {
             "messages": progress.messages,
             "bytes": progress.bytes,
             "missing": missing,
+            "unheard": progress.unheard.total(),
             "file": file,
             "file_bytes": progress.file_bytes,
             "free_bytes": progress.free_bytes,
@@ -52,6 +53,7 @@ impl Told {
             "buffer_bytes": self.buffer_bytes,
             "disk_is_full": progress.disk_is_full,
             "is_waiting": progress.is_waiting,
+            "problems": progress.problems,
         })
         .to_string()
     }

@@ -13,6 +13,7 @@ use super::output::{About, Output, Wrote};
 use super::progress::{RingPart, Shared};
 use super::queue::Queue;
 use super::sync::Syncer;
+use super::unheard::Unheard;
 use crate::error::{RecordError, Result};
 use crate::part::{Away, Ended};
 
@@ -24,6 +25,9 @@ const DONE_LEN_BYTES: usize = 64 << 10;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// After a full disk a part begins when there is this much room.
 const ROOM_BYTES: u64 = 16 << 20;
+
+/// Under what its problem stands in the progress.
+const PROBLEM: &str = "recording";
 
 pub struct Writer {
     file: PathBuf,
@@ -52,6 +56,8 @@ pub struct Writer {
     losses: Losses,
     /// Of that, what no part has told yet.
     untold: BTreeMap<(u64, Cause), Missed>,
+    /// Publishers that were not heard since the last part ended.
+    unheard: Unheard,
     looked: Instant,
 }
 
@@ -87,6 +93,7 @@ impl Writer {
             written: (0, 0),
             losses: Losses::default(),
             untold: BTreeMap::new(),
+            unheard: Unheard::default(),
             looked: Instant::now(),
         };
         if writer.is_wanted {
@@ -139,6 +146,12 @@ impl Writer {
             Item::Missed(missed) => {
                 if self.is_wanted {
                     self.miss(missed);
+                }
+            }
+            Item::Unheard(publisher) => {
+                if self.is_wanted {
+                    let topic = publisher.topic.as_deref();
+                    self.unheard.add(topic, &publisher.node, publisher.why);
                 }
             }
             Item::Key(key) => {
@@ -229,6 +242,9 @@ impl Writer {
             RecordError::Full { .. } => Cause::DiskFull,
             _ => Cause::Write,
         };
+        if cause != Cause::DiskFull {
+            self.shared.set_problem(PROBLEM, Some(error.to_string()));
+        }
         self.shared.note(format!("{error}; messages are counted as missing until there is"));
         self.blocked = Some((cause, Instant::now()));
         self.end();
@@ -239,11 +255,16 @@ impl Writer {
         // If the end fails, the chunk that is open is lost.
         let (path, open) = (output.part().path().to_owned(), output.unwritten());
         let (away, lost) = (output.part().away(), output.lost());
-        let losses = std::mem::take(&mut self.losses);
-        let ended = output.end(&losses);
+        let (losses, unheard) =
+            (std::mem::take(&mut self.losses), std::mem::take(&mut self.unheard));
+        let followed = self.shared.progress().followed;
+        let ended = output.end(&losses, (&unheard, followed));
         self.syncer.ended();
         match ended {
-            _ if away == Some(Away::Removed) => self.lose(path, losses, lost),
+            _ if away == Some(Away::Removed) => {
+                self.unheard = unheard;
+                self.lose(path, losses, lost);
+            }
             Ok(_) if away == Some(Away::Moved) => self.shared.note(format!(
                 "{} was moved while it was written; what it has is where it was moved to",
                 path.display()
@@ -320,6 +341,7 @@ impl Writer {
         let written = self.beginning(&mut output);
         self.output = Some(output);
         self.blocked = None;
+        self.shared.set_problem(PROBLEM, None);
         written
     }
 

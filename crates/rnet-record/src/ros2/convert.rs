@@ -63,7 +63,8 @@ pub fn to_ros2(
             None => line.left_out += 1,
         }
     }
-    let written = Written { path: to.to_owned(), messages, len_bytes: output.finish()? };
+    let written =
+        Written { path: to.to_owned(), messages, len_bytes: output.finish()?, doubles: 0 };
     let mut left_out: BTreeMap<(String, String), u64> = BTreeMap::new();
     for channel in from.channels() {
         let count = lines.get(&channel.id).map_or(0, |line| line.left_out);

@@ -1,7 +1,7 @@
 //! Files made of parts of others: what is chosen of one, several in one, one in several.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use mcap::records::Metadata;
 
 use super::output::{Output, ToolError};
 use crate::names;
+use crate::numbers::Numbers;
 use crate::read::{Message, Messages, ReadError, Recording, Select};
 
 /// What was written.
@@ -20,6 +21,8 @@ pub struct Written {
     pub messages: u64,
     /// Its length in bytes.
     pub len_bytes: u64,
+    /// Messages that several of the files had, or one of them twice, and that are in the new one once.
+    pub doubles: u64,
 }
 
 /// Where a file is cut.
@@ -65,7 +68,8 @@ pub fn filter(
 }
 
 /// Writes the messages of several files in the order of their times, with the attachments and the metadata of all of
-/// them. Channels that are the same in all things are one.
+/// them. Channels that are the same in all things are one. A message that several recorders have recorded is written once:
+/// one of the same topic, host, node, publisher and number, sent at the same time of the monotonic clock.
 ///
 /// # Errors
 /// The new file exists or cannot be written.
@@ -84,13 +88,21 @@ pub fn merge(from: &[Recording], to: &Path, tell: Tell<'_>) -> Result<Written, T
         order.extend(message.as_ref().map(|message| Reverse((message.log_ns(), number))));
         next.push(message);
     }
-    let mut messages = 0;
+    let (mut messages, mut doubles) = (0, 0);
+    let offsets: Vec<i64> = from.iter().map(offset_ns).collect();
+    let mut met = Met::default();
     while let Some(Reverse((_, number))) = order.pop() {
         let following = whole(&mut readers[number], &from[number], tell);
         order.extend(following.as_ref().map(|message| Reverse((message.log_ns(), number))));
         if let Some(message) = std::mem::replace(&mut next[number], following) {
-            output.message(&message, None)?;
-            messages += 1;
+            match met.is_new(&message, offsets[number]) {
+                true => {
+                    output.message(&message, None)?;
+                    messages += 1;
+                }
+                // What the recorder says of a message goes with it.
+                false => doubles += u64::from(!message.channel.is_reserved()),
+            }
         }
     }
     for file in from {
@@ -100,7 +112,50 @@ pub fn merge(from: &[Recording], to: &Path, tell: Tell<'_>) -> Result<Written, T
     for file in &from[1..] {
         metadata(file, &mut output, true)?;
     }
-    end(output, to, messages)
+    Ok(Written { doubles, ..end(output, to, messages)? })
+}
+
+/// By how much the times of a file are ahead of the monotonic clock, as the file says.
+fn offset_ns(file: &Recording) -> i64 {
+    let said = file.metadata(names::CLOCK).and_then(|clock| clock.get("offset_ns")?.parse().ok());
+    said.unwrap_or(0)
+}
+
+/// The messages that were written, and what was said of them beside.
+#[derive(Default)]
+struct Met {
+    messages: HashMap<Source, Numbers>,
+    said: HashMap<Source, Numbers>,
+}
+
+/// Whose messages have the same numbers: topic, host, node and publisher. Of what is said beside, the publisher alone.
+type Source = [String; 4];
+
+impl Met {
+    /// Whether it has not been written yet. Messages of which nobody says the publisher have no number that counts.
+    fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
+        let sent_ns = message.publish_ns().saturating_add_signed(offset_ns.saturating_neg());
+        let channel = &message.channel;
+        if channel.topic == names::META_TOPIC {
+            return self.is_new_said(message.data(), sent_ns).unwrap_or(true);
+        }
+        let of = |key: &str| channel.metadata.get(key).cloned();
+        let (Some(publisher), false) = (of(names::PUBLISHER_KEY), channel.is_reserved()) else {
+            return true;
+        };
+        let (host, node) = (of(names::HOST_KEY), of(names::NODE_KEY));
+        let source =
+            [channel.topic.clone(), host.unwrap_or_default(), node.unwrap_or_default(), publisher];
+        self.messages.entry(source).or_default().add(message.sequence(), sent_ns)
+    }
+
+    fn is_new_said(&mut self, text: &[u8], sent_ns: u64) -> Option<bool> {
+        let said: serde_json::Value = serde_json::from_slice(text).ok()?;
+        let (publisher, seq) = (said.get("publisher")?.as_str()?, said.get("seq")?.as_u64()?);
+        let source = [String::new(), String::new(), String::new(), publisher.to_owned()];
+        // As in the header of the message, the low 32 bits.
+        Some(self.said.entry(source).or_default().add(seq as u32, sent_ns))
+    }
 }
 
 /// Writes a file as several: `NAME.mcap`, `NAME_1.mcap`, `NAME_2.mcap`. Each has the metadata of the file, and the first
@@ -221,5 +276,5 @@ fn attachments(from: &Recording, output: &mut Output, tell: Tell<'_>) -> Result<
 }
 
 fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
-    Ok(Written { path: path.to_owned(), messages, len_bytes: output.finish()? })
+    Ok(Written { path: path.to_owned(), messages, len_bytes: output.finish()?, doubles: 0 })
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{Compression, McapError, WriteOptions, Writer};
 
+use super::new_file::NewFile;
 use crate::read::{Channel, Message, ReadError};
 
 /// Size of a chunk, uncompressed.
@@ -43,13 +44,13 @@ pub enum ToolError {
     },
 }
 
-/// A new file. It is removed again unless it is finished.
+/// A new file. It is there when it is finished, and not before.
 pub struct Output {
     path: PathBuf,
     writer: Option<Writer<BufWriter<File>>>,
     /// Ids in this file, by the channels of the files that were read.
     ids: HashMap<*const Channel, (u16, Arc<Channel>)>,
-    finished: bool,
+    new: NewFile,
 }
 
 impl Output {
@@ -63,8 +64,9 @@ impl Output {
         library: &str,
         compression: &str,
     ) -> Result<Self, ToolError> {
-        let file = File::create_new(path)
-            .map_err(|error| ToolError::Write { path: path.to_owned(), error })?;
+        let failed = |error| ToolError::Write { path: path.to_owned(), error };
+        let new = NewFile::create(path).map_err(failed)?;
+        let file = new.file().map_err(failed)?;
         let compression = match compression {
             "zstd" => Some(Compression::Zstd),
             "lz4" => Some(Compression::Lz4),
@@ -76,7 +78,7 @@ impl Output {
             .chunk_size(Some(CHUNK_LEN_BYTES))
             .compression(compression);
         let path = path.to_owned();
-        let mut output = Self { path, writer: None, ids: HashMap::new(), finished: false };
+        let mut output = Self { path, writer: None, ids: HashMap::new(), new };
         let writer = options.create(BufWriter::new(file));
         output.writer = Some(writer.map_err(|error| output.failed(error))?);
         Ok(output)
@@ -144,9 +146,8 @@ impl Output {
         let path = self.path.clone();
         let failed = |error| ToolError::Write { path: path.clone(), error };
         let file = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
-        self.finished = true;
+        self.new.put().map_err(failed)?;
         Ok(len)
     }
 }
@@ -162,13 +163,4 @@ fn add(
     };
     let topic = topic.unwrap_or(&channel.topic);
     writer.add_channel(schema, topic, &channel.message_encoding, &channel.metadata)
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.finished {
-            // What is not complete has no end, and its name is wanted for the next try.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }

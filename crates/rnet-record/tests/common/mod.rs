@@ -62,7 +62,7 @@ pub fn stored(file: &Path) -> Vec<Stored> {
     }
     assert_eq!(by_index, all);
     let metadata = metadata(file);
-    for name in [names::RECORDING, names::CLOCK, names::LOSSES, names::NODES] {
+    for name in [names::RECORDING, names::CLOCK, names::LOSSES, names::UNHEARD, names::NODES] {
         assert!(metadata.contains_key(name), "{name} is missing: {metadata:?}");
     }
     assert_eq!(summary.metadata_indexes.len() as u32, stats.metadata_count);

@@ -5,10 +5,12 @@
 //! came since the last look is followed from its first message, so that a short-lived one is heard as a
 //! whole.
 
+mod event;
 mod passed;
 mod pause;
+mod unheard;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -24,8 +26,10 @@ use rnet_shm::taken::Stamp;
 use super::types::is_for_now;
 use super::{Domain, PublisherInfo, publisher_info};
 
+pub use event::FollowEvent;
 pub use passed::{Heard, Passed};
 use pause::Pause;
+pub use unheard::{Unheard, UnheardCause};
 
 /// How often the domain is looked at for new publishers where nobody tells of them.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -39,36 +43,6 @@ const TURN_MESSAGES: u32 = 64;
 
 /// Messages polled between two glances at the clock: a flood must not hide a new publisher.
 const POLLS_PER_CLOCK: u32 = 256;
-
-/// What happened to the set of publishers that are followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FollowEvent {
-    /// A publisher in this node is followed from now on.
-    Joined(String),
-    /// A publisher in this node has closed or died, and all it sent has been polled.
-    Gone(String),
-    /// A publisher in this node cannot be followed (any more), and why. If this process has run out
-    /// of something, file descriptors say, it is tried again without another word.
-    Unreadable(String, String),
-    /// A publisher in this node is followed, but the type that it names cannot be read, and why.
-    Untyped(String, String),
-}
-
-impl std::fmt::Display for FollowEvent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Joined(node) => write!(f, "following the publisher in {node}"),
-            Self::Gone(node) => write!(f, "the publisher in {node} is gone"),
-            Self::Untyped(node, why) => {
-                write!(f, "the type of the publisher in {node} cannot be read: {why}")
-            }
-            Self::Unreadable(node, why) => {
-                write!(f, "cannot follow the publisher in {node}: {why}")
-            }
-        }
-    }
-}
 
 /// Which publishers are followed.
 enum Wanted {
@@ -130,8 +104,8 @@ pub struct Follow {
     refused: Vec<u64>,
     /// Publishers that were there before somebody wanted them: of these the past is the past.
     passed: BTreeSet<u64>,
-    /// Publishers that cannot be followed for now; the user was told, and they are tried again.
-    short: Vec<u64>,
+    /// Publishers that cannot be followed for now, and are tried again. Of those that are unreadable the user was told.
+    unread: HashMap<u64, Unheard>,
     last_look: Option<Instant>,
     /// By what publishers find us when we sleep; made at the first wait.
     file: Option<ObserverFile>,
@@ -155,6 +129,13 @@ impl Channel {
         let since = Duration::from_nanos(stamp.sent_ns.saturating_sub(sent_ns));
         let messages = stamp.seq.saturating_sub(seq).max(1);
         Some(since / u32::try_from(messages).unwrap_or(u32::MAX))
+    }
+
+    /// What it has sent, or goes on to send, cannot be read.
+    fn unheard(&self) -> Unheard {
+        let topic = &self.observer.meta().topic;
+        let hash = TopicName::new(topic).map_or(0, |name| name.hash());
+        Unheard::new(Some(topic.clone()), hash, self.node.clone(), UnheardCause::Unreadable)
     }
 
     fn heard(&self, stamp: Stamp) -> Heard<'_> {
@@ -219,7 +200,7 @@ impl Follow {
             channels: Vec::new(),
             refused: Vec::new(),
             passed: BTreeSet::new(),
-            short: Vec::new(),
+            unread: HashMap::new(),
             last_look: None,
             file: None,
             look_due: false,
@@ -251,6 +232,11 @@ impl Follow {
     /// Names of the nodes of the publishers that are followed now, in the order in which they were found.
     pub fn publishers(&self) -> impl Iterator<Item = &str> {
         self.channels.iter().map(|channel| channel.node.as_str())
+    }
+
+    /// Publishers that are there, or were at the last look, and could not be followed yet.
+    pub fn unheard(&self) -> impl Iterator<Item = &Unheard> {
+        self.unread.values()
     }
 
     /// Messages that passed unseen so far, by cause: the observer was too slow.
@@ -417,7 +403,7 @@ impl Follow {
                 if !std::mem::replace(&mut channel.corrupt, true) {
                     self.refused.push(channel.observer.publisher());
                     let event = FollowEvent::Unreadable(channel.node.clone(), what.to_owned());
-                    self.events.push(event);
+                    self.events.extend([event, FollowEvent::Unheard(channel.unheard())]);
                 }
                 None
             }
@@ -428,6 +414,8 @@ impl Follow {
         let (events, missed, file) = (&mut self.events, &mut self.missed_before, &mut self.file);
         self.channels.retain_mut(|channel| {
             if channel.gone && !channel.corrupt {
+                // Its next message is there, and there was no way to read it until now.
+                events.extend(channel.short.then(|| FollowEvent::Unheard(channel.unheard())));
                 events.push(FollowEvent::Gone(channel.node.clone()));
             }
             let keep = !channel.gone && !channel.corrupt;
@@ -488,13 +476,19 @@ impl Follow {
             channel.gone = !here.contains(&channel.observer.publisher());
         }
         // Numbers of nodes that are gone for good need not be remembered.
-        self.short.retain(|id| here.contains(id));
+        let gone = self.unread.extract_if(|id, _| !here.contains(id));
+        self.events.extend(gone.map(|(_, unheard)| FollowEvent::Unheard(unheard)));
         let nodes: BTreeSet<u64> = here.iter().map(|id| incarnation_of(*id)).collect();
         self.refused.retain(|id| nodes.contains(&incarnation_of(*id)));
         self.passed.retain(|id| here.contains(id));
         let Some(registry) = &self.domain.registry else { return Ok(()) };
         let dir = registry.domain();
         for (entry, path, folder, node) in new {
+            // Its topic, and the node for which it stands, once they are known.
+            let mut said = match &self.wanted {
+                Wanted::Topic(topic) => (Some(topic.as_str().to_owned()), node.clone()),
+                Wanted::Taken(_) => (None, node.clone()),
+            };
             let opened = publisher_info(&entry, &path, &node).and_then(|info| {
                 let is_wanted = match &mut self.wanted {
                     Wanted::Topic(topic) => info.topic == topic.as_str(),
@@ -503,6 +497,7 @@ impl Follow {
                 if !is_wanted {
                     return Ok(None);
                 }
+                said = (Some(info.topic.clone()), info.node.clone());
                 let is_old = first || self.passed.contains(&entry.id);
                 let kept = match info.qos.durability {
                     Durability::TransientLocal { depth } if is_old && self.history => depth.into(),
@@ -542,30 +537,41 @@ impl Follow {
                     last_large,
                 }))
             });
+            let unheard = |why| Unheard::new(said.0, entry.topic_hash, said.1, why);
             match opened {
                 Ok(Some(mut channel)) => {
                     // One that cannot be named there is looked at once a second.
                     if let (Wanted::Topic(_), Some(file)) = (&self.wanted, &mut self.file) {
                         channel.slot = file.follow(entry.id, &channel.folder).ok();
                     }
-                    self.short.retain(|id| *id != entry.id);
+                    self.unread.remove(&entry.id);
                     self.pause.joined();
                     self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }
                 // Not wanted, or of another topic of the same hash.
-                Ok(None) => self.refused.push(entry.id),
-                // It closed while we looked.
-                Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {}
+                Ok(None) => {
+                    self.unread.remove(&entry.id);
+                    self.refused.push(entry.id);
+                }
+                // It closed while we looked. At the first look what it sent is the past.
+                Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) if first => {}
+                Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
+                    let closed = unheard(UnheardCause::Closed);
+                    self.unread.entry(entry.id).or_insert(closed);
+                }
                 Err(error) => {
+                    let unheard = unheard(UnheardCause::Unreadable);
+                    let mut events = vec![FollowEvent::Unreadable(node, error.to_string())];
                     if !is_passing(&error) {
                         self.refused.push(entry.id);
-                    } else if self.short.contains(&entry.id) {
+                        self.unread.remove(&entry.id);
+                        events.push(FollowEvent::Unheard(unheard));
+                    } else if self.unread.insert(entry.id, unheard.clone()) == Some(unheard) {
+                        // The user was told.
                         continue;
-                    } else {
-                        self.short.push(entry.id);
                     }
-                    self.events.push(FollowEvent::Unreadable(node, error.to_string()));
+                    self.events.append(&mut events);
                 }
             }
         }

@@ -1,0 +1,113 @@
+//! Black boxes that cannot write, and what was theirs that somebody removes.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Net, eventually, folder, of, stored};
+use rnet::SubscriberOptions;
+use rnet_record::blackbox::{BlackBox, BlackBoxOptions, files_of};
+
+fn options(net: &Net) -> BlackBoxOptions {
+    let recording = common::options(net);
+    let mut options = BlackBoxOptions::default();
+    options.after = Duration::from_millis(100);
+    options.folder = folder(net);
+    options.location = recording.location;
+    options.state_dir = recording.state_dir;
+    options
+}
+
+fn start(net: &Net) -> BlackBox {
+    BlackBox::start(options(net)).expect("the box starts")
+}
+
+fn place(net: &Net) -> rnet::inspect::Location {
+    options(net).location.expect("it was said")
+}
+
+/// The numbers that a file has of `/raw`.
+fn numbers(file: &Path) -> Vec<u32> {
+    let all = stored(file);
+    of(&all, "/raw").iter().map(|m| u32::from_le_bytes(m.data[..4].try_into().unwrap())).collect()
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said_while_it_is_so_and_loses_no_file() {
+    let net = Net::new("no folder");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let keeps = SubscriberOptions::new().transient_local().keep_all();
+    let mut log = node.subscriber_with::<rnet::msgs::Log>(rnet::LOG_TOPIC, keeps).unwrap();
+    let mut told = options(&net);
+    told.folder = net.base().join("files");
+    told.triggers = vec!["log info black box".parse().unwrap()];
+    let files = told.folder.clone();
+    let blackbox = BlackBox::start(told).unwrap();
+    raw.send(&1u32.to_le_bytes()).unwrap();
+    eventually("it is kept", || blackbox.status().messages > 0);
+    // One that was removed is made again; in place of this one stands a file.
+    std::fs::remove_dir(&files).unwrap();
+    eventually("the folder is made again", || files.is_dir());
+    std::fs::remove_dir(&files).unwrap();
+    std::fs::write(&files, b"").unwrap();
+    eventually("it is said before anything fires", || {
+        blackbox.status().problems.get("folder").is_some_and(|why| why.contains("files"))
+    });
+    blackbox.trigger("smoke");
+    eventually("the window waits", || blackbox.status().problems.contains_key("window"));
+    let observers = || rnet::inspect::told_by_observers(place(&net).path()).join("\n");
+    eventually("recorders tell it", || observers().contains("\"window\":\""));
+    let mut lines = Vec::new();
+    eventually("the log has it", || {
+        lines.extend(log.try_recv().unwrap().map(|line| line.message.clone()));
+        lines.iter().any(|line| line.starts_with("the black box cannot write its folder: "))
+    });
+    std::fs::remove_file(&files).unwrap();
+    eventually("the file is written", || blackbox.status().files == 1);
+    eventually("all is well", || blackbox.status().problems.is_empty());
+    let ended = blackbox.stop().unwrap();
+    // What it says itself has fired nothing.
+    assert_eq!((ended.fired, ended.lost_files), (1, 0));
+    let written = files_of(&files, &place(&net)).unwrap();
+    assert_eq!(numbers(&written[0].0), [1]);
+}
+
+#[test]
+fn a_ring_that_was_removed_is_said() {
+    let net = Net::new("no ring");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let blackbox = start(&net);
+    std::fs::remove_dir_all(blackbox.status().ring).unwrap();
+    eventually("it is said", || {
+        raw.send(&1u32.to_le_bytes()).unwrap();
+        blackbox.status().problems.get("ring").is_some_and(|why| why.contains("blackbox-"))
+    });
+    let ended = blackbox.stop().unwrap();
+    assert!(ended.problems.contains_key("ring") && ended.missing > 0, "{ended:?}");
+}
+
+#[test]
+fn a_window_that_was_removed_takes_what_the_ring_still_has() {
+    let net = Net::new("no window");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut told = options(&net);
+    told.after = Duration::from_secs(60);
+    let blackbox = BlackBox::start(told).unwrap();
+    raw.send(&1u32.to_le_bytes()).unwrap();
+    blackbox.trigger("smoke");
+    let parts = || {
+        let dirs = std::fs::read_dir(folder(&net)).unwrap().flatten().map(|dir| dir.path());
+        let all = dirs.flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
+        all.map(|part| part.path()).find(|part| part.extension() == Some("mcap".as_ref()))
+    };
+    eventually("a part is copied", || parts().is_some());
+    std::fs::remove_dir_all(parts().unwrap().parent().unwrap()).unwrap();
+    eventually("it is copied again", || parts().is_some());
+    let ended = blackbox.stop().unwrap();
+    assert_eq!((ended.files, ended.lost_files), (1, 0));
+    assert_eq!(numbers(&files_of(&folder(&net), &place(&net)).unwrap()[0].0), [1]);
+}
