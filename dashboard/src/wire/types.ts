@@ -204,6 +204,8 @@ export interface Command {
   applied?: number;
   ignored?: number;
   fallbacks?: number;
+  /** The receiver's code failed when it last fell back. */
+  fallback_failed?: boolean;
   /** This dashboard has the authority. */
   held: boolean;
   /** This dashboard was told to stop it, and takes authority again whenever it is lost. */
