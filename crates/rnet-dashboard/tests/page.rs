@@ -474,6 +474,17 @@ fn a_recording_is_started_and_stopped_in_its_folder() {
     );
     assert_eq!(page.refused(json!({"op": "record.stop"})), "refused");
     assert_eq!(page.refused(json!({"op": "blackbox.trigger", "why": "x"})), "not_found");
+    // The folder is lost while it runs, a disk that was pulled out, and comes back.
+    page.data_since(record, |data| data["folder_problem"].is_null().then_some(()));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let problem = |data: &Json| Some(data["folder_problem"].as_str()?.to_owned());
+    let told = page.data_since(record, problem);
+    assert!(told.contains(folder.to_str().unwrap()) && told.contains("No such file"), "{told}");
+    let refused = page.ask(json!({"op": "record.start", "name": "lost"}));
+    assert_eq!(refused["error"]["message"], told, "{refused}");
+    assert!(!folder.exists(), "a folder of that name beside the disk is no place for it");
+    std::fs::create_dir(&folder).unwrap();
+    page.data_since(record, |data| data["folder_problem"].is_null().then_some(()));
     drop(pump);
 }
 

@@ -261,7 +261,9 @@ export interface RecordData {
     problem?: string | null;
   } | null;
   blackbox: Record<string, Json> | null;
-  folder?: string;
+  folder?: string | null;
+  /** Why nothing can be recorded into the folder. */
+  folder_problem?: string | null;
 }
 
 export interface Launched {
