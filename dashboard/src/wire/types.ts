@@ -159,6 +159,9 @@ export interface StateData {
   deleted?: string[];
   revision?: number;
   more?: number;
+  /** Of another host: it does not answer, and what is shown was so at `known_s`. */
+  away?: boolean;
+  known_s?: number;
 }
 
 export interface Param {
