@@ -194,6 +194,7 @@ test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --release --package rnet-net --features zenoh --lib --bins \
 	--test conformance --test zenoh --test namespaces --test rnet_link --test ports
+	@$(STEP) --tests test-net-page cargo test --release --package rnet-dashboard --test two_hosts -- --include-ignored
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
 # Only these need node, which scripts/node.sh installs where it is missing. What the page does in a real browser, beside a robot that runs.

@@ -143,8 +143,10 @@ export function robot({ topics = 0 }) {
       const frame = (frame, parent, translation, rotation = [0, 0, 0, 1]) => ({ frame, parent, translation, rotation, sent_s: now(), node: "/estimator" });
       return { frames: [frame("odom", "map", [0.2, 0.1, 0]), frame("base_link", "odom", [0.5, 0, 0.3], [0, 0, Math.sin(turn / 2), Math.cos(turn / 2)]), frame("lidar", "base_link", [0.2, 0, 0.25]), frame("camera", "base_link", [0.3, 0, 0.1], [-0.5, 0.5, -0.5, 0.5]), ...["fl", "fr", "rl", "rr"].map((leg, i) => frame(`${leg}_foot`, "base_link", [i < 2 ? 0.25 : -0.25, i % 2 ? -0.15 : 0.15, -0.3]))] };
     } }),
-    state: () => {
+    state: ({ host }) => {
       let first = true;
+      // The other host has gone away.
+      if (host) return { each_ms: 500, next: () => ({ whole: true, entries: [{ ...state.get("/arm/target/x"), key: `@${host}/dock/charge`, node: `@${host}/dock`, value: 0.75 }], away: true, known_s: now() - 7 }) };
       return { each_ms: 500, next() {
         if (first) { first = false; return { whole: true, entries: [...state.values()], revision: 9 }; }
         const entry = { ...state.get("/arm/target/x"), value: Math.sin(now()) };
@@ -152,7 +154,7 @@ export function robot({ topics = 0 }) {
         return { entries: [...state.values()], deleted: [] };
       } };
     },
-    params: () => ({ each_ms: 300, next: () => ({ params }) }),
+    params: ({ host }) => ({ each_ms: 300, next: () => (host ? { params: [{ ...params[1], node: `@${host}/dock` }], away: null } : { params }) }),
     logs: () => {
       let first = true;
       const line = (t, level, node, message) => ({ time_s: t, level, node, name: node.slice(1), message, file: "nodes/arm.py", line: 42 });
@@ -176,6 +178,7 @@ export function robot({ topics = 0 }) {
     request(request, more, done) {
       const { op } = request;
       if (op === "param.set") {
+        if (request.node.startsWith("@")) throw new Error(`/params/dock${request.name} has its home on host base, which is away: a rule of its robot.toml forbids it`);
         const param = params.find((p) => p.node === request.node && p.name === request.name);
         if (param.max != null && request.value > param.max) throw new Error(`bad value for parameter ${param.name} of ${param.node}: ${request.value} is above its maximum ${param.max}`);
         Object.assign(param, { value: request.value, is_default: false, set_by: "/rnet_dashboard_1" });

@@ -107,6 +107,23 @@ test("what is refused is said, and the value that holds is shown again", { skip 
   assert.notEqual(await number.inputValue(), "11");
 });
 
+test("state and parameters of another host are shown, how old they are, and why a change is refused", { skip }, async () => {
+  const { page, errors } = await opened({}, "state");
+  await page.getByLabel("Host", { exact: true }).selectOption("base");
+  await page.getByText("@base does not answer: this is what it held at").waitFor();
+  await page.locator("[data-key='@base/dock/charge']").click();
+  await page.getByRole("heading", { name: "@base/dock/charge" }).waitFor();
+  await page.goto(`${mock.url}#/params`);
+  await page.getByLabel("Host", { exact: true }).selectOption("base");
+  await page.getByRole("link", { name: "@base/dock" }).waitFor();
+  const number = page.getByLabel("/pid/damping as a number");
+  await number.fill("1");
+  await number.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "a rule of its robot.toml forbids it" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Reset" }).count(), 0);
+  assert.deepEqual(errors, []);
+});
+
 test("a call shows feedback and result", { skip }, async () => {
   const { page, errors } = await opened({}, "services/%2Fdock");
   await page.getByLabel(/^max_speed/).fill("0.5");

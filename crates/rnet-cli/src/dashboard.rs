@@ -38,7 +38,11 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     let mut options = Options::new(location.clone(), args.port);
     options.access = access(&args)?;
     options.read_only = args.read_only;
-    options.recordings = Some(args.recordings.clone());
+    options.recordings = Some(args.recordings.clone().unwrap_or_else(|| ".".into()));
+    // Nobody has said that there will be recordings where it is just started: there the page tells.
+    if args.recordings.is_some() {
+        options.check_recordings()?;
+    }
     let keeper = launch::keeper_of(context.global());
     options.keeper = Some(Arc::new(keeper));
     let has_token = options.access.token.is_some();

@@ -20,7 +20,7 @@ mod realtime;
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
 use rnet_launch::{Record, RunFolder};
-use rnet_monitor::{Findings, Level, health, link, recorders, talk};
+use rnet_monitor::{Findings, Level, commands, health, link, recorders, talk};
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
@@ -125,16 +125,16 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     findings
 }
 
-/// A snapshot in which pairs have had the time to find each other.
+/// A snapshot in which pairs have had the time to find each other, and receivers of commands that to speak.
 ///
-/// Between the announcement of an endpoint and its match lie a few milliseconds; a pair that fits
-/// is only suspicious if it is still apart after many times that.
+/// Between the announcement of an endpoint and its match lie a few milliseconds, as between the opening of a receiver
+/// and its first word; a pair that fits is only suspicious if it is still apart after many times that.
 fn look(domain: &mut Domain) -> rnet::Result<Snapshot> {
     const LOOKS: u32 = 10;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
     let mut snapshot = domain.snapshot()?;
     for _ in 0..LOOKS {
-        if talk::apart(&snapshot).is_empty() {
+        if talk::apart(&snapshot).is_empty() && commands::silent(&snapshot).is_empty() {
             break;
         }
         std::thread::sleep(PAUSE);

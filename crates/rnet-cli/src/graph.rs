@@ -55,7 +55,8 @@ fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
         // A document goes into a file of any name.
         Some(_) if context.json() => Ok(Format::Text),
         Some(ending) => Err(Failure::Usage(format!(
-            "a graph is not written as .{ending}, but as .dot, .mmd, .svg or .txt; --format chooses one of these for a file of any name"
+            "a graph is not written as .{ending}, but as .dot, .mmd, .svg or .txt; --format chooses one of these for a \
+             file of any name"
         ))),
     }
 }

@@ -159,6 +159,13 @@ fn a_receiver_that_is_stopped_does_not_hide_the_others() {
     let of = |name| all["commands"].as_array().unwrap().iter().find(|c| c["command"] == name);
     assert_eq!(of("/other").unwrap()["state"], "no_answer");
     assert_eq!(of("/cmd_vel").unwrap()["state"], "fallback");
+    // All that tell what is wrong do.
+    let why = "/other, the receiver of /other, does not answer: its process";
+    assert!(rnet!(place, "doctor").stdout.contains(why));
+    assert!(rnet!(place, "status").stdout.contains(why));
+    assert!(rnet!(place, "top", "--once").stdout.contains(why));
+    let metrics = rnet!(place, "metrics", "--over", "0.1").ok();
+    assert!(metrics.contains("check=\"no_answer\"} 1"), "{metrics}");
     let said = rnet!(place, "command", "take", "/other", "--timeout", "0.3").fails(124);
     assert!(said.contains("after 300 ms") && said.contains("of /other"), "{said}");
     kill_process(pid, Signal::KILL).unwrap();
@@ -178,6 +185,12 @@ fn a_fallback_that_fails_is_shown() {
     }
     let who = rnet!(place, "command", "who", "/bad", "--json").json();
     assert_eq!(who["receivers"][0]["fallback_failed"], json!(true));
+    let why = "/base has fallen back on /bad, and its fallback FAILED";
+    assert!(rnet!(place, "doctor").stdout.contains(why));
+    assert!(rnet!(place, "status").stdout.contains(why));
+    assert!(rnet!(place, "top", "--once").stdout.contains(why));
+    let metrics = rnet!(place, "metrics", "--over", "0.1").ok();
+    assert!(metrics.contains("check=\"fallback_failed\"} 1"), "{metrics}");
     drop(command);
 }
 

@@ -36,6 +36,21 @@ fn it_tells_where_it_is_serves_the_page_and_ends_when_told() {
 }
 
 #[test]
+fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
+    let place = Place::new();
+    let missing = place.dir.join("disk");
+    let start = || {
+        rnet!(place, "dashboard", "--port", "0", "--recordings", missing.to_str().unwrap()).fails(1)
+    };
+    let said = start();
+    let named = format!("no recording can be written into {} (--recordings)", missing.display());
+    assert!(said.contains(&named) && said.contains("No such file"), "{said}");
+    std::fs::write(&missing, "").unwrap();
+    let said = start();
+    assert!(said.contains(&named) && said.contains("not a directory"), "{said}");
+}
+
+#[test]
 fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
     let place = Place::new();
     let mut command = place.command();

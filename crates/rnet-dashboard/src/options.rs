@@ -1,11 +1,13 @@
 //! Who may reach the server, and what the pages may do.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
 use rnet::inspect::Location;
+use rustix::fs::Access as May;
 
 /// Shortest token, in bytes: one that is shorter is guessed.
 pub const MIN_TOKEN_LEN_BYTES: usize = 16;
@@ -26,14 +28,17 @@ pub enum DashboardError {
         /// Where.
         address: SocketAddr,
         /// Why not.
-        source: std::io::Error,
+        source: io::Error,
     },
+    /// Recordings cannot be written where they are to be.
+    #[error("{0}")]
+    Recordings(String),
     /// A certificate or key that is none.
     #[error("{0}")]
     Tls(String),
     /// The system has no thread or descriptor left.
     #[error("cannot start the server: {0}")]
-    System(#[from] std::io::Error),
+    System(#[from] io::Error),
 }
 
 /// A certificate and its key, in PEM.
@@ -144,6 +149,26 @@ impl Options {
     pub fn new(location: Location, port: u16) -> Options {
         let access = Access::local(port);
         Options { location, access, read_only: false, recordings: None, keeper: None }
+    }
+
+    /// Whether the folder of recordings is there and can be written to, if there is to be one. A dashboard starts without
+    /// it as well, and pages say what is wrong with it.
+    ///
+    /// # Errors
+    /// `Recordings`: in words, what is wrong.
+    pub fn check_recordings(&self) -> crate::Result<()> {
+        let Some(folder) = &self.recordings else { return Ok(()) };
+        let usable = std::fs::metadata(folder).and_then(|there| match there.is_dir() {
+            true => Ok(rustix::fs::access(folder, May::WRITE_OK | May::EXEC_OK)?),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        });
+        usable.map_err(|why| {
+            DashboardError::Recordings(format!(
+                "no recording can be written into {} (--recordings): {why}; make that folder writable, or start the \
+                 dashboard with another",
+                folder.display()
+            ))
+        })
     }
 }
 

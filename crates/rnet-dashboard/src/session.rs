@@ -15,8 +15,8 @@ use crate::desk::{self, Desk, Running};
 use crate::hub::Hub;
 use crate::outbox::Outbox;
 use crate::ticks::{
-    FiguresSink, HistorySink, LaunchSink, ParamsSink, RecordSink, ServicesSink, StatePlotSink,
-    StateSink,
+    FarParamsSink, FiguresSink, HistorySink, LaunchSink, ParamsSink, RecordSink, ServicesSink,
+    StatePlotSink, StateSink,
 };
 use crate::topic::{
     AskedPicture, Buckets, Clouds, CommandLogSink, CommandsSink, Filter, Images, LogsSink,
@@ -226,12 +226,15 @@ impl Session {
             }
             "history" => ticks.add(Box::new(HistorySink::new(sub, outbox, topic()?))),
             "services" => ticks.add(Box::new(ServicesSink::new(sub, outbox))),
-            "params" => ticks.add(Box::new(ParamsSink::new(sub, outbox))),
+            "params" => match asked.host()? {
+                Some(host) => ticks.add(Box::new(FarParamsSink::new(sub, outbox, host))),
+                None => ticks.add(Box::new(ParamsSink::new(sub, outbox))),
+            },
             "record" => ticks.add(Box::new(RecordSink::new(sub, outbox))),
             "launch" => ticks.add(Box::new(LaunchSink::new(sub, outbox))),
             "state" => {
                 let prefix = asked.prefix.clone().unwrap_or_default();
-                ticks.add(Box::new(StateSink::new(sub, outbox, prefix)))
+                ticks.add(Box::new(StateSink::new(sub, outbox, asked.host()?, prefix)))
             }
             "plot" => {
                 let bucket_ms = within("bucket_ms", asked.bucket_ms, 20.0, 1.0..=10_000.0)?;
@@ -298,6 +301,7 @@ struct Asked {
     state: Option<String>,
     command: Option<String>,
     field: Option<String>,
+    host: Option<String>,
     prefix: Option<String>,
     interval_ms: Option<f64>,
     bucket_ms: Option<f64>,
@@ -317,6 +321,14 @@ struct Asked {
 impl Asked {
     fn topic(&self) -> Result<String, Refusal> {
         name_of("topic", self.topic.as_deref())
+    }
+
+    /// Another host, if one is named.
+    fn host(&self) -> Result<Option<String>, Refusal> {
+        match self.host.as_deref() {
+            Some("") => Err(Refusal::bad("host is empty; leave it out for this host")),
+            host => Ok(host.map(str::to_owned)),
+        }
     }
 
     fn picture(&self, sub: u64, outbox: Arc<Outbox>, hz: f64) -> Result<AskedPicture, Refusal> {

@@ -3,6 +3,7 @@
 //! One thread does so for all pages, twenty times a second, and sleeps while no page wants anything. A look at the domain
 //! reads counters; it is made when it is due for somebody, and all who want looks get it.
 
+mod abroad;
 mod figures;
 mod health;
 mod history;
@@ -29,7 +30,7 @@ pub use figures::FiguresSink;
 pub use health::{Ask, Asked};
 pub use history_sink::HistorySink;
 pub use launch::LaunchSink;
-pub use params::ParamsSink;
+pub use params::{FarParamsSink, ParamsSink};
 pub use record::RecordSink;
 pub use services::ServicesSink;
 pub use state::{StatePlotSink, StateSink};

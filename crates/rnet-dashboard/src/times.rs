@@ -1,8 +1,8 @@
-//! Times as pages get them, in s since 1970.
+//! Documents as pages get them: with times in s since 1970, and names of other hosts as they are seen from here.
 
 use rnet::state::Entry;
 use rnet_monitor::documents;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 /// Now, in s since 1970.
 pub fn unix_now_s() -> f64 {
@@ -18,6 +18,17 @@ pub fn unix_s(stamp_ns: u64, offset_ns: i64) -> f64 {
 /// An entry as pages get it: with times in s.
 pub fn document(entry: &Entry) -> Json {
     in_seconds(documents::entry(entry))
+}
+
+/// With names of another host as they are seen from here: those of keys and nodes begin with the host.
+pub fn of_host(host: &str, mut document: Json) -> Json {
+    for field in ["key", "node", "set_by"] {
+        let name = document[field].as_str().filter(|name| name.starts_with('/'));
+        if let Some(name) = name.map(|name| format!("@{host}{name}")) {
+            document[field] = json!(name);
+        }
+    }
+    document
 }
 
 /// With `written_s` in place of `written_unix_ns`.

@@ -416,6 +416,38 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
 }
 
 #[test]
+fn receivers_that_do_not_answer_or_whose_fallback_fails_are_rows_and_problems() {
+    let place = Place::new();
+    let node = place.node("base");
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let command = node.command::<[u8]>("/cmd").fallback_handler(move |_| {
+        let _ = ended.recv();
+        panic!("on purpose");
+    });
+    let command = command.apply(|_| {}).unwrap();
+    let dashboard = place.start();
+    let mut page = Page::open(&dashboard);
+    let (commands, figures) = (page.sub(what("commands")), page.sub(what("figures")));
+    let row = |data: &Json, word: &str, is_so: &Json| {
+        let row = &data["commands"][0];
+        (row["receiver"] == "/base" && row[word] == *is_so).then(|| row.clone())
+    };
+    let has = |data: &Json, check: &str| {
+        let found = data["problems"].as_array()?.iter().find(|found| found["check"] == check)?;
+        Some(found["what"].as_str()?.to_owned())
+    };
+    page.data(commands, |data| row(data, "state", &json!("no_answer")));
+    let told = page.data(figures, |data| has(data, "no_answer"));
+    assert!(told.starts_with("/base, the receiver of /cmd, does not answer"), "{told}");
+    drop(end);
+    let last = page.data(commands, |data| row(data, "fallback_failed", &json!(true)));
+    assert_eq!(last["state"], "fallback", "{last}");
+    let told = page.data(figures, |data| has(data, "fallback_failed"));
+    assert!(told.contains("its fallback FAILED"), "{told}");
+    drop(command);
+}
+
+#[test]
 fn a_recording_is_started_and_stopped_in_its_folder() {
     let place = Place::new();
     let node = place.node("imu");
@@ -442,6 +474,17 @@ fn a_recording_is_started_and_stopped_in_its_folder() {
     );
     assert_eq!(page.refused(json!({"op": "record.stop"})), "refused");
     assert_eq!(page.refused(json!({"op": "blackbox.trigger", "why": "x"})), "not_found");
+    // The folder is lost while it runs, a disk that was pulled out, and comes back.
+    page.data_since(record, |data| data["folder_problem"].is_null().then_some(()));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let problem = |data: &Json| Some(data["folder_problem"].as_str()?.to_owned());
+    let told = page.data_since(record, problem);
+    assert!(told.contains(folder.to_str().unwrap()) && told.contains("No such file"), "{told}");
+    let refused = page.ask(json!({"op": "record.start", "name": "lost"}));
+    assert_eq!(refused["error"]["message"], told, "{refused}");
+    assert!(!folder.exists(), "a folder of that name beside the disk is no place for it");
+    std::fs::create_dir(&folder).unwrap();
+    page.data_since(record, |data| data["folder_problem"].is_null().then_some(()));
     drop(pump);
 }
 

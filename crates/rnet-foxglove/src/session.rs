@@ -92,13 +92,15 @@ impl Session {
                 bounded(parameters.len())?;
                 let done =
                     all(parameters.iter().map(|one| block_in_place(|| self.backend.set(one))));
-                if let Some(id) = id {
-                    // What they are now, also where one could not be set.
-                    let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
-                    let found = block_in_place(|| self.backend.parameters(&names))?;
+                let Some(id) = id else { return done };
+                // What they are now, also where one could not be set.
+                let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
+                let found = block_in_place(|| self.backend.parameters(&names));
+                let read = found.map_err(|why| format!("what was set cannot be read: {why}"));
+                let told = read.map(|found| {
                     client.queue.control(say::parameter_values(&found, Some(&id)));
-                }
-                done
+                });
+                all([done, told].into_iter())
             }
             Said::SubscribeParameterUpdates { parameter_names } => {
                 block_in_place(|| self.backend.follow_parameters())?;
@@ -219,9 +221,9 @@ fn bounded(names: usize) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Queue;
+    use crate::queue::{Next, Queue};
     use crate::say::PlaybackState;
-    use crate::wire::Control;
+    use crate::wire::{Control, Parameter};
 
     struct Panics;
 
@@ -229,6 +231,38 @@ mod tests {
         fn control(&self, _control: &Control) -> Result<PlaybackState, String> {
             panic!("a defect of the server")
         }
+    }
+
+    /// The domain is lost while parameters are set.
+    struct Lost;
+
+    impl Backend for Lost {
+        fn parameters(&self, _names: &[String]) -> Result<Vec<Parameter>, String> {
+            Err("the domain cannot be read".to_owned())
+        }
+
+        fn set(&self, parameter: &Parameter) -> Result<(), String> {
+            Err(format!("{} is read-only", parameter.name))
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_was_refused_is_told_also_where_the_values_cannot_be_read() {
+        let client = Arc::new(Client { id: 1, queue: Queue::default() });
+        let mut session = Session::new(Arc::new(Hub::default()), Arc::new(Lost), client.clone());
+        let asked =
+            r#"{"op": "setParameters", "id": "x", "parameters": [{"name": "/a", "value": 1}]}"#;
+        tokio::spawn(async move { session.take(&Message::text(asked)) }).await.unwrap().unwrap();
+        // Who the server is comes first.
+        let said = loop {
+            let Next::Message(said) = client.queue.next().await else { panic!("an answer") };
+            let said = said.into_text().unwrap();
+            if said.contains(r#""op":"status""#) {
+                break said;
+            }
+        };
+        let both = "/a is read-only; what was set cannot be read: the domain cannot be read";
+        assert!(said.contains(both), "{said}");
     }
 
     #[test]

@@ -1,15 +1,20 @@
-//! Commands: receivers that are too many or missing, and drivers that nobody obeys.
+//! Commands: receivers that are too many, missing, silent or not safe, and drivers that nobody obeys.
 
 use std::collections::BTreeSet;
 
 use prost::Message;
 use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot};
 use rnet::msgs::CommandStatus;
+use rnet::msgs::command_status::State;
 
 use crate::findings::Findings;
+use crate::process::Process;
 use crate::text::tame;
 
 const CHECK: &str = "command";
+/// Findings of receivers have words of their own: metrics count them apart.
+const FALLBACK_FAILED: &str = "fallback_failed";
+const NO_ANSWER: &str = "no_answer";
 /// A driver that has had no authority for so long has lost it, and does not get it back by itself.
 const LONG_NS: u64 = 10_000_000_000;
 
@@ -21,9 +26,20 @@ pub fn commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str
     for topic in topics.into_iter().filter(|topic| asked.is_none_or(|asked| asked == *topic)) {
         let receivers = publishers(snapshot, &rnet::command_status_topic(topic));
         let drivers = drivers(snapshot, topic);
+        let said: Vec<_> = receivers.iter().map(|receiver| last(receiver)).collect();
+        for (receiver, said) in receivers.iter().zip(&said) {
+            let status = said.as_ref().map(|(status, _)| status);
+            answers(findings, snapshot, (topic, receiver), status);
+        }
         match receivers.as_slice() {
             [] => drivers.iter().for_each(|driver| no_receiver(findings, topic, driver)),
-            [receiver] => authority(findings, (topic, receiver), &drivers, now_ns),
+            // Of another host it names the driver as that host does.
+            [receiver] if receiver.via.is_some() => {}
+            [_] => {
+                if let Some(Some(said)) = said.first() {
+                    authority(findings, topic, said, &drivers, now_ns);
+                }
+            }
             many => {
                 let nodes: Vec<_> = many.iter().map(|of| of.node.as_str()).collect();
                 let (n, nodes) = (nodes.len(), nodes.join(" and "));
@@ -39,6 +55,91 @@ pub fn commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str
 
 fn publishers<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a PublisherInfo> {
     snapshot.publishers.iter().filter(|publisher| publisher.topic == topic).collect()
+}
+
+/// Whether the receiver has fallen back, and the code that was to make the robot safe has failed.
+pub fn has_failed(status: &CommandStatus) -> bool {
+    status.state() == State::Fallback && status.fallback_failed
+}
+
+/// A receiver on this host that does not answer.
+#[derive(Debug)]
+pub struct Silent<'a> {
+    /// The topic of its command.
+    pub command: &'a str,
+    /// Its node.
+    pub node: &'a str,
+    /// The process that is stopped; `None` where the receiver has said nothing since it was opened.
+    stopped: Option<u32>,
+}
+
+/// The receivers of the domain that do not answer. How a process of another host or container is, is not known here.
+pub fn silent(snapshot: &Snapshot) -> Vec<Silent<'_>> {
+    let found = snapshot.publishers.iter().filter_map(|receiver| {
+        let command = rnet::command_of_status(&receiver.topic)?;
+        silence(snapshot, command, receiver)
+    });
+    found.collect()
+}
+
+fn silence<'a>(
+    snapshot: &Snapshot,
+    command: &'a str,
+    receiver: &'a PublisherInfo,
+) -> Option<Silent<'a>> {
+    if receiver.via.is_some() {
+        return None;
+    }
+    let of_node = |node: &&rnet::inspect::NodeInfo| node.meta.name == receiver.node;
+    let node = snapshot.nodes.iter().find(of_node)?;
+    let here = Some(node.meta.pid).filter(|_| node.meta.is_in_our_pid_namespace());
+    let stopped = here.filter(|pid| Process::read(*pid).is_some_and(Process::is_stopped));
+    (stopped.is_some() || receiver.sent == 0).then_some(Silent {
+        command,
+        node: &receiver.node,
+        stopped,
+    })
+}
+
+fn answers(
+    findings: &mut Findings,
+    snapshot: &Snapshot,
+    (topic, receiver): (&str, &PublisherInfo),
+    status: Option<&CommandStatus>,
+) {
+    // What was said since the snapshot counts.
+    let is_silent = |of: &Silent<'_>| of.stopped.is_some() || status.is_none();
+    if let Some(Silent { node, stopped, .. }) = silence(snapshot, topic, receiver).filter(is_silent)
+    {
+        let (why, advice) = match stopped {
+            Some(pid) => (
+                format!("its process {pid} is stopped, so it obeys nobody and does not fall back"),
+                format!("stop the robot by other means, then let it go on: kill -CONT {pid}"),
+            ),
+            None => (
+                "it has said nothing since it was opened, as one whose fallback does not return"
+                    .to_owned(),
+                format!(
+                    "stop the robot by other means, then see what the fallback of {topic} waits for"
+                ),
+            ),
+        };
+        let what = format!("{node}, the receiver of {topic}, does not answer: {why}");
+        findings.problem(NO_ANSWER, what, advice);
+    }
+    if status.is_some_and(has_failed) {
+        let node = &receiver.node;
+        findings.problem(
+            FALLBACK_FAILED,
+            format!(
+                "{node} has fallen back on {topic}, and its fallback FAILED: the robot may not be safe"
+            ),
+            format!(
+                "stop the robot by other means, then repair the fallback of {topic}: rnet command log {topic} says \
+                 when it failed"
+            ),
+        );
+    }
 }
 
 /// The nodes that send commands and hear what the receiver says of itself, as drivers do.
@@ -61,13 +162,12 @@ fn no_receiver(findings: &mut Findings, topic: &str, driver: &str) {
 
 fn authority(
     findings: &mut Findings,
-    (topic, receiver): (&str, &PublisherInfo),
+    topic: &str,
+    (status, sent_ns): &(CommandStatus, u64),
     drivers: &BTreeSet<&str>,
     now_ns: u64,
 ) {
-    // Of another host it names the driver as that host does.
-    let Some((status, sent_ns)) = last(receiver).filter(|_| receiver.via.is_none()) else { return };
-    let since_ns = now_ns.saturating_sub(sent_ns);
+    let since_ns = now_ns.saturating_sub(*sent_ns);
     if since_ns < LONG_NS {
         return;
     }
@@ -177,14 +277,57 @@ mod tests {
     }
 
     #[test]
+    fn a_fallback_that_failed_is_found_until_the_receiver_is_in_force() {
+        let place = place("failed");
+        let (base, pilot) = (place.node("base"), place.node("pilot"));
+        let deadline = Duration::from_secs(3600);
+        let command = base.command::<[u8]>("/cmd").deadline(deadline);
+        let command = command.fallback_handler(|_| panic!("on purpose")).apply(|_| {}).unwrap();
+        let found = loop {
+            // What it says first comes a moment after it was opened.
+            match place.found(0) {
+                Some((Level::Problem, what)) if what.contains("does not answer") => {}
+                found => break found,
+            }
+        };
+        let Some((Level::Problem, what)) = found else { panic!("a finding") };
+        assert!(
+            what.starts_with("/base has fallen back on /cmd, and its fallback FAILED"),
+            "{what}"
+        );
+        let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
+        driver.send(b"go").unwrap();
+        while command.status().state() != State::InForce {}
+        assert_eq!(place.found(0), None, "the command that is applied now is the driver's");
+    }
+
+    #[test]
+    fn a_receiver_that_says_nothing_is_found() {
+        let place = place("mute");
+        let base = place.node("base");
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let command = base.command::<[u8]>("/cmd").fallback_handler(move |_| {
+            let _ = ended.recv();
+        });
+        let command = command.apply(|_| {}).unwrap();
+        let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
+        assert!(what.starts_with("/base, the receiver of /cmd, does not answer"), "{what}");
+        drop(end);
+        while command.status().state() != State::Fallback {}
+        assert_eq!(place.found(0), None);
+    }
+
+    #[test]
     fn two_receivers_are_found() {
         let place = place("receivers");
         let (base, other) = (place.node("base"), place.node("other"));
-        let _command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
+        let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
+        while command.status().state() != State::Fallback {}
         // As one that was opened beyond a cut cable.
         let options = PublisherOptions::new().urgent().transient_local(1);
         let status = rnet::command_status_topic("/cmd");
-        let _status = other.publisher_with::<CommandStatus>(&status, options).unwrap();
+        let mut status = other.publisher_with::<CommandStatus>(&status, options).unwrap();
+        status.send(&CommandStatus::default()).unwrap();
         let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
         assert!(what.starts_with("/cmd has 2 receivers, in /"), "{what}");
     }

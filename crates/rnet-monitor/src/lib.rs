@@ -14,7 +14,7 @@
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
 //! that sees them.
 
-mod commands;
+pub mod commands;
 pub mod documents;
 mod figures;
 mod findings;

@@ -33,10 +33,15 @@ impl Process {
         })
     }
 
+    /// Whether SIGSTOP or a debugger holds it.
+    pub fn is_stopped(self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
     /// The state in a word.
     pub fn state(self) -> &'static str {
         match self.state {
-            'T' | 't' => "stopped",
+            _ if self.is_stopped() => "stopped",
             'Z' | 'X' => "ended",
             'D' => "waits for a device",
             _ => "runs",

@@ -138,7 +138,7 @@ export function Sure({ children, ask, act, disabled, label }: { children: Compon
 }
 
 export function State({ word }: { word: string }) {
-  const tone = /^(gone|failed|lost|refused|closed)$/.test(word) ? "bad" : /^(stopped|ended|fallback|connecting|unknown)$/.test(word) ? "warn" : /^(runs|started|ready|connected|in_force)$/.test(word) ? "ok" : "";
+  const tone = /^(gone|failed|lost|refused|closed|fallback_failed|no_answer)$/.test(word) ? "bad" : /^(stopped|ended|fallback|connecting|unknown)$/.test(word) ? "warn" : /^(runs|started|ready|connected|in_force)$/.test(word) ? "ok" : "";
   return (
     <span class={`state ${tone}`}>
       <span class="dot" aria-hidden="true" />

@@ -22,12 +22,16 @@ export function Commands() {
   );
 }
 
+function state_of(command: Command): string {
+  return command.state === "fallback" && command.fallback_failed ? "fallback_failed" : command.state;
+}
+
 function CommandPanel({ command }: { command: Command }) {
   const link = useLink();
   const { error, busy, stop, release, clear } = useStop(command.command);
   const off = link.is === "connecting" || !!wire.hello?.read_only;
   return (
-    <Panel title={command.command} tools={<State word={command.state} />} class={command.held ? "held" : ""}>
+    <Panel title={command.command} tools={<State word={state_of(command)} />} class={command.held ? "held" : ""}>
       <div class="command">
         <div>
           <p class="driver">
@@ -38,6 +42,8 @@ function CommandPanel({ command }: { command: Command }) {
             ) : (
               <>Nobody drives</>
             )}
+            {state_of(command) === "fallback_failed" && <b class="bad"> Its fallback failed: the robot may not be safe</b>}
+            {command.state === "no_answer" && <b class="bad"> Its receiver does not answer: Stop does not reach it</b>}
             {command.stop_wanted && !command.held && <b class="bad"> Stop does not hold, and is tried again</b>}
           </p>
           <dl class="facts">

@@ -2,7 +2,8 @@
 // value that holds is shown again.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
+import { Fault, Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
+import { HostChoice } from "../parts/host";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, Param } from "../wire/types";
@@ -11,7 +12,9 @@ import { useLink, useSub } from "../wire/use";
 const DEBOUNCE_MS = 120;
 
 export function Params({ name: node = "" }: { name: string }) {
-  const { data, error } = useSub<{ params: Param[] }>({ what: "params" });
+  // A node of another host is named with it: @robot/arm.
+  const [host, set_host] = useState<string | null>(node.startsWith("@") ? node.slice(1).split("/")[0]! : null);
+  const { data, error } = useSub<{ params: Param[]; away?: string | null }>(host === null ? { what: "params" } : { what: "params", host });
   const [filter, set_filter] = useState(node);
   const word = filter.toLowerCase();
   const shown = (data?.params ?? []).filter((p) => `${p.node}${p.name}`.toLowerCase().includes(word));
@@ -19,8 +22,10 @@ export function Params({ name: node = "" }: { name: string }) {
   return (
     <>
       <Head title="Parameters" note={data ? units.count(data.params.length) : undefined}>
+        <HostChoice host={host} set={set_host} />
         <Filter value={filter} set={set_filter} label="Filter by node or name" />
       </Head>
+      {data?.away && <Fault text={`What is shown is what host ${host} said last: ${data.away}`} />}
       {!data && <Waiting error={error} what="the parameters" />}
       {data && !shown.length && (
         <div class="empty">
@@ -120,7 +125,7 @@ function ParamRow({ param }: { param: Param }) {
       </div>
       <div class="param-value">
         <Control param={param} value={value} set={set} off={off} id={id} />
-        <button class="quiet" disabled={off || !changed} onClick={reset} title={`Back to the default ${JSON.stringify(param.default)}`}>Reset</button>
+        {!param.node.startsWith("@") && <button class="quiet" disabled={off || !changed} onClick={reset} title={`Back to the default ${JSON.stringify(param.default)}`}>Reset</button>}
       </div>
       <div class="param-note dim">
         {[param.type, range, param.is_default ? "default" : param.set_by ? `set by ${param.set_by}` : null].filter(Boolean).join(" · ")}

@@ -20,7 +20,7 @@ export function Record() {
   );
 }
 
-function Recording({ data: { recording } }: { data: RecordData }) {
+function Recording({ data: { recording, folder_problem } }: { data: RecordData }) {
   const link = useLink();
   const { busy, error, run, clear } = useRequest();
   const [topics, set_topics] = useState("");
@@ -56,9 +56,10 @@ function Recording({ data: { recording } }: { data: RecordData }) {
         <form class="line" onSubmit={(event) => (event.preventDefault(), start())}>
           <input aria-label="Topics, by name or pattern" placeholder="All topics, or /imu /camera/**" value={topics} disabled={off} onInput={(event) => set_topics(event.currentTarget.value)} />
           <input aria-label="Name of the file" placeholder="Name by time" value={name} disabled={off} onInput={(event) => set_name(event.currentTarget.value)} />
-          <button class="primary" type="submit" disabled={off}>Record</button>
+          <button class="primary" type="submit" disabled={off || !!folder_problem}>Record</button>
         </form>
       )}
+      {folder_problem && <p class="error" role="alert">{folder_problem}</p>}
       <Fault text={error} clear={clear} />
       {done && <p class="done" role="status">Written: {done}</p>}
       <p class="note">Publishers feel nothing of a recording. <code>rnet bag info</code> looks into the file, <code>rnet play</code> plays it.</p>

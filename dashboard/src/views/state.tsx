@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Fault, Filter, Head, NodeLink, Panel, Sure, Waiting } from "../parts/bits";
+import { HostChoice } from "../parts/host";
 import { Icon } from "../parts/icons";
 import { PlotCharts } from "../parts/plot";
 import { Tree } from "../parts/tree";
@@ -14,20 +15,23 @@ import { useLink, useRequest, useSub } from "../wire/use";
 interface Kept {
   entries: Map<string, StateEntry>;
   more: number;
+  /** Of another host that does not answer: when what is shown was so. */
+  away_since_s: number | null;
 }
 
 function merge(old: Kept | null, data: StateData): Kept {
   const entries = data.whole || !old ? new Map<string, StateEntry>() : old.entries;
   for (const entry of data.entries) entries.set(entry.key, entry);
   for (const key of data.deleted ?? []) entries.delete(key);
-  return { entries, more: data.more ?? (data.whole ? 0 : (old?.more ?? 0)) };
+  const away_since_s = data.away ? (data.known_s ?? null) : null;
+  return { entries, more: data.more ?? (data.whole ? 0 : (old?.more ?? 0)), away_since_s };
 }
-
-const STATE = { what: "state", prefix: "" };
 
 export function State() {
   usePlots();
-  const { data, error } = useSub<Kept>(STATE, merge);
+  const [host, set_host] = useState<string | null>(null);
+  const { data, error } = useSub<Kept>(host === null ? { what: "state", prefix: "" } : { what: "state", prefix: "", host }, merge);
+  const at = host === null ? "" : `@${host}`;
   const [filter, set_filter] = useState("");
   const [chosen, choose] = useState<string | null>(null);
   const all = data ? [...data.entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1)) : [];
@@ -38,25 +42,28 @@ export function State() {
   return (
     <>
       <Head title="State" note={data ? units.plural(all.length + data.more, "key") : undefined}>
+        <HostChoice host={host} set={(host) => (set_host(host), choose(null))} />
         <Filter value={filter} set={set_filter} label="Filter by key" />
       </Head>
+      {data?.away_since_s != null && <Fault text={`${at} does not answer: this is what it held at ${units.clock(data.away_since_s)}`} />}
+      {data && error && <Fault text={error.message} />}
       {!data && <Waiting error={error} what="the state" />}
       {data && (
         <div class="columns side">
           <Panel title="Keys">
             {shown.length ? (
-              <ul class="tree keys"><Level entries={shown} prefix="" chosen={chosen} choose={choose} open={filter !== ""} /></ul>
+              <ul class="tree keys"><Level entries={shown} prefix={at} chosen={chosen} choose={choose} open={filter !== ""} /></ul>
             ) : (
-              <div class="empty">{filter ? <p>No key has “{filter}” in it.</p> : <p>There is no state yet. In Python: <code>node.state["/arm/mode"] = "idle"</code></p>}</div>
+              <div class="empty">{filter ? <p>No key has “{filter}” in it.</p> : <p>There is no state{host !== null && ` on ${host}`} yet. In Python: <code>node.state["/arm/mode"] = "idle"</code></p>}</div>
             )}
-            {data.more > 0 && <p class="note">{units.plural(data.more, "more key")} not shown; <code>rnet state list</code> has all.</p>}
+            {data.more > 0 && <p class="note">{units.plural(data.more, "more key")} not shown; <code>rnet state list {at}</code> has all.</p>}
           </Panel>
           <div>
             {chosen !== null && entry && <EntryPanel key={chosen} entry={entry} />}
             {chosen !== null && !entry && <Panel title={chosen}><p class="empty">This key has been deleted.</p></Panel>}
             {chosen === null && all.length > 0 && <Panel><p class="empty">Choose a key to see who has written it, to plot it or to change it.</p></Panel>}
             {any && <div class="plots"><PlotCharts /></div>}
-            <NewKey choose={choose} />
+            <NewKey key={at} at={at} choose={choose} />
           </div>
         </div>
       )}
@@ -163,7 +170,7 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
   );
 }
 
-function NewKey({ choose }: { choose(key: string): void }) {
+function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
   const link = useLink();
   const { busy, error, run, clear } = useRequest();
   const [key, set_key] = useState("");
@@ -176,14 +183,14 @@ function NewKey({ choose }: { choose(key: string): void }) {
     } catch {
       // What is no JSON is a text, as on the command line.
     }
-    if (await run("state.set", { key, value })) {
-      choose(key);
+    if (await run("state.set", { key: at + key, value })) {
+      choose(at + key);
       set_key("");
       set_text("");
     }
   };
   return (
-    <Panel title="New key">
+    <Panel title={at ? `New key of ${at}` : "New key"}>
       <form class="line" onSubmit={(event) => (event.preventDefault(), add())}>
         <input aria-label="Key" placeholder="/arm/mode" required pattern="/.+" value={key} onInput={(event) => set_key(event.currentTarget.value)} />
         <input aria-label="Value" placeholder='"idle", 1.5, [1, 2]' required value={text} onInput={(event) => set_text(event.currentTarget.value)} />

@@ -159,6 +159,9 @@ export interface StateData {
   deleted?: string[];
   revision?: number;
   more?: number;
+  /** Of another host: it does not answer, and what is shown was so at `known_s`. */
+  away?: boolean;
+  known_s?: number;
 }
 
 export interface Param {
@@ -204,6 +207,8 @@ export interface Command {
   applied?: number;
   ignored?: number;
   fallbacks?: number;
+  /** The receiver's code failed when it last fell back. */
+  fallback_failed?: boolean;
   /** This dashboard has the authority. */
   held: boolean;
   /** This dashboard was told to stop it, and takes authority again whenever it is lost. */
@@ -259,7 +264,9 @@ export interface RecordData {
     problem?: string | null;
   } | null;
   blackbox: Record<string, Json> | null;
-  folder?: string;
+  folder?: string | null;
+  /** Why nothing can be recorded into the folder. */
+  folder_problem?: string | null;
 }
 
 export interface Launched {

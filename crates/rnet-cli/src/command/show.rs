@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::{Reason, State};
 use rnet::{Error, Lane, Node, SubscriberOptions};
+use rnet_monitor::commands::has_failed;
 use rnet_monitor::documents::command as document;
 use serde_json::json;
 
@@ -146,7 +147,7 @@ pub fn status_of(
 
 fn state(status: &CommandStatus) -> &'static str {
     match status.state() {
-        State::Fallback if status.fallback_failed => "FALLBACK FAILED",
+        _ if has_failed(status) => "FALLBACK FAILED",
         State::InForce => "in force",
         State::Fallback => "fallback",
         State::Closed => "closed",

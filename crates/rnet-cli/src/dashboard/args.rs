@@ -26,9 +26,9 @@ pub struct DashboardArgs {
     /// Refuse all changes: state, parameters, commands, calls, recordings, launched nodes
     #[arg(long)]
     pub read_only: bool,
-    /// Where recordings that are started from the page are written
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub recordings: PathBuf,
+    /// Where recordings that are started from the page are written: a folder that is there [default: .]
+    #[arg(long, value_name = "DIR")]
+    pub recordings: Option<PathBuf>,
     /// Let viewers of the Foxglove protocol in, too, on this port [without a port: 8765]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "8765")]
     pub foxglove: Option<u16>,

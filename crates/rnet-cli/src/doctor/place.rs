@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use rnet::inspect::{Location, NodeInfo, Snapshot, membarrier_is_offered, pid_namespace};
+use rnet::inspect::{Location, Snapshot, membarrier_is_offered};
 use rnet::limits::DEFAULT_LOG_LEN_BYTES;
 use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
 use crate::{domain, table};
-use rnet_monitor::Findings;
 use rnet_monitor::talk::Elsewhere;
+use rnet_monitor::{Findings, Process};
 use rnet_record::blackbox::{Memory, NODE};
 
 /// `statfs` type of tmpfs.
@@ -187,8 +187,9 @@ pub fn unswept(findings: &mut Findings, location: &Location) {
 pub fn processes(findings: &mut Findings, snapshot: &Snapshot) {
     for node in &snapshot.nodes {
         let meta = &node.meta;
-        match process_state(node) {
-            Some('T' | 't') => findings.problem(
+        let process = Process::read(meta.pid).filter(|_| meta.is_in_our_pid_namespace());
+        match process {
+            Some(process) if process.is_stopped() => findings.problem(
                 "stopped",
                 format!(
                     "the process of {} (pid {}) is stopped, by SIGSTOP or a debugger: it neither sends nor reads",
@@ -208,16 +209,6 @@ pub fn processes(findings: &mut Findings, snapshot: &Snapshot) {
             _ => {}
         }
     }
-}
-
-/// The letter that the kernel gives for the process, where it is in our pid namespace.
-fn process_state(node: &NodeInfo) -> Option<char> {
-    if node.meta.pid_namespace != pid_namespace() {
-        return None;
-    }
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", node.meta.pid)).ok()?;
-    // The program's name stands in brackets and may hold brackets itself.
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// Other domains beside ours: the other node may be in one of them.

@@ -2,14 +2,14 @@
 
 use rnet::NodeName;
 use rnet::param::ParamInfo;
-use rnet::state::{StateMessage, Value, split_host};
+use rnet::state::{RemoteState, StateMessage, Value, split_host};
 use rnet_monitor::documents;
 use rnet_monitor::value::{encode, from_base64};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::seat::Seat;
-use crate::times::{document, in_seconds};
+use crate::times::{document, in_seconds, of_host};
 use crate::wire::{Answer, Refusal, fields_of};
 
 #[derive(Deserialize)]
@@ -24,11 +24,11 @@ struct SetState {
 pub fn state_set(seat: &Seat, fields: Json) -> Answer {
     let asked: SetState = fields_of(fields)?;
     if let Some((host, key)) = split_host(&asked.key) {
-        let there = seat.node()?.state_of(host)?;
+        let there = seat.state_of(host)?;
         let present = there.get(key)?.value;
         there.put(key).set(value_of(&asked, present.as_ref())?)?;
         let entry = there.entry(key)?.value;
-        return Ok(json!({"entry": entry.as_ref().map(document)}));
+        return Ok(json!({"entry": entry.map(|entry| of_host(host, document(&entry)))}));
     }
     let state = seat.state()?;
     let present = state.get(&asked.key)?;
@@ -48,7 +48,7 @@ struct Key {
 pub fn state_delete(seat: &Seat, fields: Json) -> Answer {
     let Key { key } = fields_of(fields)?;
     let was_there = match split_host(&key) {
-        Some((host, key)) => seat.node()?.state_of(host)?.delete(key)?,
+        Some((host, key)) => seat.state_of(host)?.delete(key)?,
         None => seat.state()?.delete(&key)?,
     };
     match was_there {
@@ -130,12 +130,54 @@ struct Param {
     value: Json,
 }
 
+/// A parameter: of a node of this host, or of another one, whose home checks it again.
+struct Home {
+    /// The name of the host with its state, if it is another one.
+    host: Option<(String, RemoteState)>,
+    node: NodeName,
+}
+
+impl Home {
+    fn of(seat: &Seat, node: &str) -> Result<Home, Refusal> {
+        let (host, node) = match split_host(node) {
+            Some((host, node)) => (Some((host.to_owned(), seat.state_of(host)?)), node),
+            None => (None, node),
+        };
+        Ok(Home { host, node: NodeName::new(node)? })
+    }
+
+    /// The node as pages name it.
+    fn words(&self) -> String {
+        match &self.host {
+            Some((host, _)) => format!("@{host}{}", self.node),
+            None => self.node.to_string(),
+        }
+    }
+
+    fn look(&self, seat: &Seat, name: &str) -> rnet::Result<Option<ParamInfo>> {
+        let Some((_, state)) = &self.host else { return seat.state()?.param(&self.node, name) };
+        let key = rnet::param::key(&self.node, name)?;
+        Ok(state.params()?.into_iter().find(|info| info.key == key))
+    }
+
+    fn now(&self, seat: &Seat, name: &str) -> Answer {
+        let document = |info| in_seconds(documents::param(self.node.as_str(), name, &info));
+        let param = self.look(seat, name)?.map(document);
+        let param = param.map(|param| match &self.host {
+            Some((host, _)) => of_host(host, param),
+            None => param,
+        });
+        Ok(json!({"param": param}))
+    }
+}
+
 /// `param.set`.
 pub fn param_set(seat: &Seat, fields: Json) -> Answer {
     let Param { node, name, value } = fields_of(fields)?;
-    let (state, node) = (seat.state()?, NodeName::new(&node)?);
-    let found = state.param(&node, &name)?;
+    let home = Home::of(seat, &node)?;
+    let found = home.look(seat, &name)?;
     let description = found.as_ref().and_then(|info| info.description.as_ref());
+    let node = home.words();
     let Some(description) = description else {
         return Err(Refusal::not_found(format!("{node} has declared no parameter {name}")));
     };
@@ -150,19 +192,26 @@ pub fn param_set(seat: &Seat, fields: Json) -> Answer {
     description
         .check(&value)
         .map_err(|why| Refusal::new("refused", format!("parameter {name} of {node}: {why}")))?;
-    state.put(&rnet::param::key(&node, &name)?).set(value)?;
-    now(state.param(&node, &name)?, &node, &name)
+    let key = rnet::param::key(&home.node, &name)?;
+    match &home.host {
+        Some((_, state)) => state.set(&key, value)?,
+        None => seat.state()?.put(&key).set(value)?,
+    };
+    home.now(seat, &name)
 }
 
 /// `param.reset`.
 pub fn param_reset(seat: &Seat, fields: Json) -> Answer {
     let Param { node, name, .. } = fields_of(fields)?;
-    let (state, node) = (seat.state()?, NodeName::new(&node)?);
-    state.reset_param(&node, &name)?;
-    now(state.param(&node, &name)?, &node, &name)
-}
-
-fn now(info: Option<ParamInfo>, node: &NodeName, name: &str) -> Answer {
-    let param = info.map(|info| in_seconds(documents::param(node.as_str(), name, &info)));
-    Ok(json!({"param": param}))
+    let home = Home::of(seat, &node)?;
+    if let Some((host, _)) = &home.host {
+        // Only its own host knows what was declared and what was set, and has no service that resets.
+        let why = format!(
+            "{name} of {node} is reset on its host only: rnet param reset {} {name} on {host}; set it to its default here",
+            home.node
+        );
+        return Err(Refusal::new("refused", why));
+    }
+    seat.state()?.reset_param(&home.node, &name)?;
+    home.now(seat, &name)
 }

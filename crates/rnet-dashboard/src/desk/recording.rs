@@ -64,9 +64,11 @@ impl Recording {
     /// `record.start`.
     pub fn start(&self, seat: &Seat, fields: Json) -> Answer {
         let Start { topics, name } = fields_of(fields)?;
-        let Some(folder) = &seat.world.options.recordings else {
+        let options = &seat.world.options;
+        let Some(folder) = &options.recordings else {
             return Err(Refusal::new("refused", "the dashboard was started without --recordings"));
         };
+        options.check_recordings().map_err(|error| Refusal::new("refused", error.to_string()))?;
         let file = folder.join(file_name(name)?);
         let mut running = self.running();
         if let Some(running) = &*running {

@@ -4,24 +4,30 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet::inspect::Ordinary;
-use rnet::state::State;
+use rnet::state::{RemoteState, State};
 use rnet::{Node, Subscription};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::wire::Refusal;
 use crate::world::World;
 
 /// Dashboards of one process.
 const MAX_NAMES: u32 = 64;
+/// Subscriptions to what other hosts hold, of all pages: each has up to two threads.
+const MAX_ABROAD: usize = 32;
 
 pub struct Seat {
     pub world: Arc<World>,
     node: Mutex<Option<Arc<Node>>>,
     /// Opens it for the threads that look and give way: by this node pages operate the robot.
     ordinary: Ordinary,
+    abroad: Arc<Semaphore>,
 }
 
 impl Seat {
     pub fn new(world: Arc<World>) -> io::Result<Seat> {
-        Ok(Seat { world, node: Mutex::default(), ordinary: Ordinary::start("rnet-dash-seat")? })
+        let (node, abroad) = (Mutex::default(), Arc::new(Semaphore::new(MAX_ABROAD)));
+        Ok(Seat { world, node, ordinary: Ordinary::start("rnet-dash-seat")?, abroad })
     }
 
     /// The node; the domain is made if it is not there.
@@ -68,6 +74,28 @@ impl Seat {
     pub fn state(&self) -> rnet::Result<State> {
         let node = self.node()?;
         self.ordinary.run(move || node.state())
+    }
+
+    /// The state of another host, by the name that the link knows. It need not be there.
+    ///
+    /// # Errors
+    /// Those of opening a node, and of the name.
+    pub fn state_of(&self, host: &str) -> rnet::Result<RemoteState> {
+        let (node, host) = (self.node()?, host.to_owned());
+        self.ordinary.run(move || node.state_of(&host))
+    }
+
+    /// A place among those that look at other hosts.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub fn go_abroad(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.abroad.clone().try_acquire_owned().map_err(|_| {
+            let why = format!(
+                "{MAX_ABROAD} views of pages look at other hosts already; close one of them"
+            );
+            Refusal::new("limit", why)
+        })
     }
 
     /// Subscribes to a topic of another host, whose messages cross only while somebody does. They are let go.

@@ -75,8 +75,14 @@ impl Sink for RecordSink {
         }
         self.last = Some(tick.now);
         let recording = tick.desk.recording.progress();
-        let folder = tick.desk.world().options.recordings.as_ref();
-        let data = json!({"recording": recording, "blackbox": self.blackbox, "folder": folder});
+        let options = &tick.desk.world().options;
+        let problem = options.check_recordings().err().map(|error| error.to_string());
+        let data = json!({
+            "recording": recording,
+            "blackbox": self.blackbox,
+            "folder": options.recordings,
+            "folder_problem": problem,
+        });
         self.outbox.whole(self.sub, data.to_string());
     }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::state::{Entry, State, Watch};
+use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
 use rnet_monitor::value::{FieldPath, to_json};
 use serde_json::{Value as Json, json};
 
+use super::abroad::{Abroad, Errand};
 use super::turn::{Sink, Tick};
+use crate::desk::Seat;
 use crate::outbox::Outbox;
-use crate::times::{document, unix_now_s};
+use crate::times::{document, of_host, unix_now_s};
 use crate::topic::Buckets;
 use crate::wire::Refusal;
 
@@ -23,76 +25,170 @@ const MAX_KEYS: usize = 2_000;
 /// And so many bytes of JSON.
 const MAX_LEN_BYTES: usize = 1 << 20;
 
+/// Keys that are followed, of this host or of another one.
+enum Keys {
+    Here(Box<(State, Watch)>),
+    There(Replica),
+}
+
+impl Keys {
+    fn next(&mut self) -> rnet::Result<Option<Change>> {
+        match self {
+            Keys::Here(here) => here.1.try_recv(),
+            Keys::There(replica) => replica.try_recv(),
+        }
+    }
+}
+
+/// Where keys are, and which.
+struct Place {
+    abroad: Option<Abroad>,
+    prefix: String,
+    errand: Option<Errand<Replica>>,
+}
+
+impl Place {
+    fn new(host: Option<String>, prefix: String) -> Place {
+        Place { abroad: host.map(Abroad::new), prefix, errand: None }
+    }
+
+    /// The keys, when they are known: looking makes no state where there is none, and another host takes its time.
+    fn open(&mut self, seat: &Seat) -> Result<Option<Keys>, Refusal> {
+        let Some(abroad) = &mut self.abroad else {
+            let Some(state) = seat.state_if_any()? else { return Ok(None) };
+            let watch = state.watch(&self.prefix)?;
+            return Ok(Some(Keys::Here(Box::new((state, watch)))));
+        };
+        let Some(errand) = &self.errand else {
+            let prefix = self.prefix.clone();
+            self.errand = Some(abroad.ask(seat, move |host| host.follow(&prefix))?);
+            return Ok(None);
+        };
+        let Some(done) = errand.take() else { return Ok(None) };
+        self.errand = None;
+        Ok(Some(Keys::There(done?)))
+    }
+
+    /// An entry as pages get it.
+    fn document(&self, entry: &Entry) -> Json {
+        match &self.abroad {
+            Some(abroad) => of_host(&abroad.host, document(entry)),
+            None => document(entry),
+        }
+    }
+
+    /// A key as pages get it.
+    fn name(&self, key: &str) -> String {
+        self.abroad.as_ref().map_or_else(|| key.to_owned(), |abroad| abroad.name(key))
+    }
+
+    /// How soon it is looked for keys again.
+    fn interval(&self) -> Duration {
+        if self.errand.is_some() { INTERVAL } else { RARE_INTERVAL }
+    }
+}
+
 pub struct StateSink {
     sub: u64,
     outbox: Arc<Outbox>,
-    prefix: String,
-    watch: Option<(State, Watch)>,
+    place: Place,
+    keys: Option<Keys>,
     last: Option<Instant>,
     /// The page was told that there is nothing.
     told_empty: bool,
+    /// The page was told that the host is away.
+    told_away: bool,
 }
 
 impl StateSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, prefix: String) -> StateSink {
-        StateSink { sub, outbox, prefix, watch: None, last: None, told_empty: false }
+    pub fn new(sub: u64, outbox: Arc<Outbox>, host: Option<String>, prefix: String) -> StateSink {
+        let place = Place::new(host, prefix);
+        let (told_empty, told_away) = (false, false);
+        StateSink { sub, outbox, place, keys: None, last: None, told_empty, told_away }
     }
 
-    fn open(&mut self, tick: &Tick<'_>) -> rnet::Result<bool> {
-        if self.watch.is_some() {
+    fn open(&mut self, tick: &Tick<'_>) -> Result<bool, Refusal> {
+        if self.keys.is_some() {
             return Ok(true);
         }
-        let Some(state) = tick.desk.seat.state_if_any()? else { return Ok(false) };
         // Opened before the whole is read: nothing that changes meanwhile is missed.
-        let watch = state.watch(&self.prefix)?;
-        self.watch = Some((state, watch));
+        self.keys = self.place.open(&tick.desk.seat)?;
+        if let Some(Keys::There(replica)) = &self.keys {
+            // It takes a change and the present value together for the latter, until that was taken.
+            while replica.try_recv()?.is_some() {}
+        }
         self.whole()?;
-        Ok(true)
+        Ok(self.keys.is_some())
     }
 
     fn whole(&mut self) -> rnet::Result<()> {
-        let Some((state, _)) = &self.watch else { return Ok(()) };
-        let snapshot = state.snapshot(&self.prefix)?;
-        let all = snapshot.entries.len();
+        let (found, revision, age) = match &self.keys {
+            None => return Ok(()),
+            Some(Keys::Here(here)) => {
+                let snapshot = here.0.snapshot(&self.place.prefix)?;
+                let entries: Vec<Entry> = snapshot.entries.into_values().collect();
+                (entries, Some(snapshot.revision), None)
+            }
+            Some(Keys::There(replica)) => {
+                let known = replica.list();
+                (known.value, None, Some((known.away, known.age)))
+            }
+        };
         let (mut entries, mut len) = (Vec::new(), 0);
-        for entry in snapshot.entries.values().take(MAX_KEYS) {
-            let entry = document(entry);
+        for entry in found.iter().take(MAX_KEYS) {
+            let entry = self.place.document(entry);
             len += entry.to_string().len();
             if len > MAX_LEN_BYTES {
                 break;
             }
             entries.push(entry);
         }
-        let more = all - entries.len();
-        let mut data = json!({"whole": true, "entries": entries, "revision": snapshot.revision});
+        let more = found.len() - entries.len();
+        let mut data = json!({"whole": true, "entries": entries, "revision": revision});
         if more > 0 {
             data["more"] = more.into();
+        }
+        if let Some((away, age)) = age {
+            self.told_away = away;
+            set_age(&mut data, away, age);
         }
         self.outbox.whole(self.sub, data.to_string());
         Ok(())
     }
 
     fn changes(&mut self) -> rnet::Result<()> {
-        let Some((_, watch)) = &mut self.watch else { return Ok(()) };
+        let Some(keys) = &mut self.keys else { return Ok(()) };
         // Of a key that changes often only the newest is told.
         let mut changed: BTreeMap<String, Option<Entry>> = BTreeMap::new();
         while changed.len() < MAX_KEYS
-            && let Some(change) = watch.try_recv()?
+            && let Some(change) = keys.next()?
         {
             if !change.initial {
                 changed.insert(change.key, change.entry);
             }
         }
+        let age = match keys {
+            Keys::There(replica) => Some((replica.is_away(), replica.age())),
+            Keys::Here(_) => None,
+        };
         if self.outbox.take_broken(self.sub) {
             return self.whole();
         }
-        if changed.is_empty() {
+        let is_away = age.is_some_and(|(away, _)| away);
+        if changed.is_empty() && is_away == self.told_away {
             return Ok(());
         }
-        let deleted: Vec<&String> =
-            changed.iter().filter(|(_, entry)| entry.is_none()).map(|(key, _)| key).collect();
-        let entries: Vec<Json> = changed.values().flatten().map(document).collect();
-        let text = json!({"entries": entries, "deleted": deleted}).to_string();
+        let place = &self.place;
+        let deleted = changed.iter().filter(|(_, entry)| entry.is_none());
+        let deleted: Vec<String> = deleted.map(|(key, _)| place.name(key)).collect();
+        let entries: Vec<Json> =
+            changed.values().flatten().map(|entry| place.document(entry)).collect();
+        let mut data = json!({"entries": entries, "deleted": deleted});
+        if let Some((away, age)) = age {
+            set_age(&mut data, away, age);
+        }
+        self.told_away = is_away;
+        let text = data.to_string();
         match text.len() > MAX_LEN_BYTES {
             true => self.whole(),
             false => {
@@ -105,13 +201,14 @@ impl StateSink {
 
 impl Sink for StateSink {
     fn tick(&mut self, tick: &Tick<'_>) {
-        let interval = if self.watch.is_some() { INTERVAL } else { RARE_INTERVAL };
+        let interval = if self.keys.is_some() { INTERVAL } else { self.place.interval() };
         if self.last.is_some_and(|last| tick.now.duration_since(last) < interval) {
             return;
         }
         self.last = Some(tick.now);
         let done = match self.open(tick) {
-            Ok(true) => self.changes(),
+            Ok(true) => self.changes().map_err(Refusal::from),
+            Ok(false) if self.place.abroad.is_some() => Ok(()),
             Ok(false) => {
                 if !std::mem::replace(&mut self.told_empty, true) {
                     let nothing = json!({"whole": true, "entries": [], "revision": 0});
@@ -123,21 +220,27 @@ impl Sink for StateSink {
         };
         if let Err(error) = done {
             // It is opened anew: the domain was removed, say, and is there again.
-            self.watch = None;
+            self.keys = None;
             self.told_empty = false;
-            self.outbox.trouble(self.sub, &error.into(), false);
+            self.outbox.trouble(self.sub, &error, false);
         }
     }
+}
+
+/// Whether the host is away, and when it was known that its keys are these.
+fn set_age(data: &mut Json, away: bool, age: Duration) {
+    data["away"] = away.into();
+    data["known_s"] = (unix_now_s() - age.as_secs_f64()).into();
 }
 
 /// A number of a key over time.
 pub struct StatePlotSink {
     sub: u64,
     outbox: Arc<Outbox>,
-    key: String,
+    place: Place,
     field: Option<FieldPath>,
     buckets: Buckets,
-    watch: Option<Watch>,
+    keys: Option<Keys>,
     last: Option<Instant>,
 }
 
@@ -153,18 +256,22 @@ impl StatePlotSink {
     ) -> Result<StatePlotSink, Refusal> {
         let field = Some(field).filter(|field| !field.is_empty());
         let field = field.map(str::parse).transpose().map_err(Refusal::bad)?;
-        Ok(StatePlotSink { sub, outbox, key, field, buckets, watch: None, last: None })
+        let place = match split_host(&key) {
+            Some((host, key)) => Place::new(Some(host.to_owned()), key.to_owned()),
+            None => Place::new(None, key),
+        };
+        Ok(StatePlotSink { sub, outbox, place, field, buckets, keys: None, last: None })
     }
 
-    fn take(&mut self, tick: &Tick<'_>) -> rnet::Result<()> {
-        if self.watch.is_none() {
-            let Some(state) = tick.desk.seat.state_if_any()? else { return Ok(()) };
-            self.watch = Some(state.watch(&self.key)?);
+    fn take(&mut self, tick: &Tick<'_>) -> Result<(), Refusal> {
+        if self.keys.is_none() {
+            self.keys = self.place.open(&tick.desk.seat)?;
         }
-        let Some(watch) = &mut self.watch else { return Ok(()) };
-        while let Some(change) = watch.try_recv()? {
+        let Some(keys) = &mut self.keys else { return Ok(()) };
+        while let Some(change) = keys.next()? {
             // Keys below this one are other keys.
-            let Some(entry) = change.entry.filter(|_| change.key == self.key) else { continue };
+            let is_it = change.key == self.place.prefix;
+            let Some(entry) = change.entry.filter(|_| is_it) else { continue };
             let (value, at_s) = (to_json(&entry.value), entry.owner.written_unix_ns as f64 / 1e9);
             let picked = match &self.field {
                 Some(field) => field.pick(&value).cloned(),
@@ -187,8 +294,8 @@ impl Sink for StatePlotSink {
         }
         self.last = Some(tick.now);
         if let Err(error) = self.take(tick) {
-            self.watch = None;
-            self.outbox.trouble(self.sub, &error.into(), false);
+            self.keys = None;
+            self.outbox.trouble(self.sub, &error, false);
         }
         if let Some(data) = self.buckets.take(unix_now_s()) {
             self.outbox.data(self.sub, data);

@@ -1,6 +1,6 @@
 //! What receivers of commands say of themselves, and their audit trails.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use rnet::command_of_status;
 use rnet::inspect::Heard;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{CommandEvent, CommandStatus, timestamp_to_ns};
-use rnet_monitor::documents;
 use rnet_monitor::link::host_of;
+use rnet_monitor::{commands, documents};
 use serde_json::{Value as Json, json};
 
 use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants, cut_text};
@@ -35,14 +35,16 @@ pub struct CommandsSink {
     looks: Pace,
     /// By command and receiver.
     said: BTreeMap<(String, String), CommandStatus>,
+    /// Those that do not answer now, whether or not they have said something before.
+    silent: BTreeSet<(String, String)>,
     told: String,
 }
 
 impl CommandsSink {
     pub fn new(sub: u64, outbox: Arc<Outbox>, desk: Arc<Desk>) -> CommandsSink {
-        let (said, told) = (BTreeMap::new(), String::new());
+        let (said, silent, told) = Default::default();
         let (pace, looks) = (Pace::new(HZ), Pace::new(LOOKS_HZ));
-        CommandsSink { sub, outbox, desk, pace, looks, said, told }
+        CommandsSink { sub, outbox, desk, pace, looks, said, silent, told }
     }
 
     fn rows(&self) -> Vec<Json> {
@@ -52,12 +54,16 @@ impl CommandsSink {
         let node = (!stops.is_empty()).then(|| self.desk.seat.node().ok()).flatten();
         let own = node.as_ref().map_or("", |node| node.name());
         let mut rows = Vec::new();
-        for ((command, receiver), status) in &self.said {
+        // What one that does not answer has said last is not how it is.
+        let of_silent = self.silent.iter().map(|of| (of, None));
+        let answers = self.said.iter().filter(|(of, _)| !self.silent.contains(*of));
+        let all: BTreeMap<_, _> =
+            answers.map(|(of, status)| (of, Some(status))).chain(of_silent).collect();
+        for ((command, receiver), status) in all.into_iter().take(MAX_RECEIVERS) {
             wanted.remove(command);
-            let mut row = documents::command(command, receiver, Some(status));
-            row["held"] = (is_held_by(own, receiver, &status.holder)
-                && stops.get(command) == Some(&true))
-            .into();
+            let mut row = documents::command(command, receiver, status);
+            let is_ours = status.is_some_and(|status| is_held_by(own, receiver, &status.holder));
+            row["held"] = (is_ours && stops.get(command) == Some(&true)).into();
             row["stop_wanted"] = stops.contains_key(command).into();
             rows.push(row);
         }
@@ -68,15 +74,14 @@ impl CommandsSink {
         rows
     }
 
-    /// Forgets receivers that are gone; they may have died without a word.
-    fn forget_gone(&mut self) {
-        if self.said.is_empty() {
-            return;
-        }
+    /// Forgets receivers that are gone, which may have died without a word, and finds those that do not answer.
+    fn look(&mut self) {
         let Ok(mut domain) = self.desk.world().options.location.domain() else { return };
         let Ok(snapshot) = domain.snapshot() else { return };
         let here = documents::receivers(&snapshot);
         self.said.retain(|(topic, node), _| here.contains(&(topic.as_str(), node.as_str())));
+        let silent = commands::silent(&snapshot).into_iter();
+        self.silent = silent.map(|of| (of.command.to_owned(), of.node.to_owned())).collect();
     }
 }
 
@@ -112,7 +117,7 @@ impl TopicSink for CommandsSink {
             return;
         }
         if self.looks.take(now) {
-            self.forget_gone();
+            self.look();
         }
         let text = json!({"commands": self.rows()}).to_string();
         if text != self.told || self.outbox.take_broken(self.sub) {

@@ -1,0 +1,70 @@
+//! What is asked of other hosts: by threads of their own, because the thread of turns waits for no network.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+
+use rnet::state::RemoteState;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::desk::Seat;
+use crate::wire::Refusal;
+
+/// The state of another host, for one subscription of a page.
+pub struct Abroad {
+    pub host: String,
+    state: Option<RemoteState>,
+    /// Its place among those that look at other hosts.
+    place: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl Abroad {
+    pub fn new(host: String) -> Abroad {
+        Abroad { host, state: None, place: None }
+    }
+
+    /// Asks it for something.
+    pub fn ask<T: Send + 'static>(
+        &mut self,
+        seat: &Seat,
+        what: impl FnOnce(&RemoteState) -> rnet::Result<T> + Send + 'static,
+    ) -> Result<Errand<T>, Refusal> {
+        let place = match &self.place {
+            Some(place) => place.clone(),
+            None => self.place.insert(Arc::new(seat.go_abroad()?)).clone(),
+        };
+        let state = match &self.state {
+            Some(state) => state.clone(),
+            None => self.state.insert(seat.state_of(&self.host)?).clone(),
+        };
+        let (tell, answer) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("rnet-dash-far".to_owned());
+        let thread = thread.spawn(move || {
+            // Nobody may be left to be told.
+            let _ = tell.send(what(&state));
+            drop(place);
+        });
+        thread.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
+        Ok(Errand(answer))
+    }
+
+    /// `@host/key`.
+    pub fn name(&self, key: &str) -> String {
+        format!("@{}{key}", self.host)
+    }
+}
+
+/// A question that is under way.
+pub struct Errand<T>(Receiver<rnet::Result<T>>);
+
+impl<T> Errand<T> {
+    /// What came of it; `None` while it is under way.
+    pub fn take(&self) -> Option<Result<T, Refusal>> {
+        match self.0.try_recv() {
+            Ok(done) => Some(done.map_err(Refusal::from)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                Some(Err(Refusal::failed("the thread that asked has panicked")))
+            }
+        }
+    }
+}
