@@ -348,8 +348,8 @@ impl Node {
     /// the result; a generator yields feedback and returns the result, and is closed at a `yield` when the goal is not
     /// wanted any more. A handler with two parameters gets an ActionContext, with `feedback`, `cancelled` and
     /// `reason`. `policy` is for a goal that comes while one runs: "reject" refuses it, "queue" has up to `queue` goals
-    /// wait, "replace" cancels those that are there.
-    #[pyo3(signature = (name, goal, feedback, result, handler, *, policy = "reject", queue = 64))]
+    /// wait (1 to 65,536; to be given with this policy and no other), "replace" cancels those that are there.
+    #[pyo3(signature = (name, goal, feedback, result, handler, *, policy = "reject", queue = None))]
     #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn action(
         &self,
@@ -360,7 +360,7 @@ impl Node {
         result: Option<&Bound<'_, PyAny>>,
         handler: Callback,
         policy: &str,
-        queue: i64,
+        queue: Option<i64>,
     ) -> PyResult<Service> {
         let (types, function) = ([goal, feedback, result], handler.into_inner());
         crate::calls::open_action(py, &self.shared, name, types, function, (policy, queue))

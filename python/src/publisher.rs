@@ -293,8 +293,8 @@ impl Publisher {
     /// Makes a message the last will in place of the one that `last_will` has given when the publisher was opened;
     /// None takes it back.
     ///
-    /// Raises BadValue if the publisher was opened without a last will, MessageTooLarge beyond 4096 bytes; the will
-    /// is then as before.
+    /// Raises BadValue if the publisher was opened without a last will, or the message has more than 4096 bytes; the
+    /// will is then as before.
     #[pyo3(signature = (message, /))]
     fn set_last_will(&self, py: Python<'_>, message: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let Some(message) = message else {

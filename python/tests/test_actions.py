@@ -7,6 +7,7 @@ import ctypes
 import queue
 import threading
 import time
+from typing import Any
 
 import pytest
 import rnet
@@ -148,8 +149,16 @@ def test_policies(robot: rnet.Node) -> None:
         assert worker.begun.get(timeout=LIMIT_S) == 2
         worker.open.set()
         assert second.result().x == 2
-    for wrong in ({"policy": "first"}, {"policy": "queue", "queue": 0}):
-        with pytest.raises(rnet.BadValue):
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"policy": "first"}, "policy"),
+        ({"policy": "queue", "queue": 0}, "/wrong"),
+        ({"policy": "queue", "queue": -1}, "queue"),
+        ({"policy": "queue"}, "queue of /wrong: it is not given"),
+        ({"queue": 3}, 'queue of /wrong: it is 3, and no goal waits with policy="reject"'),
+        ({"policy": "replace", "queue": 3}, 'no goal waits with policy="replace"'),
+    ]
+    for wrong, said in wrongs:
+        with pytest.raises(rnet.BadValue, match=said):
             robot.action("/wrong", N, N, N, worker, **wrong)
 
 

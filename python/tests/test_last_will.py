@@ -65,7 +65,7 @@ def test_an_exception_closes_the_node(node, program):
 
 def test_what_is_no_will_is_refused(node):
     home = node()
-    with pytest.raises(rnet.MessageTooLarge, match="/t"):
+    with pytest.raises(rnet.BadValue, match="last will on /t: it has 4097 bytes, and a last will has at most 4096"):
         home.publisher("/t", last_will=bytes(4097))
     with pytest.raises(TypeError, match="Imu"):
         home.publisher("/imu", Imu, last_will=b"bytes")
@@ -74,7 +74,7 @@ def test_what_is_no_will_is_refused(node):
         without.set_last_will(b"late")
     publisher = home.publisher("/u", last_will=b"")
     publisher.set_last_will(bytes(4096))
-    with pytest.raises(rnet.MessageTooLarge):
+    with pytest.raises(rnet.BadValue, match="last will on /u: it has 4097 bytes"):
         publisher.set_last_will(bytes(4097))
     publisher.close()
     with pytest.raises(rnet.Closed):

@@ -24,7 +24,7 @@ pub enum Failure {
     Interrupted,
     /// stdout cannot be written.
     Output(std::io::Error),
-    /// All has been said on stdout.
+    /// All has been said.
     Told,
 }
 

@@ -131,24 +131,31 @@ impl Signals for BySignal {
     }
 }
 
+/// Prints the plan, and fails if it does not fit this machine.
 fn check(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
+    let unfit: Vec<String> = plan.unfit().iter().map(ToString::to_string).collect();
     if context.json() {
         let nodes = plan.nodes.iter().map(
             |node| json!({"node": node.name, "command": node.process.command, "after": node.after}),
         );
         let nodes: Vec<_> = nodes.collect();
-        return context.document(&json!({"file": plan.file, "host": plan.host, "nodes": nodes}));
+        let (file, host) = (&plan.file, &plan.host);
+        context.document(&json!({"file": file, "host": host, "nodes": nodes, "unfit": unfit}))?;
+    } else {
+        let rows: Vec<Vec<String>> = plan
+            .nodes
+            .iter()
+            .map(|node| {
+                let after: Vec<&str> = node.after.iter().map(NodeName::as_str).collect();
+                let command = node.process.command.join(" ").replace(OWN_PROGRAM, "rnet");
+                vec![node.name.to_string(), after.join(", "), command]
+            })
+            .collect();
+        table::print(context, &["NODE", "AFTER", "COMMAND"], &rows)?;
+        context.flush()?;
+        unfit.iter().for_each(|error| context.say(format_args!("rnet: {error}")));
     }
-    let rows: Vec<Vec<String>> = plan
-        .nodes
-        .iter()
-        .map(|node| {
-            let after: Vec<&str> = node.after.iter().map(NodeName::as_str).collect();
-            let command = node.process.command.join(" ").replace(OWN_PROGRAM, "rnet");
-            vec![node.name.to_string(), after.join(", "), command]
-        })
-        .collect();
-    table::print(context, &["NODE", "AFTER", "COMMAND"], &rows)
+    if unfit.is_empty() { Ok(()) } else { Err(Failure::Told) }
 }
 
 /// The terminal of the launcher, or what reads its output.

@@ -340,12 +340,7 @@ fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
                   && head -c 524288 /dev/zero > durable/filler && exec \"$0\" launch robot.toml";
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_rnet")]);
-    for (name, value) in robot.place.command().get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    robot.place.lead(&mut command);
     command.current_dir(&robot.place.dir).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();

@@ -75,6 +75,12 @@ impl Plan {
         .into())
     }
 
+    /// What does not fit this machine, in the order of the nodes: a program that is not there, a core that the machine
+    /// does not have.
+    pub fn unfit(&self) -> Vec<ConfigError> {
+        self.nodes.iter().flat_map(Node::unfit).collect()
+    }
+
     fn known_hosts(&self) -> String {
         let names: Vec<&str> = self.hosts.iter().map(String::as_str).collect();
         rnet_config::one_of(&names)

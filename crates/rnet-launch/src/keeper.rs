@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{Identity, has_ended};
 use crate::log::Log;
-use crate::node::{Limits, OWN_PROGRAM, Process, Scheduler};
+use crate::machine;
+use crate::node::{Limits, OWN_PROGRAM, Process};
 use crate::place::RunFolder;
 use crate::record::{End, Record, lock};
 
@@ -224,12 +225,7 @@ impl Keeper {
             rustix::io::fcntl_dupfd_cloexec(&written, 3)
         })();
         let errors = prepared.map_err(|error| words(error.into()))?;
-        // A name with a '/' is looked for where the node will be, any other in the path.
-        let program = match command[0].contains('/') {
-            true => dir.join(&command[0]),
-            false => PathBuf::from(&command[0]),
-        };
-        let mut child = Command::new(program);
+        let mut child = Command::new(machine::program(&command[0], dir));
         if command[0] == OWN_PROGRAM {
             child.arg0("rnet");
         }
@@ -241,7 +237,14 @@ impl Keeper {
         // SAFETY: between fork and exec it makes system calls and nothing else; the keeper has one thread, so that no
         // lock is held by another.
         unsafe { child.pre_exec(move || confine(&limits, keeper)) };
-        let child = child.spawn().map_err(words)?;
+        let child = child.spawn().map_err(|error| {
+            let told = words(error);
+            // The kernel does not say of what it speaks: a directory, a program, the cores.
+            let unfit = machine::unfit(&self.order.process);
+            unfit.iter().fold(told, |told, u| {
+                format!("{told}; {}: expected {}, found {}", u.key, u.expected, u.found)
+            })
+        })?;
         let pid = Pid::from_child(&child);
         let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| words(error.into()))?;
         Ok(Kept { child, pid, ended, output: Some(output), ready: Some(ready) })
@@ -340,34 +343,13 @@ fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
         return Err(Errno::SRCH.into());
     }
     if !limits.cpus.is_empty() {
-        let mut set = rustix::thread::CpuSet::new();
-        limits
-            .cpus
-            .iter()
-            .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU)
-            .for_each(|cpu| set.set(*cpu));
-        rustix::thread::sched_setaffinity(None, &set)?;
+        machine::pin(&limits.cpus)?;
     }
     if let Some(mib) = limits.memory_limit_mib {
         let bytes = Some(mib.saturating_mul(1 << 20));
         setrlimit(Resource::Data, Rlimit { current: bytes, maximum: bytes })?;
     }
-    if let Some(scheduler) = limits.scheduler {
-        let policy = match scheduler {
-            Scheduler::Other => libc::SCHED_OTHER,
-            Scheduler::Batch => libc::SCHED_BATCH,
-            Scheduler::Idle => libc::SCHED_IDLE,
-            Scheduler::Fifo => libc::SCHED_FIFO,
-            Scheduler::Rr => libc::SCHED_RR,
-        };
-        let priority = if scheduler.is_real_time() { limits.priority } else { 0 };
-        let param = libc::sched_param { sched_priority: priority };
-        // SAFETY: a structure of this function, which the call only reads.
-        if unsafe { libc::sched_setscheduler(0, policy, &raw const param) } != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-    }
-    Ok(())
+    machine::schedule(limits)
 }
 
 fn end(status: ExitStatus) -> End {

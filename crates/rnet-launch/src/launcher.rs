@@ -18,11 +18,13 @@ use std::time::{Duration, Instant};
 use rnet::inspect::Domain;
 use rnet::state::Value;
 use rnet::{NodeName, fail_point};
+use rnet_config::ConfigError;
 use rustix::event::epoll;
 
 use crate::file::{Choices, Plan};
 use crate::identity::Identity;
 use crate::keeper::{Answer, KeeperOrder, Signals};
+use crate::machine;
 use crate::node::{Node, ParamValue};
 use crate::place::RunFolder;
 use crate::policy::Verdict;
@@ -149,6 +151,7 @@ impl<'s> Launcher<'s> {
     /// # Errors
     /// The system cannot wait. Nodes that run go on.
     pub fn run(mut self) -> Result<Outcome> {
+        self.tell_unfit(self.plan.unfit());
         self.find_strays();
         for slot in &self.slots {
             // What was wished of an earlier launch.
@@ -180,6 +183,14 @@ impl<'s> Launcher<'s> {
         }
     }
 
+    /// Tells what does not fit the machine. The nodes are started all the same: another node may be what makes it fit,
+    /// and the rest of the robot is to run.
+    fn tell_unfit(&mut self, unfit: Vec<ConfigError>) {
+        for error in unfit {
+            self.around.say(&format!("{error}; the node is started all the same"));
+        }
+    }
+
     fn slot(&self, name: &NodeName) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.node.name == *name)
     }
@@ -207,6 +218,7 @@ impl<'s> Launcher<'s> {
                 policy: Default::default(),
                 on_failure: Vec::new(),
                 is_beside: false,
+                places: Default::default(),
             });
             slot.runs(&record, keeper, None);
             slot.fate = Fate::Forgotten;
@@ -277,10 +289,7 @@ impl<'s> Launcher<'s> {
     fn help(&mut self, at: usize) {
         let Node { name, process, on_failure, .. } = &self.slots[at].node;
         let Some((program, arguments)) = on_failure.split_first() else { return };
-        let mut command = match program.contains('/') {
-            true => Command::new(process.dir.join(program)),
-            false => Command::new(program),
-        };
+        let mut command = Command::new(machine::program(program, &process.dir));
         command.args(arguments).current_dir(&process.dir).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null()).env("RNET_FAILED_NODE", name.as_str());
         let name = name.clone();

@@ -12,6 +12,7 @@ mod identity;
 mod keeper;
 mod launcher;
 mod log;
+mod machine;
 mod node;
 mod order;
 mod place;

@@ -5,8 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rnet::NodeName;
+use rnet_config::ConfigError;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::{self, Unfit};
 use crate::policy::Policy;
 
 /// A node, as a file asks for it.
@@ -29,6 +31,28 @@ pub struct Node {
     /// Whether it runs beside the others, as the black box does: it is stopped when all of them have ended, and its
     /// failure is told and is none of the launch.
     pub is_beside: bool,
+    /// Where keys that depend on the machine stand: each with its file and line.
+    pub places: BTreeMap<&'static str, String>,
+}
+
+impl Node {
+    /// What of it does not fit this machine, each with its place.
+    pub fn unfit(&self) -> Vec<ConfigError> {
+        let helper = machine::unfit_program(
+            "on_failure",
+            &self.on_failure,
+            &self.process.dir,
+            // It has the environment of the launcher.
+            &BTreeMap::new(),
+        );
+        let all = machine::unfit(&self.process).into_iter().chain(helper);
+        let error = |Unfit { key, expected, found }| {
+            let from = self.places.get(key).cloned();
+            let from = from.unwrap_or_else(|| format!("{}: {key}", self.name));
+            ConfigError::Value { from, expected, found, hint: None }
+        };
+        all.map(error).collect()
+    }
 }
 
 /// In the place of a program: that of the launcher.

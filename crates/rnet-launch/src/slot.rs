@@ -106,12 +106,19 @@ impl Slot {
     }
 
     pub fn enter(&mut self, state: State) {
+        // One that has ended well and is to run once more is not what others wait for.
+        self.is_ready &= state != State::Waiting;
         self.state = state;
         self.since = Instant::now();
     }
 
     pub fn is_running(&self) -> bool {
         self.state == State::Running
+    }
+
+    /// Whether it runs, is not ready, and is not about to end.
+    pub fn may_become_ready(&self) -> bool {
+        self.is_running() && !self.is_ready && !self.is_stopping
     }
 
     /// It runs, kept by the keeper of this record.
@@ -163,6 +170,8 @@ impl Slot {
         if let Some((_, fd)) = self.keeper.as_ref().filter(|_| !self.is_stopping) {
             fail_point!("launch.stopping");
             self.is_stopping = identity::signal(fd, Signal::TERM).is_ok();
+            // Who waits for it waits for the one that comes after it.
+            self.is_ready &= !self.is_stopping;
             fail_point!("launch.signalled");
         }
     }

@@ -133,8 +133,8 @@ impl PublisherOptions {
     /// A publisher that is closed or dropped has none any more, in a thread that panics as well. The will can be
     /// changed later, with `Publisher::set_last_will`. It takes 12 KiB of shared memory.
     ///
-    /// Opening the publisher fails with `MessageTooLarge` if the message is longer, with `BadValue` if it is not of
-    /// the publisher's type, and with `OutOfMemory` if there is no memory for it.
+    /// Opening the publisher fails with `BadValue` if the message is longer or is not of the publisher's type, and
+    /// with `OutOfMemory` if there is no memory for it.
     pub fn last_will<M: Message + ?Sized>(mut self, message: &M) -> Self {
         let mut encoded = Vec::new();
         let bytes = message.as_bytes().map(<[u8]>::to_vec).unwrap_or_else(|| {

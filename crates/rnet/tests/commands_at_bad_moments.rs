@@ -3,7 +3,7 @@
 mod common;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, eventually, role, tell};
@@ -17,24 +17,55 @@ const AUTHORITY: &str = "/cmd/authority";
 const NEVER: Duration = Duration::from_secs(600);
 const STATUS: &str = "/_rnet/command/cmd/status";
 
-/// A receiver of how many ms `apply` takes; falls back by doing nothing.
-fn slow_receiver(node: &Node) -> Command {
-    let slow = |ms: &[u8]| {
-        std::thread::sleep(Duration::from_millis(ms.first().map_or(0, |ms| u64::from(*ms) * 10))); // sleep: how long it takes to apply
-    };
-    node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {}).apply(slow).unwrap()
+/// To the receiver: apply until the test lets it go on.
+const HOLD: u8 = u8::MAX;
+
+/// A receiver that says which command it begins to apply.
+struct Slow {
+    command: Command,
+    begun: mpsc::Receiver<u8>,
+    goes_on: mpsc::Sender<()>,
+}
+
+impl Slow {
+    fn open(node: &Node) -> Slow {
+        let (begins, begun) = mpsc::channel();
+        let (goes_on, released) = mpsc::channel();
+        let slow = move |bytes: &[u8]| {
+            let byte = bytes.first().copied().unwrap_or_default();
+            // The test may have ended.
+            let _ = begins.send(byte);
+            if byte == HOLD {
+                let _ = released.recv();
+            } else {
+                std::thread::sleep(Duration::from_millis(u64::from(byte) * 10)); // sleep: how long it takes to apply
+            }
+        };
+        let command = node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {});
+        Slow { command: command.apply(slow).unwrap(), begun, goes_on }
+    }
+
+    /// Has it apply this: for so many times 10 ms from now on, or until it is let go. It has begun at the return, so that
+    /// no request comes before.
+    fn occupy(&self, driver: &mut Driver<[u8]>, byte: u8) {
+        for byte in [0, byte] {
+            driver.send(&[byte]).unwrap();
+            assert_eq!(self.begun.recv_timeout(LONG.unwrap()), Ok(byte));
+        }
+    }
+
+    fn until_applied(&self) {
+        eventually("it has applied the slow one", || self.command.stats().applied == 2);
+    }
+}
+
+/// A receiver whose commands take no time.
+fn receiver(node: &Node) -> Command {
+    node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {}).apply(|_| {}).unwrap()
 }
 
 fn driver(node: &Node, priority: i32, lease: Duration) -> Driver<[u8]> {
     node.drive(TOPIC).priority(priority).lease(lease).take(LONG).unwrap()
-}
-
-/// Has the receiver apply for `tens` times 10 ms from now on.
-fn occupy(command: &Command, driver: &mut Driver<[u8]>, tens: u8) {
-    driver.send(&[0]).unwrap();
-    eventually("it is in force", || command.stats().applied > 0);
-    driver.send(&[tens]).unwrap();
-    std::thread::sleep(Duration::from_millis(20)); // sleep: until it has begun to apply
 }
 
 #[test]
@@ -57,7 +88,7 @@ fn child_entry() {
         }
         "receiver" => {
             let node = net.node("receiver");
-            let _command = slow_receiver(&node);
+            let _command = receiver(&node);
             tell("receives");
             let _ = orders.recv();
         }
@@ -96,15 +127,17 @@ fn child_entry() {
 fn a_driver_that_was_told_busy_has_no_authority_later() {
     let net = Net::new("commands-r-busy");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
-    let command = slow_receiver(&base);
+    let slow = Slow::open(&base);
     let mut first = driver(&low, 1, NEVER);
-    occupy(&command, &mut first, 200);
+    slow.occupy(&mut first, HOLD);
     let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(LONG).map(drop);
     let error = taken.unwrap_err();
     assert!(matches!(&error, Error::CallFailed { .. }), "{error}");
-    eventually("it has applied the slow one", || command.stats().applied == 2);
-    std::thread::sleep(Duration::from_millis(300)); // sleep: requests that waited are answered now
-    assert_eq!(command.status().holder, "/low", "the one that was told `{error}` has it");
+    slow.goes_on.send(()).unwrap();
+    slow.until_applied();
+    // Requests are answered in their order, so those that waited have been.
+    first.renew().unwrap();
+    assert_eq!(slow.command.status().holder, "/low", "the one that was told `{error}` has it");
     assert!(first.in_force());
 }
 
@@ -112,28 +145,30 @@ fn a_driver_that_was_told_busy_has_no_authority_later() {
 fn a_driver_that_gave_up_waiting_has_no_authority_later() {
     let net = Net::new("commands-r-gave-up");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
-    let command = slow_receiver(&base);
+    let slow = Slow::open(&base);
     let mut first = driver(&low, 1, NEVER);
     // Its endpoints know each other, so that only the call takes time.
     let warm = high.drive::<[u8]>(TOPIC).priority(0).take(LONG).map(drop);
     assert!(warm.is_err());
-    occupy(&command, &mut first, 90);
+    // For longer than the driver waits and its word that it has given up is on its way.
+    slow.occupy(&mut first, 90);
     let limit = Some(Duration::from_millis(300));
     let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(limit).map(drop);
     let error = taken.unwrap_err();
     assert!(matches!(&error, Error::Timeout { .. }), "{error}");
-    eventually("it has applied the slow one", || command.stats().applied == 2);
-    std::thread::sleep(Duration::from_millis(300)); // sleep: requests that waited are answered now
-    assert_eq!(command.status().holder, "/low", "the one that was told `{error}` has it");
+    slow.until_applied();
+    // Requests are answered in their order, so those that waited have been.
+    first.renew().unwrap();
+    assert_eq!(slow.command.status().holder, "/low", "the one that was told `{error}` has it");
 }
 
 #[test]
 fn authority_is_free_once_its_lease_has_passed_in_apply() {
     let net = Net::new("commands-r-passed");
     let (base, one, two) = (net.node("base"), net.node("one"), net.node("two"));
-    let command = slow_receiver(&base);
+    let slow = Slow::open(&base);
     let mut first = driver(&one, 1, Duration::from_millis(200));
-    occupy(&command, &mut first, 80);
+    slow.occupy(&mut first, 80);
     // Its lease passes 200 ms after receipt, and the receiver answers after 800 ms.
     let taken = two.drive::<[u8]>(TOPIC).priority(1).lease(NEVER).take(LONG).map(drop);
     assert!(taken.is_ok(), "{}", taken.unwrap_err());
@@ -143,9 +178,9 @@ fn authority_is_free_once_its_lease_has_passed_in_apply() {
 fn a_lease_that_has_passed_is_not_renewed() {
     let net = Net::new("commands-r-renewed");
     let (base, one) = (net.node("base"), net.node("one"));
-    let command = slow_receiver(&base);
+    let slow = Slow::open(&base);
     let mut first = driver(&one, 1, Duration::from_millis(200));
-    occupy(&command, &mut first, 80);
+    slow.occupy(&mut first, 80);
     let renewed = first.renew();
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
 }
@@ -183,7 +218,7 @@ fn a_renewal_that_came_too_late_is_followed_by_a_release() {
 fn authority_of_a_process_that_is_gone_is_free_though_it_never_sent() {
     let net = Net::new("commands-r-ghost");
     let base = net.node("base");
-    let command = slow_receiver(&base);
+    let command = receiver(&base);
     let mut child = Child::spawn(&net, "taker");
     child.expect("taken");
     assert_eq!(command.status().holder, "/taker");
@@ -199,7 +234,7 @@ fn authority_of_a_process_that_is_gone_is_free_though_it_never_sent() {
 fn a_driver_in_a_forked_child_is_closed() {
     let net = Net::new("commands-r-fork");
     let (base, hand) = (net.node("base"), net.node("hand"));
-    let _command = slow_receiver(&base);
+    let _command = receiver(&base);
     let mut driver = driver(&hand, 1, NEVER);
     // SAFETY: the child asks the driver once, and ends.
     let pid = unsafe { libc::fork() };
@@ -257,7 +292,7 @@ fn a_panic_whose_payload_panics_does_not_end_the_thread() {
 fn only_its_receiver_ends_a_driver() {
     let net = Net::new("commands-r-other-status");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
-    let command = slow_receiver(&base);
+    let command = receiver(&base);
     let mut driver = driver(&hand, 1, NEVER);
     // As a second receiver that is killed while it opens.
     let options = PublisherOptions::new().urgent().transient_local(1);
@@ -278,7 +313,7 @@ fn only_its_receiver_ends_a_driver() {
 fn refusals_push_no_grant_out_of_the_trail() {
     let net = Net::new("commands-r-trail");
     let (base, hand, pest) = (net.node("base"), net.node("hand"), net.node("pest"));
-    let _command = slow_receiver(&base);
+    let _command = receiver(&base);
     let _driver = driver(&hand, 1, NEVER);
     let client = pest.client::<CommandRequest, CommandReply>(AUTHORITY).unwrap();
     let mut request = CommandRequest { lease: 1_000_000, ..Default::default() };

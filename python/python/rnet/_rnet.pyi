@@ -193,7 +193,7 @@ class Node:
         result: type[_Reply] | _DType | None,
         handler: Callable[[_Request], _Reply | Generator[_Feedback, Any, _Reply]]
         | Callable[[_Request, ActionContext], _Reply | Generator[_Feedback, Any, _Reply]], *,
-        policy: Literal["reject", "queue", "replace"] = "reject", queue: int = 64,
+        policy: Literal["reject", "queue", "replace"] = "reject", queue: int | None = None,
     ) -> Service: ...
     @overload
     def action_client(

@@ -247,7 +247,7 @@ class ServiceStats(NamedTuple):
     running: int
     #: Calls that wait for a handler now.
     waiting: int
-    #: Calls that were refused because the backlog was full.
+    #: Calls that were refused because the backlog was full, and jobs that came while their worker closed.
     refused: int
     #: Calls whose handler raised.
     failed: int

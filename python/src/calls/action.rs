@@ -65,13 +65,23 @@ pub(crate) fn open(
     name: &str,
     [goal, feedback, result]: Types<'_, '_>,
     function: Py<PyAny>,
-    (policy, queue): (&str, i64),
+    (policy, queue): (&str, Option<i64>),
 ) -> PyResult<Service> {
-    let policy = match policy {
-        "reject" => Policy::Reject,
-        "queue" => Policy::Queue(count(py, "queue", queue)?),
-        "replace" => Policy::Replace,
-        other => {
+    let policy = match (policy, queue) {
+        ("reject", None) => Policy::Reject,
+        ("queue", Some(goals)) => Policy::Queue(count(py, "queue", goals)?),
+        ("replace", None) => Policy::Replace,
+        ("queue", None) => {
+            let why =
+                "it is not given; policy=\"queue\" needs how many goals may wait, 1 to 65,536";
+            return Err(bad_value(py, format!("queue of {name}"), why.to_owned()));
+        }
+        ("reject" | "replace", Some(goals)) => {
+            let why =
+                format!("it is {goals}, and no goal waits with policy={policy:?}; leave it out");
+            return Err(bad_value(py, format!("queue of {name}"), why));
+        }
+        (other, _) => {
             let why = format!("it is {other:?}, and must be \"reject\", \"queue\" or \"replace\"");
             return Err(bad_value(py, "policy", why));
         }

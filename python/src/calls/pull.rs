@@ -224,7 +224,8 @@ impl Puller {
         &self.core.name
     }
 
-    /// What came so far, as ServiceStats: `calls` are jobs, `refused` those that came while it had one.
+    /// What came so far, as ServiceStats: `calls` are jobs, `refused` those that came while it
+    /// closed.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
         stats(py, &s)

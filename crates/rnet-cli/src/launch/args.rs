@@ -25,7 +25,7 @@ pub struct LaunchArgs {
     /// Follow changes of the file: restart what is changed, start what is new, stop what is gone
     #[arg(long)]
     pub reload: bool,
-    /// Read the file, print the nodes in the order in which they would start, and end
+    /// Print the nodes in the order in which they would start; fail if the file or this machine has not what they need
     #[arg(long, conflicts_with_all = ["watch", "reload"])]
     pub check: bool,
     /// For bindings: the process that launches, with which this one dies as if it were killed

@@ -83,6 +83,16 @@ impl Place {
         command
     }
 
+    /// Tells another program where to look, which is to run `rnet`.
+    pub fn lead(&self, other: &mut Command) {
+        for (name, value) in self.command().get_envs() {
+            match value {
+                Some(value) => other.env(name, value),
+                None => other.env_remove(name),
+            };
+        }
+    }
+
     pub fn run(&self, args: &[&str]) -> Ran {
         self.spawn(args).wait()
     }

@@ -135,6 +135,7 @@ impl BlackBox {
             policy: Default::default(),
             on_failure: Vec::new(),
             is_beside: true,
+            places: Default::default(),
         }
     }
 }

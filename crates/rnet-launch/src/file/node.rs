@@ -41,6 +41,10 @@ const NODE_KEYS: [&str; 25] = [
     "when",
 ];
 
+/// Keys of which the machine decides whether they can be had.
+const MACHINE_KEYS: [&str; 6] =
+    ["command", "dir", "cpus", "scheduler", "memory_limit_mib", "on_failure"];
+
 /// Longest time of a setting, in s: a day.
 const MAX_S: f64 = 86_400.0;
 const MAX_CPU: u64 = 1023;
@@ -71,15 +75,16 @@ pub fn read(
         .opt("after", |entry| entry.each(|entry| node_name(entry, names)))?
         .unwrap_or_default();
     let none = Policy::default();
-    let ms = |key, default: u64| {
+    let ms = |key: &str, default: u64| {
         let ms = table.opt(key, |entry| entry.number("seconds", 0.0..=MAX_S))?;
         Ok(ms.map_or(default, |s| (s * 1e3).round() as u64))
     };
+    let (backoff_ms, backoff_max_ms) = backoff(table, ms, &none)?;
     let ready = table.opt("ready", |entry| ready(entry, &name, names))?.unwrap_or_default();
     let policy = Policy {
         when: table.opt("restart", |entry| entry.word(&When::NAMES))?.unwrap_or_default(),
-        backoff_ms: ms("backoff_s", none.backoff_ms)?,
-        backoff_max_ms: ms("backoff_max_s", none.backoff_max_ms)?,
+        backoff_ms,
+        backoff_max_ms,
         give_up_after: table
             .opt("give_up_after", Entry::count)?
             .map_or(none.give_up_after, u32::from),
@@ -105,6 +110,8 @@ pub fn read(
             files: table.opt("log_files", |e| whole(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
         },
     };
+    let place = |key| table.get(key).map(|e| (key, format!("{}: {}", e.place(), e.key())));
+    let places = MACHINE_KEYS.into_iter().filter_map(place).collect();
     let node = Node {
         name,
         process,
@@ -114,8 +121,31 @@ pub fn read(
         policy,
         on_failure: table.opt("on_failure", words)?.unwrap_or_default(),
         is_beside: false,
+        places,
     };
     Ok(Found { node, place: table.place(), after })
+}
+
+/// The first and the longest wait. One that the file says moves the default of the other, and two contradict each other
+/// if the first is longer than the longest.
+fn backoff(
+    table: &Table<'_>,
+    ms: impl Fn(&str, u64) -> Result<u64>,
+    none: &Policy,
+) -> Result<(u64, u64)> {
+    let (first, longest) = (table.get("backoff_s"), table.get("backoff_max_s"));
+    let first_ms = ms("backoff_s", none.backoff_ms)?;
+    let longest_ms = ms("backoff_max_s", none.backoff_max_ms)?;
+    match (first, longest) {
+        _ if first_ms <= longest_ms => Ok((first_ms, longest_ms)),
+        (Some(first), Some(longest)) => Err(first.wrong(format!(
+            "at most the longest wait, {} s of backoff_max_s at {}",
+            longest_ms as f64 / 1e3,
+            longest.place()
+        ))),
+        (Some(_), None) => Ok((first_ms, first_ms)),
+        (None, _) => Ok((longest_ms, longest_ms)),
+    }
 }
 
 /// A program and its arguments.

@@ -198,6 +198,10 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("restart = true", "restart: expected \"never\", \"on-failure\" or \"always\", found true"),
         ("backoff_s = -1", "backoff_s: expected seconds, 0 to 86400, found -1"),
         ("backoff_max_s = nan", "backoff_max_s: expected seconds, 0 to 86400, found nan"),
+        (
+            "backoff_s = 3\nbackoff_max_s = 2",
+            "backoff_s: expected at most the longest wait, 2 s of backoff_max_s at robot.toml:4:17, found 3",
+        ),
         ("give_up_after = 0", "give_up_after: expected a whole number, 1 to 4294967295, found 0"),
         ("give_up_within_s = \"1\"", "give_up_within_s: expected seconds, 0 to 86400, found \"1\""),
         ("on_failure = []", "on_failure: expected an array of a program and its arguments, as"),
@@ -256,6 +260,18 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         assert!(place.starts_with("robot.toml:"), "{error}");
         assert!(rest.starts_with(&format!("node.arm.{expected}")), "{key}\n{error}");
     }
+}
+
+#[test]
+fn a_wait_that_the_file_says_moves_the_default_of_the_other() {
+    let waits = |keys: &str| {
+        let plan = parsed(&format!("[node.arm]\ncommand = [\"true\"]\n{keys}\n")).unwrap();
+        (plan.nodes[0].policy.backoff_ms, plan.nodes[0].policy.backoff_max_ms)
+    };
+    assert_eq!(waits(""), (500, 30_000));
+    assert_eq!(waits("backoff_s = 60"), (60_000, 60_000));
+    assert_eq!(waits("backoff_max_s = 0.1"), (100, 100));
+    assert_eq!(waits("backoff_s = 2\nbackoff_max_s = 2"), (2000, 2000));
 }
 
 #[test]

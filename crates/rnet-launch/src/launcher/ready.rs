@@ -13,16 +13,15 @@ use crate::slot::{Slot, State};
 
 impl Launcher<'_> {
     pub(super) fn look_who_is_ready(&mut self) {
-        let asks = |slot: &Slot| {
-            slot.is_running() && !slot.is_ready && matches!(slot.node.ready, Ready::Publishes(_))
-        };
+        let asks =
+            |slot: &Slot| slot.may_become_ready() && matches!(slot.node.ready, Ready::Publishes(_));
         let snapshot = match self.slots.iter().any(asks) {
             true => self.snapshot(),
             false => None,
         };
         let mut late = Vec::new();
         for slot in &mut self.slots {
-            if slot.is_ready || !slot.is_running() {
+            if !slot.may_become_ready() {
                 continue;
             }
             let missing = match &slot.node.ready {

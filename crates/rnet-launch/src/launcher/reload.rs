@@ -75,6 +75,10 @@ impl Launcher<'_> {
             self.around.event(&slot.node.name, "stopping", "the file names it no more");
             self.slots.push(slot);
         }
+        let told: Vec<String> = self.plan.unfit().iter().map(ToString::to_string).collect();
+        let mut unfit = plan.unfit();
+        unfit.retain(|error| !told.contains(&error.to_string()));
         self.plan = plan;
+        self.tell_unfit(unfit);
     }
 }

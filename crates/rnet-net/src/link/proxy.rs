@@ -488,7 +488,7 @@ impl Proxy {
     /// What its subscribers read last when its publisher has died, or its host is lost.
     ///
     /// # Errors
-    /// `MessageTooLarge`; `BadValue` for one of another length than the type has, and where none was announced. The
+    /// `BadValue` for one that is too long or of another length than the type has, and where none was announced. The
     /// will is then as before.
     pub fn will(&mut self, message: Option<&[u8]>) -> Result<()> {
         let Some(publisher) = &mut self.publisher else { return Ok(()) };

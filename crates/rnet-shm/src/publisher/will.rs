@@ -131,6 +131,11 @@ pub(super) fn check_will(topic: &str, message: &[u8]) -> Result<(), Error> {
     if message.len() <= MAX_INLINE_LEN_BYTES {
         return Ok(());
     }
-    let (topic, len) = (topic.to_owned(), message.len());
-    Err(Error::MessageTooLarge { topic, len, limit: MAX_INLINE_LEN_BYTES })
+    let (len, limit) = (message.len(), MAX_INLINE_LEN_BYTES);
+    Err(Error::BadValue {
+        what: format!("last will on {topic}"),
+        why: format!(
+            "it has {len} bytes, and a last will has at most {limit}, whatever the length of messages: shorten it"
+        ),
+    })
 }

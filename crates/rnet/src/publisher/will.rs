@@ -10,8 +10,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// process that is killed meanwhile leaves one or the other.
     ///
     /// # Errors
-    /// `BadValue` if the publisher was opened without a last will, or the message is not of its type;
-    /// `MessageTooLarge` if it has more than 4096 bytes; `Closed` in a forked child. The will is then as before.
+    /// `BadValue` if the publisher was opened without a last will, or the message is not of its type or has more than
+    /// 4096 bytes; `Closed` in a forked child. The will is then as before.
     pub fn set_last_will(&mut self, message: &T) -> Result<()> {
         if let Some(bytes) = message.as_bytes() {
             self.check_len(bytes.len())?;
