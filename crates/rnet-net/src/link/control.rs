@@ -295,10 +295,10 @@ impl Control {
         let Control { known, hosts, .. } = self;
         let Some(host) = hosts.get_mut(&id).filter(|host| !host.is_overfull()) else { return };
         host.greeted(known, hello, &taken);
-        let name = host.name();
+        let said = host.said();
         let opened =
-            known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
-        for announce in Announce::all(opened, Some(known.withheld(&name))) {
+            known.local.values().filter(|e| known.crosses(e, said)).map(|e| Described::of(e));
+        for announce in Announce::all(opened, Some(known.withheld(said))) {
             host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         }
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
@@ -372,11 +372,11 @@ impl Control {
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
-            let text = match self.known.crosses(endpoint, &host.name()) {
+            let text = match self.known.crosses(endpoint, host.said()) {
                 true => text.clone(),
                 false if matches!(endpoint.qos, EndpointQos::Subscriber(_)) => continue,
                 false => {
-                    let withheld = Some(self.known.withheld(&host.name()));
+                    let withheld = Some(self.known.withheld(host.said()));
                     to_json(&Announce { withheld, ..Announce::default() })
                 }
             };

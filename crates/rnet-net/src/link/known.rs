@@ -50,8 +50,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether the endpoint is shown to that host: whether what it sends may go there, or what it wants come from
-    /// there.
+    /// Whether the endpoint is shown to the hosts that say this name: whether what it sends may go there, or what it
+    /// wants come from there.
     pub fn crosses(&self, endpoint: &Endpoint, host: &str) -> bool {
         let direction = match &endpoint.qos {
             EndpointQos::Publisher(_) => Direction::Out,
@@ -60,7 +60,7 @@ impl Known {
         self.shared.config.allows(&endpoint.topic, direction, host).is_ok()
     }
 
-    /// How many topics of publishers here a rule of the configuration keeps from that host.
+    /// How many topics of publishers here a rule of the configuration keeps from the hosts that say this name.
     pub fn withheld(&self, host: &str) -> u64 {
         let ours = self.local.values();
         let ours = ours.filter(|endpoint| matches!(endpoint.qos, EndpointQos::Publisher(_)));

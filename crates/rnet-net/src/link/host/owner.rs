@@ -53,7 +53,7 @@ impl Host {
             let what = format!("endpoint of {topic}, which host {} wants", self.name);
             return Err(Error::BadValue { what, why: "it is a subscription".to_owned() });
         };
-        if qos.lane != lane || !known.crosses(endpoint, &self.name) {
+        if qos.lane != lane || !known.crosses(endpoint, &self.said) {
             let what = format!("wish of host {} for {topic}", self.name);
             return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
         }
