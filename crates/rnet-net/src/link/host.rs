@@ -298,8 +298,8 @@ impl Host {
                 let publisher = known.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
                 // Not before there is one: where there was no room, its place is there for the next try.
                 let claim = known.shared.places.claim(self.presence.host, id);
-                let expects_all = claim.next_seq.is_some() && !known.places.contains_key(&key);
-                let place = known.places.remove(&key).unwrap_or_default();
+                let expects_all = claim.next_seq.is_some() && !known.places.has(&key);
+                let place = known.places.take(&key).unwrap_or_default();
                 let next_seq = place.next_seq.or(claim.next_seq);
                 let (events, host) = (known.shared.events.clone(), self.presence.host);
                 publisher.on_match(move |event| {

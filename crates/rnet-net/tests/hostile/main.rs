@@ -8,6 +8,7 @@ mod hosts;
 mod partial;
 mod peer;
 mod rules;
+mod told;
 mod wills;
 
 use std::fmt::Write;

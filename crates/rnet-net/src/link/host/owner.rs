@@ -33,7 +33,10 @@ impl Host {
             }
             Err(error) => {
                 state.say(Say::Item(ended(wanted.channel)));
-                known.fault(&error);
+                // One that has closed meanwhile is no fault: word of that and the wish have crossed on the way.
+                if !matches!(error, Error::Closed { .. }) {
+                    known.fault(&error);
+                }
             }
         }
     }
