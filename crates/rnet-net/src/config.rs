@@ -299,6 +299,11 @@ impl Config {
 
     /// In what shape messages of `topic` cross.
     pub fn shaping(&self, topic: &str) -> Shaping {
+    /// The file that [`load`](Config::load) reads, if it is there.
+    pub fn path(given: &Given) -> PathBuf {
+        rnet_config::path(given.config.as_deref(), &|name| std::env::var_os(name)).0
+    }
+
         let entry = self.topics.iter().find(|entry| entry.topic.matches(topic));
         entry.map_or_else(Shaping::default, |entry| entry.shaping)
     }

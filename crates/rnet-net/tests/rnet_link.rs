@@ -458,3 +458,23 @@ fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
     std::thread::sleep(Duration::from_secs(2)); // sleep: nothing shows that nothing happens
     assert_eq!(place.wait_for_both(), before);
 }
+
+#[test]
+fn a_file_that_is_made_while_the_link_runs_is_read() {
+    let place = Place::new();
+    let at = format!("tcp/127.0.0.1:{}", free_port());
+    let node = place.node();
+    assert!(place.run(&["start", "--listen", &at]).status.success());
+    let (link, standby) = place.wait_for_both();
+    // One that says nothing changes nothing, and a mistake is told.
+    place.configure("");
+    place.configure("[network]\nlisen = []\n");
+    let told = status(&node, "the mistake is told", |status| !status.problems.is_empty());
+    assert_eq!((told.pid, told.problems.len()), (link, 1));
+    let problem = &told.problems[0];
+    assert!(problem.contains("robot.toml:2") && problem.contains("lisen"), "{problem}");
+    place.configure("[network]\nhost = \"two\"\n");
+    let told = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((told.pid, told.listen.as_slice()), (standby, [at].as_slice()));
+    place.wait_for_both();
+}
