@@ -245,7 +245,27 @@ fn what_keeps_a_link_from_starting_is_said() {
         let mut said = String::new();
         read.read_to_string(&mut said).unwrap();
         child.wait().unwrap();
-        assert!(said.contains("cannot be opened: cannot listen on tcp/127.0.0.1:"), "{said}");
+        let words = "cannot be opened: --listen: cannot listen on tcp/127.0.0.1:";
+        assert!(said.contains(words), "{said}");
+    }
+    for (config, words) in [
+        (
+            format!("[network]\nlisten = [\n  {at:?}\n]"),
+            format!("robot.toml:3:3: network.listen: cannot listen on {at}: port"),
+        ),
+        (
+            "network.listen = [\"tcp/192.0.2.1:7450\"]".into(),
+            "robot.toml:1:19: network.listen: cannot listen on tcp/192.0.2.1:7450: ".into(),
+        ),
+        (
+            "[network]\nmode = \"lan\"\ninterfaces = [\"lo\", \"eth77\"]".into(),
+            "robot.toml:3:21: network.interfaces: this host has no network interface \"eth77\""
+                .into(),
+        ),
+    ] {
+        place.configure(&config);
+        let said = place.run(&["run"]).stderr;
+        assert!(text(&said).contains(&words), "{}", text(&said));
     }
     eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
 }
