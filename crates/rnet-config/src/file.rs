@@ -23,18 +23,25 @@ pub struct File {
     pub text: String,
 }
 
-/// Reads the file that is named, else that of `RNET_CONFIG`, else the one in the working directory; `None` if that is
-/// not there.
+/// The file that is named, else that of `RNET_CONFIG`, else the one in the working directory; and who named it.
+pub fn path(
+    flag: Option<&Path>,
+    env: &dyn Fn(&str) -> Option<OsString>,
+) -> (PathBuf, Option<&'static str>) {
+    let by_env = || env("RNET_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    match (flag, by_env()) {
+        (Some(path), _) => (path.to_owned(), Some("--config")),
+        (None, Some(path)) => (path, Some("RNET_CONFIG")),
+        (None, None) => (PathBuf::from(DEFAULT_FILE), None),
+    }
+}
+
+/// Reads the file of [`path`]; `None` if nobody has named it and it is not there.
 ///
 /// # Errors
 /// Why it cannot be read, and who named it.
 pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<File>> {
-    let by_env = || env("RNET_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let (path, named_by) = match (flag, by_env()) {
-        (Some(path), _) => (path.to_owned(), Some("--config")),
-        (None, Some(path)) => (path, Some("RNET_CONFIG")),
-        (None, None) => (PathBuf::from(DEFAULT_FILE), None),
-    };
+    let (path, named_by) = path(flag, env);
     match text(&path) {
         Err(FileFault::Io(error)) if named_by.is_none() && error.kind() == ErrorKind::NotFound => {
             Ok(None)

@@ -10,7 +10,7 @@ mod host;
 mod table;
 
 pub use error::{ConfigError, FileFault, Place, near, one_of};
-pub use file::{DEFAULT_FILE, File, find, text};
+pub use file::{DEFAULT_FILE, File, find, path, text};
 pub use host::{this_host, why_no_host};
 pub use table::{Entry, FILE_KEYS, Reader, Table};
 

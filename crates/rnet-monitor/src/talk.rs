@@ -1,5 +1,7 @@
 //! Who publishes what to whom, and why it does not arrive.
 
+mod no_common;
+
 use std::collections::BTreeSet;
 
 use rnet::inspect::{ChannelInfo, Pair, Snapshot};
@@ -328,7 +330,7 @@ pub fn two_nodes(
     let between: Vec<Pair<'_>> =
         snapshot.pairs().filter(|pair| hears(pair, a, b) && asked(&pair.publisher.topic)).collect();
     if between.is_empty() {
-        no_common_topic(findings, snapshot, a, b, topic);
+        no_common::topic(findings, snapshot, a, b, topic);
     }
     for pair in between {
         let p = pair.publisher;
@@ -390,63 +392,6 @@ fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
         findings.problem("node", what, advice);
     }
     false
-}
-
-fn no_common_topic(
-    findings: &mut Findings,
-    snapshot: &Snapshot,
-    a: &str,
-    b: &str,
-    topic: Option<&str>,
-) {
-    let wants: BTreeSet<&str> =
-        snapshot.subscriptions.iter().filter(|s| s.node == a).map(|s| s.topic.as_str()).collect();
-    let offers: BTreeSet<&str> =
-        snapshot.publishers.iter().filter(|p| p.node == b).map(|p| p.topic.as_str()).collect();
-    if let Some(topic) = topic {
-        if !wants.contains(topic) {
-            let what = format!("{a} does not subscribe to {topic}");
-            findings.problem("topic_name", what, list_of("it subscribes to", &wants));
-        }
-        if !offers.contains(topic) {
-            let what = format!("{b} does not publish {topic}");
-            findings.problem("topic_name", what, list_of("it publishes", &offers));
-        }
-        return;
-    }
-    let mut near = false;
-    for (want, offer) in wants.iter().flat_map(|w| offers.iter().map(move |o| (w, o))) {
-        if let Some(why) = why_near(want, offer) {
-            near = true;
-            findings.problem(
-                "topic_name",
-                format!("{a} subscribes to {want} and {b} publishes {offer}: {why}"),
-                "use one name on both sides",
-            );
-        }
-    }
-    if !near {
-        let advice = format!(
-            "{}; {}",
-            list_of(&format!("{a} subscribes to"), &wants),
-            list_of(&format!("{b} publishes"), &offers)
-        );
-        let what = format!("{b} publishes nothing that {a} subscribes to");
-        findings.problem("topic_name", what, advice);
-    }
-    let reverse = snapshot
-        .pairs()
-        .any(|pair| pair.subscription.node == b && pair.publisher.node == a && pair.is_matched());
-    if reverse {
-        findings.note("match", format!("the other way round they do talk: {b} hears {a}"));
-    }
-}
-
-fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
-    if topics.is_empty() {
-        return format!("{what} nothing");
-    }
-    format!("{what} {}", topics.iter().copied().collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -596,7 +541,7 @@ pub(crate) mod tests {
         let mut snapshot = matched();
         let notes = |snapshot: &Snapshot| {
             let mut findings = Findings::default();
-            no_common_topic(&mut findings, snapshot, "/mouth", "/ear", None);
+            no_common::topic(&mut findings, snapshot, "/mouth", "/ear", None);
             findings.0.into_iter().filter(|f| f.level == Level::Note).map(|f| f.what).collect()
         };
         let all: Vec<String> = notes(&snapshot);

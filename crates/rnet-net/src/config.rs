@@ -39,11 +39,11 @@ pub struct Config {
     /// The name of this host, as others see it: 1 to 64 letters, digits, `-`, `.` and `_`.
     pub host: String,
     /// Where the link can be reached.
-    pub listen: Vec<Endpoint>,
+    pub listen: Vec<Listed<Endpoint>>,
     /// Where the links of other hosts can be reached.
     pub connect: Vec<Endpoint>,
     /// Network interfaces of mode `lan`; empty for all but the loopback.
-    pub interfaces: Vec<String>,
+    pub interfaces: Vec<Listed<String>>,
     /// For how long another host may be silent before it counts as lost.
     pub lost_after: Duration,
     /// What may cross. The first rule that fits decides; what none fits may.
@@ -109,6 +109,28 @@ impl fmt::Display for From {
             From::Word(word) => f.write_str(word),
             From::File(place) => write!(f, "{}:{}", place.file.display(), place.line),
         }
+    }
+}
+
+/// A value of a list, and who gave it: for errors that are found only where it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// The value.
+    pub value: T,
+    /// Place and key in a file, else an option or a variable, as errors have them: `robot.toml:4:11: network.listen`.
+    pub from: String,
+}
+
+impl<T: Clone> Listed<T> {
+    /// The values of a list.
+    pub fn values(list: &[Listed<T>]) -> Vec<T> {
+        list.iter().map(|listed| listed.value.clone()).collect()
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Listed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
     }
 }
 
@@ -275,6 +297,11 @@ impl Config {
     /// Which setting is wrong, where it stands, and what was expected.
     pub fn load(given: &Given) -> Result<Config, ConfigError> {
         given::load(given, &|name| std::env::var_os(name))
+    }
+
+    /// The file that [`load`](Config::load) reads, if it is there.
+    pub fn path(given: &Given) -> PathBuf {
+        rnet_config::path(given.config.as_deref(), &|name| std::env::var_os(name)).0
     }
 
     /// Reads settings from the text of a file; `path` is for errors. Neither flags nor environment are heard.

@@ -11,8 +11,10 @@ mod control;
 #[doc(hidden)]
 pub mod directory;
 mod event;
+mod faults;
 mod forwarder;
 mod host;
+mod kept;
 mod known;
 mod lane;
 mod orphans;
@@ -213,7 +215,7 @@ impl Link {
         ended.clone()
     }
 
-    /// Adds a problem to those that the status of the link tells.
+    /// Adds a problem to those that the status of the link tells, for ten minutes.
     pub fn tell(&self, error: rnet::Error) {
         let _ = self.shared.events.send(Event::Fault(error));
     }
@@ -294,7 +296,7 @@ impl Sink for Shared {
             ));
         }
         let what = "the link of another host".to_owned();
-        let fault = Event::Fault(rnet::Error::BadValue { what, why: why.join("; ") });
+        let fault = Event::Lasting(rnet::Error::BadValue { what, why: why.join("; ") });
         let _ = self.events.send(fault);
     }
 }

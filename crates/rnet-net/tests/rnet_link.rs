@@ -245,7 +245,27 @@ fn what_keeps_a_link_from_starting_is_said() {
         let mut said = String::new();
         read.read_to_string(&mut said).unwrap();
         child.wait().unwrap();
-        assert!(said.contains("cannot be opened: cannot listen on tcp/127.0.0.1:"), "{said}");
+        let words = "cannot be opened: --listen: cannot listen on tcp/127.0.0.1:";
+        assert!(said.contains(words), "{said}");
+    }
+    for (config, words) in [
+        (
+            format!("[network]\nlisten = [\n  {at:?}\n]"),
+            format!("robot.toml:3:3: network.listen: cannot listen on {at}: port"),
+        ),
+        (
+            "network.listen = [\"tcp/192.0.2.1:7450\"]".into(),
+            "robot.toml:1:19: network.listen: cannot listen on tcp/192.0.2.1:7450: ".into(),
+        ),
+        (
+            "[network]\nmode = \"lan\"\ninterfaces = [\"lo\", \"eth77\"]".into(),
+            "robot.toml:3:21: network.interfaces: this host has no network interface \"eth77\""
+                .into(),
+        ),
+    ] {
+        place.configure(&config);
+        let said = place.run(&["run"]).stderr;
+        assert!(text(&said).contains(&words), "{}", text(&said));
     }
     eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
 }
@@ -457,4 +477,24 @@ fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
     place.configure(&format!("{}# the same\n", file("two", RULE)));
     std::thread::sleep(Duration::from_secs(2)); // sleep: nothing shows that nothing happens
     assert_eq!(place.wait_for_both(), before);
+}
+
+#[test]
+fn a_file_that_is_made_while_the_link_runs_is_read() {
+    let place = Place::new();
+    let at = format!("tcp/127.0.0.1:{}", free_port());
+    let node = place.node();
+    assert!(place.run(&["start", "--listen", &at]).status.success());
+    let (link, standby) = place.wait_for_both();
+    // One that says nothing changes nothing, and a mistake is told.
+    place.configure("");
+    place.configure("[network]\nlisen = []\n");
+    let told = status(&node, "the mistake is told", |status| !status.problems.is_empty());
+    assert_eq!((told.pid, told.problems.len()), (link, 1));
+    let problem = &told.problems[0];
+    assert!(problem.contains("robot.toml:2") && problem.contains("lisen"), "{problem}");
+    place.configure("[network]\nhost = \"two\"\n");
+    let told = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((told.pid, told.listen.as_slice()), (standby, [at].as_slice()));
+    place.wait_for_both();
 }

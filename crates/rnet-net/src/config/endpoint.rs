@@ -1,6 +1,7 @@
 //! Where a link can be reached.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// The longest host of an endpoint, in bytes: that of a DNS name.
@@ -25,6 +26,26 @@ impl Endpoint {
     /// The TCP port of the urgent lane, 1 to 65534: the bulk lane takes the one above.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whether who listens on one cannot listen on the other, as a lane of each takes the same port.
+    pub(super) fn meets(&self, other: &Endpoint) -> bool {
+        // Of an IPv6 address the interface stands behind it.
+        let address = |endpoint: &Endpoint| {
+            let host = endpoint.host.split_once('%').map_or(&*endpoint.host, |(host, _)| host);
+            host.parse::<IpAddr>().ok()
+        };
+        let is_same = match (address(self), address(other)) {
+            (Some(one), Some(two)) => {
+                // Who listens on [::] hears IPv4 as well.
+                let covers = |one: IpAddr, two: IpAddr| {
+                    one.is_unspecified() && (one.is_ipv6() || two.is_ipv4())
+                };
+                self.host == other.host || covers(one, two) || covers(two, one)
+            }
+            _ => self.host.eq_ignore_ascii_case(&other.host),
+        };
+        is_same && self.port.abs_diff(other.port) <= 1
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rnet_config::{ConfigError, find, near, one_of, this_host, why_no_host};
 
 use super::parse::{self, LOST_AFTER_MS, Parsed, why_no_interface};
-use super::{Config, Endpoint, From, LOST_AFTER, Mode, endpoint, stay};
+use super::{Config, Endpoint, From, LOST_AFTER, Listed, Mode, endpoint, stay};
 
 /// Who wants a network without naming a mode.
 const ENDPOINTS: &str = "listen or connect endpoints are set";
@@ -56,15 +56,18 @@ pub(super) fn merge(
         });
         Ok(text.transpose()?.map(|text| (text, variable)))
     };
-    let endpoints = |given: Option<(String, &'static str)>, in_file| match given {
-        Some((text, from)) => list(&text, |part| reached(part, from)),
-        None => Ok(in_file),
+    let listen = match word(&given.listen, "--listen", "RNET_LISTEN")? {
+        Some((text, from)) => list(&text, |part| Ok(listed(reached(part, from)?, from)))?,
+        None => file.listen,
     };
-    let listen = endpoints(word(&given.listen, "--listen", "RNET_LISTEN")?, file.listen)?;
-    let connect = endpoints(word(&given.connect, "--connect", "RNET_CONNECT")?, file.connect)?;
+    lanes_apart(&listen)?;
+    let connect = match word(&given.connect, "--connect", "RNET_CONNECT")? {
+        Some((text, from)) => list(&text, |part| reached(part, from))?,
+        None => file.connect,
+    };
     let interfaces = match word(&given.interfaces, "--interfaces", "RNET_INTERFACES")? {
-        Some((text, from)) => Some((list(&text, |part| interface(part, from))?, from)),
-        None => None,
+        Some((text, from)) => list(&text, |part| Ok(listed(interface(part, from)?, from)))?,
+        None => file.interfaces,
     };
     let lost_after = match word(&given.lost_after_ms, "--lost-after-ms", "RNET_LOST_AFTER_MS")? {
         Some((text, from)) => Some(silence(&text, from)?),
@@ -98,19 +101,15 @@ pub(super) fn merge(
             hint: None,
         });
     }
-    let interfaces = match interfaces {
-        // Of no use beside another mode, where they would be thought to limit what is reached.
-        Some((_, from)) if mode == Mode::Peers => {
-            return Err(ConfigError::Value {
-                from: from.into(),
-                expected: "the mode \"lan\" beside interfaces".into(),
-                found: format!("{:?} ({mode_from})", mode.to_string()),
-                hint: None,
-            });
-        }
-        Some((interfaces, _)) => interfaces,
-        None => file.interfaces,
-    };
+    // Of no use beside another mode, where they would be thought to limit what is reached.
+    if let (Mode::Peers, Some(interface)) = (mode, interfaces.first()) {
+        return Err(ConfigError::Value {
+            from: interface.from.clone(),
+            expected: "the mode \"lan\" beside interfaces".into(),
+            found: format!("{:?} ({mode_from})", mode.to_string()),
+            hint: None,
+        });
+    }
     Ok(Config {
         mode,
         mode_from,
@@ -129,6 +128,28 @@ pub(super) fn merge(
 fn wrong(from: &str, expected: &str, found: &str) -> ConfigError {
     let (from, expected, found) = (from.into(), expected.into(), format!("{found:?}"));
     ConfigError::Value { from, expected, found, hint: None }
+}
+
+fn listed<T>(value: T, from: &str) -> Listed<T> {
+    Listed { value, from: from.to_owned() }
+}
+
+/// That no two lanes are to listen on one port.
+fn lanes_apart(listen: &[Listed<Endpoint>]) -> Result<(), ConfigError> {
+    for (at, second) in listen.iter().enumerate() {
+        if let Some(first) = listen[..at].iter().find(|first| first.value.meets(&second.value)) {
+            return Err(ConfigError::Value {
+                from: second.from.clone(),
+                expected: format!(
+                    "another address than that of \"{first}\", or a port that is two or more away: the urgent lane \
+                     takes the port that is named, and the bulk lane the one above it"
+                ),
+                found: format!("\"{second}\""),
+                hint: None,
+            });
+        }
+    }
+    Ok(())
 }
 
 fn mode(text: &str, from: &'static str) -> Result<Mode, ConfigError> {

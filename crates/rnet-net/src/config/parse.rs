@@ -9,7 +9,7 @@ use rnet_config::{Entry, FILE_KEYS, Place, Reader, Result, Table};
 use toml::de::DeValue;
 
 use super::{
-    Compression, Direction, Endpoint, Mode, Rule, Shaping, TopicShaping, endpoint, pattern,
+    Compression, Direction, Endpoint, Listed, Mode, Rule, Shaping, TopicShaping, endpoint, pattern,
 };
 
 const NETWORK_KEYS: [&str; 8] =
@@ -31,8 +31,8 @@ pub(super) struct Parsed {
     pub path: Option<PathBuf>,
     pub mode: Option<(Mode, Place)>,
     pub host: Option<String>,
-    pub interfaces: Vec<String>,
-    pub listen: Vec<Endpoint>,
+    pub interfaces: Vec<Listed<String>>,
+    pub listen: Vec<Listed<Endpoint>>,
     pub connect: Vec<Endpoint>,
     pub lost_after: Option<Duration>,
     pub rules: Vec<Rule>,
@@ -63,10 +63,10 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
         if parsed.mode.as_ref().is_some_and(|(mode, _)| *mode != Mode::Lan) {
             return Err(interfaces.wrong("mode = \"lan\" beside interfaces"));
         }
-        parsed.interfaces = interfaces.each(interface)?;
+        parsed.interfaces = interfaces.each(|entry| listed(entry, interface(entry)?))?;
     }
     if let Some(listen) = table.get("listen") {
-        parsed.listen = listen.each(reached)?;
+        parsed.listen = listen.each(|entry| listed(entry, reached(entry)?))?;
     }
     if let Some(connect) = table.get("connect") {
         parsed.connect = connect.each(reached)?;
@@ -79,6 +79,11 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
         parsed.topics = topics.each(|entry| topic(&entry.table("a table [[network.topic]]")?))?;
     }
     Ok(())
+}
+
+/// A value of a list with its place and key, as errors have them.
+fn listed<T>(entry: &Entry<'_>, value: T) -> Result<Listed<T>> {
+    Ok(Listed { value, from: format!("{}: {}", entry.place(), entry.key()) })
 }
 
 fn rule(table: &Table<'_>) -> Result<Rule> {

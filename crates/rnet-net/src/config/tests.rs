@@ -1,5 +1,7 @@
 //! Each setting: what is taken, and what is said of what is not.
 
+mod beside;
+
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -101,7 +103,9 @@ fn every_key_is_taken() {
     assert_eq!(config.lost_after, Duration::from_secs(2));
     assert_eq!(config.file.as_deref(), Some(Path::new("robot.toml")));
     let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
-    assert_eq!(texts(&config.listen), ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
+    let listen = texts(&Listed::values(&config.listen));
+    assert_eq!(listen, ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
+    assert_eq!(config.listen[1].from, "robot.toml:5:31: network.listen");
     assert_eq!(texts(&config.connect), ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]);
     assert_eq!((config.connect[1].host(), config.connect[1].port()), ("laptop.local", 7450));
     let image = config.shaping("/camera/left/image");
@@ -117,7 +121,11 @@ fn every_key_is_taken() {
     assert_eq!((config.rules.len(), config.topics.len()), (3, 2));
 
     let lan = parsed("[network]\nmode = \"lan\"\ninterfaces = [\"eth0\", \"wlan0\"]").unwrap();
-    assert_eq!((lan.mode, lan.interfaces), (Mode::Lan, vec!["eth0".into(), "wlan0".into()]));
+    assert_eq!(
+        (lan.mode, Listed::values(&lan.interfaces)),
+        (Mode::Lan, vec!["eth0".into(), "wlan0".into()])
+    );
+    assert_eq!(lan.interfaces[1].from, "robot.toml:3:23: network.interfaces");
     assert_eq!(lan.topics.len(), 0);
 }
 
@@ -393,7 +401,9 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     assert_eq!(config.host, "by-env");
     assert_eq!(config.listen.len(), 2);
     assert_eq!(config.connect.len(), 2, "an empty variable is none");
-    assert_eq!(config.interfaces, ["eth1", "eth2"]);
+    assert_eq!(Listed::values(&config.interfaces), ["eth1", "eth2"]);
+    assert_eq!(config.interfaces[1].from, "RNET_INTERFACES");
+    assert_eq!(config.listen[0].from, "RNET_LISTEN");
     assert_eq!(config.lost_after, Duration::from_millis(900));
     let given = Given {
         config: Some(path.clone()),
@@ -408,27 +418,10 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Lan, "--network"));
     assert_eq!((config.host.as_str(), config.listen.len()), ("by-flag", 0));
     assert_eq!(config.connect[0].to_string(), "tcp/c:3");
-    assert_eq!((config.interfaces[0].as_str(), config.interfaces.len()), ("wlan0", 1));
+    assert_eq!((config.interfaces[0].value.as_str(), config.interfaces.len()), ("wlan0", 1));
     assert_eq!(config.lost_after, Duration::from_secs(60));
     let by_env = loaded(&Given::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap();
     assert_eq!(by_env.file, Some(path));
-}
-
-#[test]
-fn interfaces_of_the_environment_need_the_mode_lan() {
-    let (_dir, path) = file(b"");
-    let given = Given { config: Some(path), ..Given::default() };
-    let [lan, off] = ["lan", "off"].map(OsStr::new);
-    for mode in [lan, off] {
-        let env = [("RNET_NETWORK", mode), ("RNET_INTERFACES", "eth0".as_ref())];
-        assert_eq!(loaded(&given, &env).unwrap().interfaces, ["eth0"]);
-    }
-    let env = [("RNET_LISTEN", "tcp/a:1".as_ref()), ("RNET_INTERFACES", "eth0".as_ref())];
-    assert_eq!(
-        loaded(&given, &env).unwrap_err().to_string(),
-        "RNET_INTERFACES: expected the mode \"lan\" beside interfaces, found \"peers\" (listen or \
-         connect endpoints are set)"
-    );
 }
 
 #[test]

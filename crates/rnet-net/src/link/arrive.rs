@@ -162,9 +162,7 @@ impl Shared {
                 let Some(mut proxy) = self.proxy(state, current, channel) else { return Ok(()) };
                 let set = proxy.will(message);
                 drop(proxy);
-                // Another link that says it again and again fills no queue.
-                set.map_or_else(|error| self.say(state, Event::Fault(error), 0), Ok)?;
-                return Ok(());
+                return self.note(state, set);
             }
             Item::Credit { channel, read } => {
                 state.order(Order::Credit(channel, read));
@@ -235,16 +233,16 @@ impl Shared {
         let channel = first.channel;
         let Some(mut proxy) = self.proxy(state, current, channel) else { return Ok(()) };
         proxy.stamped_by(clock);
-        let mut taken = self.take_data(&mut proxy, &first, clock);
+        let mut taken = self.take_data(state, &mut proxy, &first, clock);
         while taken.is_ok() {
             if let Some(plain) = behind.next_plain() {
                 let (len, sent_ns) = (plain.payload.len() as u64, here(plain.sent_ns, clock));
                 proxy.came(len + MESSAGE_COST);
-                self.note(proxy.publish_plain(plain.seq, sent_ns, plain.payload));
+                taken = self.note(state, proxy.publish_plain(plain.seq, sent_ns, plain.payload));
                 continue;
             }
             let Some(next) = behind.next_following() else { break };
-            taken = next.and_then(|data| self.take_data(&mut proxy, &data, clock));
+            taken = next.and_then(|data| self.take_data(state, &mut proxy, &data, clock));
         }
         proxy.show();
         taken
@@ -252,6 +250,7 @@ impl Shared {
 
     fn take_data(
         &self,
+        state: &LaneState,
         proxy: &mut Proxy,
         data: &Data<'_>,
         clock: Option<ClockOffset>,
@@ -266,8 +265,7 @@ impl Shared {
                 proxy.publish(data.seq, sent_ns, data.meta, &message, Some(data.payload))
             }
         };
-        self.note(published);
-        Ok(())
+        self.note(state, published)
     }
 
     fn take_piece(
@@ -313,8 +311,7 @@ impl Shared {
         proxy.put_reassembly(reassembly);
         proxy.show();
         drop(proxy);
-        self.note(published);
-        Ok(())
+        self.note(state, published)
     }
 
     /// Has no room for a message that begins: it alone is lost.
@@ -332,9 +329,8 @@ impl Shared {
         let _ = self.say(state, Event::Fault(Error::LimitReached { what, limit, hint }), 0);
     }
 
-    fn note(&self, published: rnet::Result<()>) {
-        if let Err(error) = published {
-            let _ = self.events.send(Event::Fault(error));
-        }
+    /// Tells of what could not be published. Another link that has it happen again and again fills no queue.
+    fn note(&self, state: &LaneState, published: rnet::Result<()>) -> Result<(), WireError> {
+        published.or_else(|error| self.say(state, Event::Fault(error), 0))
     }
 }

@@ -15,7 +15,9 @@ use super::Shared;
 use super::anew;
 use super::directory::{Announce, Described, Hello, Joined, Nodes, Refused, from_json, to_json};
 use super::event::Event;
+use super::faults::Faults;
 use super::host::Host;
+use super::kept::Kept;
 use super::known::Known;
 use super::lane::{PULSE_NS, Say};
 use super::orphans::Orphans;
@@ -36,6 +38,8 @@ const UNTOLD: Duration = Duration::from_secs(4);
 const MAX_UNTOLD: Duration = Duration::from_secs(300);
 /// So often it is begun anew with a link that was heard before, until the network itself is taken to be at fault.
 const MAX_TIMES: u32 = 2;
+/// Publishers of hosts that are lost, of which it is known where they had come to.
+const MAX_PLACES: usize = 1 << 16;
 /// Links that are known to have told what their hosts have.
 const MAX_TOLD: usize = 1024;
 /// For so long a host is not heard that did not keep to the protocol, or found no room.
@@ -81,9 +85,9 @@ impl Control {
             types: HashMap::new(),
             types_len_bytes: 0,
             sets: HashMap::new(),
-            places: HashMap::new(),
+            places: Kept::new(MAX_PLACES),
             orphans: Orphans::default(),
-            faults: Vec::new(),
+            faults: Faults::default(),
         };
         Ok(Control {
             known,
@@ -184,6 +188,7 @@ impl Control {
                 self.with(id, |host, _| host.channel_ended(lane, channel));
             }
             Event::Fault(error) => self.known.fault(&error),
+            Event::Lasting(error) => self.known.faults.add_lasting(&error),
             _ => {}
         }
     }
@@ -196,6 +201,7 @@ impl Control {
     fn refuse(&mut self, id: HostId, why: String) {
         let Some(host) = self.hosts.remove(&id) else { return };
         let what = format!("what host {} says", host.name());
+        self.status.lose(&self.known, id, &host, format!("this host gave it up: {why}"));
         host.lose(&mut self.known);
         self.pause(id, Some(why.clone()));
         self.known.fault(&Error::BadValue { what, why });
@@ -229,17 +235,15 @@ impl Control {
         if self.paused.contains_key(&presence.host) {
             return;
         }
-        if self.hosts.len() >= MAX_HOSTS {
-            let what = "hosts of a domain".to_owned();
-            let hint = "give the robots domains of their own (RNET_DOMAIN)".to_owned();
-            self.known.fault(&Error::LimitReached { what, limit: MAX_HOSTS, hint });
-        }
         self.begin(presence, None);
     }
 
     /// Begins with a host if there is room, else later.
     fn begin(&mut self, presence: Presence, refused: Option<String>) {
         if self.hosts.len() >= MAX_HOSTS {
+            let what = "hosts of a domain".to_owned();
+            let hint = "give the robots domains of their own (RNET_DOMAIN)".to_owned();
+            self.known.fault(&Error::LimitReached { what, limit: MAX_HOSTS, hint });
             self.pause(presence.host, refused);
             return;
         }
@@ -295,10 +299,10 @@ impl Control {
         let Control { known, hosts, .. } = self;
         let Some(host) = hosts.get_mut(&id).filter(|host| !host.is_overfull()) else { return };
         host.greeted(known, hello, &taken);
-        let name = host.name();
+        let said = host.said();
         let opened =
-            known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
-        for announce in Announce::all(opened, Some(known.withheld(&name))) {
+            known.local.values().filter(|e| known.crosses(e, said)).map(|e| Described::of(e));
+        for announce in Announce::all(opened, Some(known.withheld(said))) {
             host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         }
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
@@ -372,11 +376,11 @@ impl Control {
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
-            let text = match self.known.crosses(endpoint, &host.name()) {
+            let text = match self.known.crosses(endpoint, host.said()) {
                 true => text.clone(),
                 false if matches!(endpoint.qos, EndpointQos::Subscriber(_)) => continue,
                 false => {
-                    let withheld = Some(self.known.withheld(&host.name()));
+                    let withheld = Some(self.known.withheld(host.said()));
                     to_json(&Announce { withheld, ..Announce::default() })
                 }
             };
@@ -395,7 +399,7 @@ impl Control {
     /// which is all that tells when it is heard again.
     fn begin_anew(&mut self, id: HostId) {
         if let Some(host) = self.hosts.remove(&id) {
-            self.status.lose(&self.known, id, &host);
+            self.status.lose(&self.known, id, &host, host.why_lost().to_owned());
             host.lose(&mut self.known);
         }
         if let Some(term) = self.present.get(&id).copied() {
@@ -464,6 +468,7 @@ impl Control {
         }
         self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));
         self.known.look_after_orphans();
+        self.known.faults.forget(Instant::now());
         self.status.look(&self.known, &self.hosts);
     }
 }

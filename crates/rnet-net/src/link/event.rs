@@ -35,6 +35,8 @@ pub enum Event {
     /// A publisher of this host is gone, and its channel with it.
     ChannelEnded(HostId, Lane, u32),
     Fault(Error),
+    /// What is wrong, is told once, and stays so.
+    Lasting(Error),
     TransportFailed(std::io::Error),
     RoleLost,
     Stop,

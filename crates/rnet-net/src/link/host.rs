@@ -19,6 +19,7 @@ mod address;
 mod crossing;
 mod heard;
 mod later;
+mod name;
 mod nodes;
 mod owner;
 mod types;
@@ -39,8 +40,6 @@ use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 const GRACE: Duration = Duration::from_millis(500);
 /// Endpoints of one host that are believed.
 const MAX_ENDPOINTS: usize = 1 << 16;
-/// Longest name of its release, in characters.
-const MAX_RELEASE_CHARS: usize = 64;
 
 /// A publisher there, and its proxy here.
 struct RemotePublisher {
@@ -69,7 +68,10 @@ pub struct Host {
     shared: Arc<Shared>,
     pub presence: Presence,
     pub hello: Option<Hello>,
+    /// What it is called here: another name than each other host has.
     name: String,
+    /// What it calls itself: the rules go by that.
+    said: String,
     pub lanes: [Arc<LaneState>; 2],
     session: Option<u64>,
     heard: Heard,
@@ -137,6 +139,7 @@ impl Host {
             presence,
             hello: None,
             name: presence.host.to_string(),
+            said: presence.host.to_string(),
             lanes,
             session: None,
             heard: Heard::default(),
@@ -157,11 +160,6 @@ impl Host {
             early: BTreeSet::new(),
             next_channel: 1,
         }
-    }
-
-    /// Its name; its id until it has said one.
-    pub fn name(&self) -> String {
-        self.name.clone()
     }
 
     /// Whether it knows what this host has.
@@ -217,27 +215,6 @@ impl Host {
         true
     }
 
-    pub fn greeted(&mut self, known: &mut Known, mut hello: Hello, taken: &[String]) {
-        hello.release = hello.release.chars().take(MAX_RELEASE_CHARS).collect();
-        hello.domain.clear();
-        self.addresses = Addresses::of(&hello);
-        (hello.addresses, hello.listen) = Default::default();
-        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        let base: String = hello.host.chars().filter(|c| fine(*c)).take(48).collect();
-        let base = if base.is_empty() { self.presence.host.to_string() } else { base };
-        let free = |name: &String| !taken.contains(name) && *name != self.shared.name;
-        let mut names = std::iter::once(base.clone()).chain((2..).map(|n| format!("{base}-{n}")));
-        if self.hello.is_none() {
-            self.name = names.find(free).unwrap_or_else(|| base.clone());
-            if self.name != base {
-                let what = format!("host {base}");
-                let why = format!("it is the name of two hosts; here {} is one of them", self.name);
-                known.fault(&Error::BadValue { what, why });
-            }
-        }
-        self.hello = Some(hello);
-    }
-
     pub fn announced(&mut self, known: &mut Known, announce: Announce) {
         if announce.all {
             self.told = Some(BTreeSet::new());
@@ -286,7 +263,7 @@ impl Host {
             Qos::Publisher(_) => Direction::In,
             Qos::Subscriber(_) => Direction::Out,
         };
-        if known.shared.config.allows(&remote.topic, direction, &self.name).is_err() {
+        if known.shared.config.allows(&remote.topic, direction, &self.said).is_err() {
             if matches!(remote.qos, Qos::Publisher(_)) && self.denied.len() < MAX_ENDPOINTS {
                 self.denied.insert(id, remote.topic);
             }
@@ -321,8 +298,8 @@ impl Host {
                 let publisher = known.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
                 // Not before there is one: where there was no room, its place is there for the next try.
                 let claim = known.shared.places.claim(self.presence.host, id);
-                let expects_all = claim.next_seq.is_some() && !known.places.contains_key(&key);
-                let place = known.places.remove(&key).unwrap_or_default();
+                let expects_all = claim.next_seq.is_some() && !known.places.has(&key);
+                let place = known.places.take(&key).unwrap_or_default();
                 let next_seq = place.next_seq.or(claim.next_seq);
                 let (events, host) = (known.shared.events.clone(), self.presence.host);
                 publisher.on_match(move |event| {

@@ -2,31 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rnet::schema::Schema;
 use rnet::{Endpoint, EndpointQos, Error, TypeDesc, limits};
 
 use crate::config::Direction;
-use crate::transport::HostId;
 
 use super::Shared;
+use super::faults::Faults;
+use super::kept::Kept;
 use super::orphans::Orphans;
 
-/// Places of what other hosts had, kept for when they come back.
-const MAX_PLACES: usize = 1 << 16;
-/// Longest word of what went wrong, in characters: it may hold what another host has said.
-const MAX_FAULT_CHARS: usize = 400;
 /// Types that are kept, in bytes of their descriptor sets, for who comes with one of them.
 const MAX_TYPES_LEN_BYTES: usize = 64 << 20;
-
-/// How far the proxy of a publisher had come, and who read it.
-#[derive(Clone, Debug, Default)]
-pub struct Place {
-    pub next_seq: Option<u64>,
-    pub readers: BTreeSet<u64>,
-    /// What its publisher knew to be missing there, by cause.
-    pub known_lost: Option<[u64; 4]>,
-}
 
 /// What the control thread knows beside the hosts.
 pub struct Known {
@@ -41,17 +30,17 @@ pub struct Known {
     pub types_len_bytes: usize,
     /// Types of this host, as they are told to others: to make this takes longer than to ask for it.
     pub sets: HashMap<u128, Vec<u8>>,
-    /// Where the publishers of other hosts had come to, by host and endpoint.
-    pub places: HashMap<(HostId, u64), Place>,
+    /// Where the publishers of hosts that are lost had come to.
+    pub places: Kept,
     /// Proxies of hosts that are lost.
     pub orphans: Orphans,
-    /// What went wrong last, in words.
-    pub faults: Vec<String>,
+    /// What went wrong last.
+    pub faults: Faults,
 }
 
 impl Known {
-    /// Whether the endpoint is shown to that host: whether what it sends may go there, or what it wants come from
-    /// there.
+    /// Whether the endpoint is shown to the hosts that say this name: whether what it sends may go there, or what it
+    /// wants come from there.
     pub fn crosses(&self, endpoint: &Endpoint, host: &str) -> bool {
         let direction = match &endpoint.qos {
             EndpointQos::Publisher(_) => Direction::Out,
@@ -60,7 +49,7 @@ impl Known {
         self.shared.config.allows(&endpoint.topic, direction, host).is_ok()
     }
 
-    /// How many topics of publishers here a rule of the configuration keeps from that host.
+    /// How many topics of publishers here a rule of the configuration keeps from the hosts that say this name.
     pub fn withheld(&self, host: &str) -> u64 {
         let ours = self.local.values();
         let ours = ours.filter(|endpoint| matches!(endpoint.qos, EndpointQos::Publisher(_)));
@@ -72,10 +61,7 @@ impl Known {
 
     /// Keeps what went wrong, for the status.
     pub fn fault(&mut self, error: &Error) {
-        if self.faults.len() == 32 {
-            self.faults.remove(0);
-        }
-        self.faults.push(error.to_string().chars().take(MAX_FAULT_CHARS).collect());
+        self.faults.add(error, Instant::now());
     }
 
     /// The descriptor set of a type of this host.
@@ -103,13 +89,5 @@ impl Known {
         }
         self.types_len_bytes += len_bytes;
         self.types.insert(hash, schema);
-    }
-
-    /// Keeps how far a publisher of another host had come.
-    pub fn keep_place(&mut self, of: (HostId, u64), place: Place) {
-        if self.places.len() >= MAX_PLACES {
-            self.places.clear();
-        }
-        self.places.insert(of, place);
     }
 }

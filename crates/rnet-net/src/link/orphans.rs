@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::transport::HostId;
 
-use super::known::{Known, Place};
+use super::kept::Place;
+use super::known::Known;
 use super::lane::lock;
 use super::proxy::Proxy;
 
@@ -76,7 +77,7 @@ impl Known {
                 let readers = &proxy.readers().1 | &proxy.expected;
                 if !proxy.expects_all {
                     let (next_seq, known_lost) = (Some(next_seq), proxy.known_lost_there());
-                    self.keep_place(of, Place { next_seq, readers, known_lost });
+                    self.places.keep(of, Place { next_seq, readers, known_lost });
                 }
             }
         }

@@ -44,7 +44,8 @@ pub struct Status {
     /// When the connections were looked at.
     connected: Option<Instant>,
     told: BTreeMap<HostId, Told>,
-    faults: usize,
+    /// What has gone wrong, as it was told last.
+    problems: Vec<String>,
 }
 
 /// A host as it was told last, and what has crossed since the link runs: also while it is gone.
@@ -55,7 +56,7 @@ struct Told {
     release: String,
     address: String,
     /// Why it was lost last, in words.
-    why_lost: &'static str,
+    why_lost: String,
     /// What was counted of each channel.
     seen: HashMap<(bool, (u64, u32)), Counts>,
     sums: BTreeMap<Way, Counts>,
@@ -79,7 +80,7 @@ impl Told {
             name: String::new(),
             release: String::new(),
             address: String::new(),
-            why_lost: "",
+            why_lost: String::new(),
             seen: HashMap::new(),
             sums: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -189,22 +190,30 @@ impl Status {
     pub fn new(shared: &Arc<Shared>) -> Result<Status> {
         let options = PublisherOptions::new().transient_local(1);
         let publisher = shared.node.publisher_with(TOPIC, options)?;
-        Ok(Status { publisher, sent: None, connected: None, told: BTreeMap::new(), faults: 0 })
+        Ok(Status {
+            publisher,
+            sent: None,
+            connected: None,
+            told: BTreeMap::new(),
+            problems: Vec::new(),
+        })
     }
 
-    /// The host is given up: what has crossed is counted a last time.
-    pub fn lose(&mut self, known: &Known, id: HostId, host: &Host) {
+    /// The host is given up, for the reason `why`: what has crossed is counted a last time.
+    pub fn lose(&mut self, known: &Known, id: HostId, host: &Host, why: String) {
         let told = self.told.entry(id).or_insert_with(Told::new);
         told.count(known, host, &mut BTreeSet::new());
         told.seen.clear();
         told.end_session();
-        told.why_lost = host.why_lost();
+        told.why_lost = why;
     }
 
     /// Sends the status if it is due.
     pub fn look(&mut self, known: &Known, hosts: &BTreeMap<HostId, Host>) {
-        let mut changed = known.faults.len() != self.faults;
-        self.faults = known.faults.len();
+        let mut changed = !known.faults.texts().eq(self.problems.iter().map(String::as_str));
+        if changed {
+            self.problems = known.faults.texts().map(str::to_owned).collect();
+        }
         for (id, host) in hosts {
             let told = self.told.entry(*id).or_insert_with(Told::new);
             changed |= told.is(host.state());
@@ -277,7 +286,7 @@ impl Status {
             }
             let remark = hosts.get(id).map(Host::remark).unwrap_or_default();
             let is_lost = told.state == link_status::State::Lost;
-            peer.text = if is_lost && remark.is_empty() { told.why_lost.into() } else { remark };
+            peer.text = if is_lost && remark.is_empty() { told.why_lost.clone() } else { remark };
             peer.host.clone_from(&told.name);
             peer.version.clone_from(&told.release);
             peer.address.clone_from(&told.address);
@@ -305,7 +314,7 @@ impl Status {
             mode: shared.config.mode.to_string(),
             listen: shared.config.listen.iter().map(ToString::to_string).collect(),
             peers,
-            problems: known.faults.clone(),
+            problems: self.problems.clone(),
         }
     }
 }

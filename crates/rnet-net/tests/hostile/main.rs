@@ -7,6 +7,8 @@ mod common;
 mod hosts;
 mod partial;
 mod peer;
+mod rules;
+mod told;
 mod wills;
 
 use std::fmt::Write;
@@ -168,25 +170,6 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
         wait(&peer, "all of it comes", || hears.try_recv().unwrap().is_some());
     }
     assert_eq!(hears.lost().total(), 0);
-}
-
-#[test]
-fn a_rule_for_a_host_holds_before_its_name_is_known() {
-    let rule =
-        "[[network.rule]]\ntopic = \"/cmd\"\ndirection = \"in\"\nhost = \"evil\"\nallow = false\n";
-    let (hosts, peer) = hosts("before-hello", rule);
-    wait(&peer, "a session begins", || peer.sessions() == 1);
-    let both = announce(&format!("{},{}", publisher(1, "/cmd"), publisher(2, "/free")));
-    assert!(peer.document(Document::Endpoints, &both));
-    wait(&peer, "it is refused", || peer.sessions() == 2);
-    assert!(peer.greet("evil") && peer.document(Document::Endpoints, &both));
-    let topics = || {
-        let of_evil = |p: &&rnet::inspect::PublisherInfo| p.node == "@evil/evil";
-        let found = hosts.domain(0).inspect();
-        found.publishers.iter().filter(of_evil).map(|p| p.topic.clone()).collect::<Vec<_>>()
-    };
-    wait(&peer, "what is allowed is there", || topics() == ["/free"]);
-    is_told(&peer, "Endpoints before Hello");
 }
 
 /// A host that is suspended loses the others, and its clock stands still: the step of theirs is told though the session is

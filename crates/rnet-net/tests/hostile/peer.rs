@@ -128,9 +128,9 @@ impl Peer {
         self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
     }
 
-    /// Adds an item to the frame that leaves next.
-    pub fn push(&self, lane: Lane, item: &Item<'_>) {
-        let _ = self.heard.streams[lane as usize].lock().unwrap().push(item);
+    /// Adds an item to the frame that leaves next; whether there was room.
+    pub fn push(&self, lane: Lane, item: &Item<'_>) -> bool {
+        self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
     }
 
     /// Says a document; whether there was room for all of it.

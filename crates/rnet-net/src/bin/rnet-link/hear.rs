@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet::inspect::Location;
-use rnet_net::config::Config;
+use rnet_net::config::{Config, Listed};
 use rnet_net::zenoh::ask_who_is_there;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub fn hear(options: &Options) -> Outcome {
     let domain = options.domain.as_ref().map(|id| id.as_str());
     let location =
         Location::new(domain, options.dir.clone(), options.group.clone()).map_err(told)?;
-    let heard = ask_who_is_there(location.id(), &config.interfaces, LISTEN)
+    let heard = ask_who_is_there(location.id(), &Listed::values(&config.interfaces), LISTEN)
         .map_err(|error| format!("cannot listen for multicast: {error}"))?;
     let document = json!({
         "groups": heard.groups,

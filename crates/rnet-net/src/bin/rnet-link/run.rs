@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet::role::Held;
-use rnet_net::config::{Config, Mode};
+use rnet_net::config::{Config, Endpoint, Listed, Mode};
 use rnet_net::link::{Ended, Link, LinkOptions};
-use rnet_net::zenoh::{ZenohNet, ZenohOptions};
+use rnet_net::zenoh::{ZenohError, ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
 use crate::addresses::Addresses;
@@ -112,6 +112,24 @@ fn stand_by(domain: &Domain, background: bool) -> Result<Option<Held>, String> {
     held
 }
 
+/// Who gave the setting that the network cannot use, as its error begins.
+fn given_by(
+    error: &ZenohError,
+    listen: &[Listed<Endpoint>],
+    interfaces: &[Listed<String>],
+) -> String {
+    let from = match error {
+        ZenohError::PortInUse { endpoint, .. } | ZenohError::BadListen { endpoint, .. } => {
+            listen.iter().find(|listed| listed.value == *endpoint).map(|listed| &listed.from)
+        }
+        ZenohError::NoInterface { name, .. } => {
+            interfaces.iter().find(|listed| listed.value == *name).map(|listed| &listed.from)
+        }
+        _ => None,
+    };
+    from.map_or_else(String::new, |from| format!("{from}: "))
+}
+
 fn link(
     options: &Options,
     config: Config,
@@ -128,16 +146,18 @@ fn link(
     }
     let mut file = Watched::new(options.given(), &config);
     // Before Zenoh reads them.
-    let mut addresses = (config.mode == Mode::Lan).then(|| Addresses::now(&config.interfaces));
+    let interfaces = Listed::values(&config.interfaces);
+    let mut addresses = (config.mode == Mode::Lan).then(|| Addresses::now(&interfaces));
     let network = ZenohOptions {
-        listen: config.listen.clone(),
+        listen: Listed::values(&config.listen),
         connect: config.connect.clone(),
-        lan: (config.mode == Mode::Lan).then(|| config.interfaces.clone()),
+        lan: (config.mode == Mode::Lan).then_some(interfaces),
         lost_after: config.lost_after,
     };
     let host = HostId(domain.location.host_id().map_err(told)?);
     let role = held.clone();
     let name = config.host.clone();
+    let (listen, interfaces) = (config.listen.clone(), config.interfaces.clone());
     let link_options = LinkOptions {
         node: Domain::node(options, "link"),
         presence: Presence { host, term: held.term() },
@@ -145,7 +165,10 @@ fn link(
         holds: Arc::new(move || role.holds()),
     };
     let link = Link::open(link_options, |own, sink| {
-        ZenohNet::open(&network, own, id, sink).map_err(std::io::Error::other)
+        ZenohNet::open(&network, own, id, sink).map_err(|error| {
+            let from = given_by(&error, &listen, &interfaces);
+            std::io::Error::other(format!("{from}{error}"))
+        })
     });
     let link = link.map_err(|e| format!("the link of domain {id} cannot be opened: {e}"))?;
     // Its topics cross as those of any node: it is none of the link's.

@@ -1,6 +1,6 @@
 //! `rnet-link config`: what flags, environment and file come to.
 
-use rnet_net::config::{Config, Endpoint};
+use rnet_net::config::{Config, Endpoint, Listed};
 use serde_json::json;
 
 use crate::args::Options;
@@ -15,8 +15,8 @@ pub fn show(options: &Options) -> Outcome {
         "mode_from": config.mode_from.to_string(),
         "file": config.file,
         "host": config.host,
-        "interfaces": config.interfaces,
-        "listen": texts(&config.listen),
+        "interfaces": Listed::values(&config.interfaces),
+        "listen": texts(&Listed::values(&config.listen)),
         "connect": texts(&config.connect),
         "lost_after_ms": config.lost_after.as_millis() as u64,
         "rules": config.rules.len(),

@@ -191,26 +191,26 @@ impl Host {
     /// What does not cross and could: topic, whether inwards, and why.
     pub fn apart(&self, known: &Known) -> BTreeMap<(String, bool), Reason> {
         let mut found = BTreeMap::new();
-        let name = self.name();
         let given: BTreeSet<u64> =
             self.given.values().map(|given| given.wanted.publisher).collect();
         let of_ours = known.local.values().filter(|endpoint| {
             matches!(endpoint.qos, EndpointQos::Publisher(_)) && !given.contains(&endpoint.id)
         });
         let ours = of_ours.filter_map(|endpoint| {
-            let reason = match known.shared.config.allows(&endpoint.topic, Direction::Out, &name) {
-                Ok(()) => Reason::NoSubscriber,
-                // What never leaves its host is not held back.
-                Err(rule) if rule.place.is_none() => return None,
-                Err(rule) => Reason::Rule(rule.to_string()),
-            };
+            let reason =
+                match known.shared.config.allows(&endpoint.topic, Direction::Out, &self.said) {
+                    Ok(()) => Reason::NoSubscriber,
+                    // What never leaves its host is not held back.
+                    Err(rule) if rule.place.is_none() => return None,
+                    Err(rule) => Reason::Rule(rule.to_string()),
+                };
             Some(((endpoint.topic.clone(), false), reason))
         });
         let theirs = self.publishers.values().filter(|remote| remote.channel.is_none());
         let theirs =
             theirs.map(|remote| ((remote.remote.topic.clone(), true), Reason::NoSubscriber));
         let denied = self.denied.values().filter_map(|topic| {
-            let rule = known.shared.config.allows(topic, Direction::In, &name).err()?;
+            let rule = known.shared.config.allows(topic, Direction::In, &self.said).err()?;
             Some(((topic.clone(), true), Reason::Rule(rule.to_string())))
         });
         found.extend(denied.chain(ours).chain(theirs).take(MAX_APART));

@@ -1,6 +1,7 @@
 //! Endpoints of another host for which there was no room here: they are tried again until there is, or they are gone.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use rnet::Error;
 
@@ -37,10 +38,11 @@ impl Host {
         let waiting: Vec<Described> = self.later.values().cloned().collect();
         let mut failed = 0;
         for described in waiting {
-            let id = described.id;
-            // It was told.
-            let waits = self.opened(known, described).is_err_and(|error| may_pass(&error));
-            if waits {
+            let (id, topic) = (described.id, described.topic.clone());
+            let error = self.opened(known, described).err().filter(may_pass);
+            if let Some(error) = error {
+                // It was told, and is so for as long as it waits.
+                known.faults.renew(&error.with_topic(&topic), Instant::now());
                 // One for which there is no room says little of others, many say that there is none.
                 failed += 1;
                 if failed == MAX_FAILED {

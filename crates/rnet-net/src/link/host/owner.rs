@@ -33,7 +33,10 @@ impl Host {
             }
             Err(error) => {
                 state.say(Say::Item(ended(wanted.channel)));
-                known.fault(&error);
+                // One that has closed meanwhile is no fault: word of that and the wish have crossed on the way.
+                if !matches!(error, Error::Closed { .. }) {
+                    known.fault(&error);
+                }
             }
         }
     }
@@ -53,7 +56,7 @@ impl Host {
             let what = format!("endpoint of {topic}, which host {} wants", self.name);
             return Err(Error::BadValue { what, why: "it is a subscription".to_owned() });
         };
-        if qos.lane != lane || !known.crosses(endpoint, &self.name) {
+        if qos.lane != lane || !known.crosses(endpoint, &self.said) {
             let what = format!("wish of host {} for {topic}", self.name);
             return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
         }

@@ -1,0 +1,66 @@
+//! Two nodes of which one publishes nothing that the other subscribes to.
+
+use std::collections::BTreeSet;
+
+use rnet::inspect::Snapshot;
+
+use crate::findings::Findings;
+use crate::near::why_near;
+
+/// Why `a` hears nothing of `b`, in the names of their topics.
+pub(super) fn topic(
+    findings: &mut Findings,
+    snapshot: &Snapshot,
+    a: &str,
+    b: &str,
+    topic: Option<&str>,
+) {
+    let wants: BTreeSet<&str> =
+        snapshot.subscriptions.iter().filter(|s| s.node == a).map(|s| s.topic.as_str()).collect();
+    let offers: BTreeSet<&str> =
+        snapshot.publishers.iter().filter(|p| p.node == b).map(|p| p.topic.as_str()).collect();
+    if let Some(topic) = topic {
+        if !wants.contains(topic) {
+            let what = format!("{a} does not subscribe to {topic}");
+            findings.problem("topic_name", what, list_of("it subscribes to", &wants));
+        }
+        if !offers.contains(topic) {
+            let what = format!("{b} does not publish {topic}");
+            findings.problem("topic_name", what, list_of("it publishes", &offers));
+        }
+        return;
+    }
+    let mut near = false;
+    for (want, offer) in wants.iter().flat_map(|w| offers.iter().map(move |o| (w, o))) {
+        if let Some(why) = why_near(want, offer) {
+            near = true;
+            findings.problem(
+                "topic_name",
+                format!("{a} subscribes to {want} and {b} publishes {offer}: {why}"),
+                "use one name on both sides",
+            );
+        }
+    }
+    if !near {
+        let advice = format!(
+            "{}; {}",
+            list_of(&format!("{a} subscribes to"), &wants),
+            list_of(&format!("{b} publishes"), &offers)
+        );
+        let what = format!("{b} publishes nothing that {a} subscribes to");
+        findings.problem("topic_name", what, advice);
+    }
+    let reverse = snapshot
+        .pairs()
+        .any(|pair| pair.subscription.node == b && pair.publisher.node == a && pair.is_matched());
+    if reverse {
+        findings.note("match", format!("the other way round they do talk: {b} hears {a}"));
+    }
+}
+
+fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
+    if topics.is_empty() {
+        return format!("{what} nothing");
+    }
+    format!("{what} {}", topics.iter().copied().collect::<Vec<_>>().join(", "))
+}

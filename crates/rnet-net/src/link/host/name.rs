@@ -1,0 +1,93 @@
+//! What another host is called. The rules go by the name that it says: whoever else says the same, and by whatever name
+//! it is shown here. It is shown by a name that no other host has.
+
+use rnet::Error;
+use rnet::limits::MAX_HOST_LEN_BYTES;
+
+use super::super::directory::Hello;
+use super::super::known::Known;
+use super::Host;
+use super::address::Addresses;
+
+/// Longest name of its release, in characters.
+const MAX_RELEASE_CHARS: usize = 64;
+
+/// The name that a host says, as far as it may be one; `None` if nothing of it may.
+fn said(text: &str) -> Option<String> {
+    let fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let name: String = text.chars().filter(fine).take(MAX_HOST_LEN_BYTES).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// This name, or the first with a number behind it that is free.
+fn free(said: &str, is_free: impl Fn(&String) -> bool) -> String {
+    let numbered = |n: u32| {
+        let end = format!("-{n}");
+        format!("{}{end}", &said[..said.len().min(MAX_HOST_LEN_BYTES - end.len())])
+    };
+    let mut names = std::iter::once(said.to_owned()).chain((2..).map(numbered));
+    names.find(is_free).unwrap_or_else(|| said.to_owned())
+}
+
+impl Host {
+    /// What it is called here; its id until it has said a name.
+    pub fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    /// What it calls itself, for the rules of the configuration; its id until it has said a name.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// It says who it is, where others have the names that are `taken`.
+    pub fn greeted(&mut self, known: &mut Known, mut hello: Hello, taken: &[String]) {
+        hello.release = hello.release.chars().take(MAX_RELEASE_CHARS).collect();
+        hello.domain.clear();
+        self.addresses = Addresses::of(&hello);
+        (hello.addresses, hello.listen) = Default::default();
+        let name = said(&std::mem::take(&mut hello.host));
+        // Once: what has crossed so far went by that name.
+        if self.hello.is_none() {
+            self.said = name.unwrap_or_else(|| self.presence.host.to_string());
+            let ours = &self.shared.name;
+            self.name = free(&self.said, |name| !taken.contains(name) && name != ours);
+            if self.name != self.said {
+                let what = format!("host {}", self.said);
+                let why = format!(
+                    "it is the name of two hosts; here {} is one of them, and the rules for {} hold for both: give \
+                     each host a name of its own (network.host in its robot.toml, or RNET_HOST)",
+                    self.name, self.said
+                );
+                known.fault(&Error::BadValue { what, why });
+            }
+        }
+        self.hello = Some(hello);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_said_is_kept_whole() {
+        let longest = "n".repeat(MAX_HOST_LEN_BYTES);
+        assert_eq!(said(&longest), Some(longest.clone()));
+        assert_eq!(said(&format!("{longest}n")), Some(longest));
+        assert_eq!(said("a/b c\u{0}-é.1"), Some("abc-.1".to_owned()));
+        assert_eq!(said("/é "), None);
+    }
+
+    #[test]
+    fn one_that_is_taken_gets_a_number_and_stays_a_name() {
+        let free_of =
+            |said: &str, taken: &[&str]| free(said, |name| !taken.contains(&name.as_str()));
+        assert_eq!(free_of("a", &[]), "a");
+        assert_eq!(free_of("a", &["a", "a-2"]), "a-3");
+        let longest = "n".repeat(MAX_HOST_LEN_BYTES);
+        let second = format!("{}-2", &longest[2..]);
+        assert_eq!(free_of(&longest, &[&longest]), second);
+        assert_eq!(free_of(&longest, &[&longest, &second]), format!("{}-3", &longest[2..]));
+    }
+}

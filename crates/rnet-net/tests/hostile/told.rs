@@ -1,0 +1,183 @@
+//! What a link says of others that mean ill: no more than it can keep, and nothing of what is no fault.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rnet::msgs::link_status::{Direction, State};
+use rnet_net::config::Config;
+use rnet_net::link::{Link, LinkOptions};
+use rnet_net::memory::{MemoryLink, MemoryNet};
+use rnet_net::stream::Frame;
+use rnet_net::{Connection, Transport};
+
+use super::*;
+
+/// The channel of the publisher that the peer has told of, once a subscription here gets what comes of it.
+fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
+    wait(peer, "it is wanted", || wishes(peer).len() == 1);
+    let channel = wishes(peer)[0].channel;
+    let (seq, count, cause) = (0, 0, rnet::LossCause::Link);
+    assert!(peer.say(Lane::Bulk, &Item::Gap { channel, seq, count, cause }));
+    assert!(peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: true }));
+    wait(peer, "it is admitted", || hears.publisher_count() == 1);
+    channel
+}
+
+/// A network whose link stands still while it looks at its connections, if it is told to.
+struct Slow {
+    link: Arc<MemoryLink>,
+    stands: Arc<AtomicBool>,
+    looks: Arc<AtomicBool>,
+}
+
+impl Transport for Slow {
+    fn send(&self, lane: Lane, to: HostId, frame: Frame) -> std::io::Result<()> {
+        self.link.send(lane, to, frame)
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        while self.stands.load(Ordering::SeqCst) {
+            self.looks.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+        Vec::new()
+    }
+}
+
+/// As many faults may wait for the control thread of a link.
+const BACKLOG: usize = (64 << 20) / 256;
+/// So many messages without content may be under way, at most: those of a window.
+const UNDER_WAY: usize = 400_000;
+
+#[test]
+fn an_owner_that_ignores_its_credit_fills_no_queue() {
+    let (domain, net) = (common::Net::new("credit"), MemoryNet::new());
+    let [stands, looks] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let options = LinkOptions {
+        node: domain.builder("/_rnet/link"),
+        presence: Presence { host: HostId(1), term: 1 },
+        config: Config::from_toml("network.lost_after_ms = 30000", Path::new("robot.toml"))
+            .unwrap(),
+        holds: Arc::new(|| true),
+    };
+    let _link = Link::open(options, |own, sink| {
+        let link = net.join(own, sink);
+        Ok(Arc::new(Slow { link, stands: stands.clone(), looks: looks.clone() }))
+    });
+    let peer = Peer::join(&net, Presence { host: EVIL, term: 1 }, HostId(1));
+    let node = domain.node("hears");
+    let options = SubscriberOptions::new().reliable();
+    let mut hears = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let small = r#""reliability":"reliable","pool_limit_bytes":65536"#;
+    let opened = publisher(7, "/t").replace(r#""reliability":"reliable""#, small);
+    introduce(&peer, 1, &opened);
+    let channel = flows(&peer, &mut hears);
+    // The status looks for the address of a host that has none, which has the control thread stand still.
+    stands.store(true, Ordering::SeqCst);
+    eventually("the control thread stands still", || looks.load(Ordering::SeqCst));
+    // The first fill the log, and what may wait beside it. All that follow are refused, until the owner is given up:
+    // then it is not answered any more, and has no room.
+    let has_room = |item: &Item<'_>| {
+        let begun = Instant::now();
+        while !peer.push(Lane::Bulk, item) {
+            peer.pump();
+            if begun.elapsed() > Duration::from_secs(2) {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    };
+    let payload = [7; 16 << 10];
+    let filled = (0..2_000).all(|seq| has_room(&data(channel, seq, &payload)));
+    let refused = (2_000..).take(BACKLOG + UNDER_WAY);
+    let taken = refused.take_while(|seq| has_room(&data(channel, *seq, b""))).count();
+    // Before anything fails: the link waits for the control thread as it ends.
+    stands.store(false, Ordering::SeqCst);
+    assert!(filled && taken < BACKLOG + UNDER_WAY, "all were taken, however many wait");
+    wait(&peer, "it is given up", || peer.sessions() == 2);
+    assert!(peer.greet("evil"));
+    is_told(&peer, "too much is asked at once");
+}
+
+#[test]
+fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
+    let (hosts, peer) = hosts("closed", "");
+    let (mut problems, _node) = Problems::of(&hosts);
+    introduce(&peer, 1, "");
+    let want = Want {
+        channel: 9,
+        publisher: 99,
+        from: None,
+        reliable: false,
+        transient_local: 0,
+        credit: 1 << 20,
+        wills: false,
+    };
+    assert!(peer.say(Lane::Bulk, &Item::Want(want)));
+    let ended =
+        |item: &Item<'_>| matches!(item, Item::Flowing { channel: 9, subscription: 0, yes: false });
+    wait(&peer, "its channel has ended", || peer.count(ended) == 1);
+    // What is told then is all that there is to tell.
+    assert!(peer.document(Document::Nodes, b"no JSON"));
+    let mut told = Vec::new();
+    wait(&peer, "a problem", || {
+        told = problems.now();
+        !told.is_empty()
+    });
+    assert!(told.len() == 1 && told[0].contains("nodes of another host"), "{told:?}");
+}
+
+#[test]
+fn a_problem_that_comes_again_and_again_is_told_once() {
+    let (hosts, peer) = hosts("again", "");
+    let (mut problems, _node) = Problems::of(&hosts);
+    introduce(&peer, 1, "");
+    assert!(peer.document(Document::Nodes, br#"{"joined":[{"name":"/a/../b"}]}"#));
+    for _ in 0..100 {
+        assert!(peer.document(Document::Nodes, b"no JSON"));
+    }
+    assert!(peer.document(Document::Nodes, br#"{"joined":"/last"}"#));
+    let mut told = Vec::new();
+    wait(&peer, "the last one", || {
+        let now = problems.now();
+        told = if now.is_empty() { std::mem::take(&mut told) } else { now };
+        told.last().is_some_and(|last| last.contains("expected a sequence"))
+    });
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("/a/../b"), "none pushes out another: {told:?}");
+}
+
+#[test]
+fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
+    let (hosts, peer) = hosts("refused", "");
+    let node = hosts.node(0, "hears");
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let options = SubscriberOptions::new().reliable();
+    let mut hears = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    introduce(&peer, 1, &publisher(7, "/t"));
+    let channel = flows(&peer, &mut hears);
+    for seq in 0..3 {
+        assert!(peer.say(Lane::Bulk, &data(channel, seq, b"x")));
+    }
+    // No piece of that message has come.
+    let (meta, compressed) = (Meta::default(), false);
+    let (sent_ns, total, offset, bytes) = (0, 9, 5, b"x");
+    let middle = Piece { channel, seq: 3, sent_ns, meta, total, offset, bytes, compressed };
+    assert!(peer.say(Lane::Bulk, &Item::Piece(middle)));
+    let mut lost = None;
+    wait(&peer, "it is told as lost", || {
+        while let Some(status) = statuses.try_recv().unwrap() {
+            let peer = status.peers.first().filter(|peer| peer.state() == State::Lost);
+            lost = lost.take().or(peer.cloned());
+        }
+        lost.is_some()
+    });
+    let lost = lost.unwrap();
+    assert!(lost.text.contains("gave it up") && lost.text.contains("does not follow"), "{lost:?}");
+    let came = lost.topics.iter().find(|t| t.name == "/t" && t.direction() == Direction::In);
+    assert_eq!(came.map(|topic| topic.messages), Some(3), "{lost:?}");
+}
