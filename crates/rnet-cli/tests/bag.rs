@@ -117,7 +117,7 @@ fn files_are_made_of_files() {
     assert!(refused.contains("there is no topic a-b"), "{refused}");
     let refused = rnet!(place, "bag", "cat", file, "--end", "0").fails(2);
     assert!(refused.contains("--end 0 is not behind --start 0"), "{refused}");
-    let refused = rnet!(place, "bag", "cat", file, "--end", "-1").fails(2);
+    let refused = rnet!(place, "bag", "cat", file, "--end=-1").fails(2);
     assert!(refused.contains("a number of seconds from 0"), "{refused}");
     let refused = rnet!(place, "bag", "split", file, "--size", "0", "-o", none).fails(2);
     assert!(refused.contains("more than 0"), "{refused}");

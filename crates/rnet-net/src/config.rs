@@ -299,9 +299,9 @@ impl Config {
         given::load(given, &|name| std::env::var_os(name))
     }
 
-    /// The file that [`load`](Config::load) reads, if it is there.
-    pub fn path(given: &Given) -> PathBuf {
-        rnet_config::path(given.config.as_deref(), &|name| std::env::var_os(name)).0
+    /// The file that [`load`](Config::load) reads, if it is there, and who has named it.
+    pub fn path(given: &Given) -> (PathBuf, Option<&'static str>) {
+        rnet_config::path(given.config.as_deref(), &|name| std::env::var_os(name))
     }
 
     /// Reads settings from the text of a file; `path` is for errors. Neither flags nor environment are heard.

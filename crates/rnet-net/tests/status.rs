@@ -185,6 +185,16 @@ fn topics_that_are_gone_are_added_up() {
     let last = format!("/client{}", COUNT - 1);
     here.until("it is sent", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
     there.until("it came", State::Connected, (&last, Direction::In), |t| t.messages == 1);
+    // While the host is away, and when it is back, each is told by itself.
+    hosts.cut(0, 1);
+    here.until("it is told", State::Lost, (&last, Direction::Out), |t| t.messages == 1);
+    there.until("it is told", State::Lost, (&last, Direction::In), |t| t.messages == 1);
+    hosts.heal(0, 1);
+    let all = |publisher: &rnet::Publisher<[u8]>| publisher.subscriber_count() == 1;
+    eventually("all are matched again", || ends.iter().all(|(_, publisher)| all(publisher)));
+    here.until("it is told", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
+    let rows = &here.last.as_ref().unwrap().peers[0].topics;
+    assert!(rows.iter().all(|topic| topic.name != "(ended)"), "{rows:?}");
     drop(ends);
     for (watch, direction) in [(&mut here, Direction::Out), (&mut there, Direction::In)] {
         let mut rows = Vec::new();

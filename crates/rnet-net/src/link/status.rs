@@ -149,6 +149,7 @@ impl Told {
         let (count, by_ns) = host.clock_steps();
         let in_session = (count > self.steps_seen).then_some(by_ns);
         self.steps_seen = count;
+        self.is_clock_old &= in_session.is_none();
         let Some(clock) = host.clock() else { return in_session };
         let now_ns = rnet::now_ns();
         let measured_ns = *self.measured_ns.get_or_insert(now_ns);
@@ -294,7 +295,10 @@ impl Status {
                 told.sums.entry(way.clone()).or_default();
             }
             here.extend(reasons.keys().cloned());
-            told.fold_ended(&here);
+            // Of a host that is away, and of one that has not told what it has, nothing has ended.
+            if hosts.get(id).is_some_and(Host::has_announced) {
+                told.fold_ended(&here);
+            }
             for (way, sum) in &told.sums {
                 let more = sum.since(&told.before.get(way).copied().unwrap_or_default());
                 peer.topics.push(topic_of(way, sum, &more, elapsed, reasons.get(way)));

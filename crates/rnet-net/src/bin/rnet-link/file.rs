@@ -1,7 +1,7 @@
 //! The file with the settings, looked at while the link runs.
 
-use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rnet_net::config::{Config, Given};
@@ -20,12 +20,14 @@ pub struct Watched {
     path: PathBuf,
     /// Whether it was there. One that was not may be made.
     was_there: bool,
+    /// Whether somebody has named it.
+    is_named: bool,
     /// The settings in force, as text.
     config: String,
     looked: Instant,
     /// Its text at the last look, and when it was understood, or was not.
-    last: Option<Result<Vec<u8>, String>>,
-    judged: Option<Result<Vec<u8>, String>>,
+    last: Option<Result<String, String>>,
+    judged: Option<Result<String, String>>,
     /// When a mistake in it was told, if there is one.
     mistaken: Option<Instant>,
 }
@@ -40,11 +42,12 @@ pub enum Change {
 
 impl Watched {
     pub fn new(given: Given, config: &Config) -> Watched {
-        let path = Config::path(&given);
+        let (path, named_by) = Config::path(&given);
         let (was_there, config) = (config.file.is_some(), said(config.clone()));
         let looked = Instant::now();
         let (last, judged, mistaken) = (None, None, None);
-        Watched { given, path, was_there, config, looked, last, judged, mistaken }
+        let is_named = named_by.is_some();
+        Watched { given, path, was_there, is_named, config, looked, last, judged, mistaken }
     }
 
     /// Its name, for people.
@@ -58,7 +61,7 @@ impl Watched {
             return None;
         }
         self.looked = Instant::now();
-        let now = Some(fs::read(&self.path).map_err(told));
+        let now = Some(rnet_config::text(&self.path).map_err(told));
         let stands_still = self.last == now;
         self.last = now;
         let again = self.mistaken.is_some_and(|told| told.elapsed() >= AGAIN);
@@ -79,11 +82,34 @@ impl Watched {
         {
             return Some(Change::Mistake(format!("it cannot be read: {error}")));
         }
+        if !self.was_there && !self.is_named && self.judged.as_ref().is_some_and(Result::is_ok) {
+            if let Err(why) = check_made_by_us(&self.path) {
+                return Some(Change::Mistake(why));
+            }
+        }
         match Config::load(&self.given) {
             Ok(config) => (said(config) != self.config).then_some(Change::Settings),
             Err(error) => Some(Change::Mistake(error.to_string())),
         }
     }
+}
+
+/// A file that appears where the link happens to run is read only if nobody else can have made it, as in `/tmp`.
+fn check_made_by_us(path: &Path) -> Result<(), String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    for place in [path, folder.unwrap_or(Path::new("."))] {
+        let found = std::fs::metadata(place).map_err(told)?;
+        let ours = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+        if !ours || found.mode() & 0o002 != 0 {
+            let (place, mode) = (place.display(), found.mode() & 0o7777);
+            return Err(format!(
+                "it was made while the link runs, and {place} (user {}, mode {mode:o}) may be another user's, so it is \
+                 not read; name it with --config or RNET_CONFIG",
+                found.uid()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The settings as text, whether or not there is a file.
