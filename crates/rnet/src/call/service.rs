@@ -12,9 +12,10 @@ use rnet_core::{CancelReason, Error, Result, TopicName};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
-use super::desk::{Call, Desk, DeskSettings, Outcome, Run};
+use super::desk::{Call, Desk, Outcome, Run};
 use super::peer::Peer;
 use super::service_stats::ServiceStats;
+use super::settings::DeskSettings;
 use crate::{Message, MessageType, Node};
 
 /// Why a handler failed, as the caller is told: made by `?` of any error, or by [`HandlerError::new`].
