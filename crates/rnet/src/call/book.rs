@@ -172,7 +172,7 @@ impl Book {
         }
         let mut unfit = self.unfit.clone();
         let mut fit = Vec::new();
-        for server in self.servers.iter().filter(|server| !open.refused.contains(&server.id)) {
+        for server in self.servers.iter().filter(|server| may_take(server, &open.refused)) {
             match server.is_ready() {
                 Ok(true) => fit.push(server),
                 Ok(false) => unfit = None,
@@ -267,7 +267,7 @@ impl Book {
                     }
                     open.refused.push(server.id);
                 }
-                let others = self.servers.iter().any(|s| !open.refused.contains(&s.id));
+                let others = self.servers.iter().any(|server| may_take(server, &open.refused));
                 let backlog = status.backlog;
                 if others {
                     self.stats.moved += 1;
@@ -449,4 +449,10 @@ fn find<'a>(
     let open = calls.get_mut(&id.number).filter(|_| id.client == client)?;
     let known = open.server.as_ref().is_some_and(|server| server.node == node);
     (known && !open.has_ended()).then_some(open)
+}
+
+/// Whether a call that these have refused may be for this one. One that closes takes nothing, and is there until its
+/// handlers have returned.
+fn may_take(server: &Server, refused: &[u64]) -> bool {
+    !server.is_leaving() && !refused.contains(&server.id)
 }

@@ -178,6 +178,11 @@ impl Desk {
         &self.settings.name
     }
 
+    /// Whether a thread of it goes on until the last handler has returned.
+    pub fn hands_back(&self) -> bool {
+        self.settings.hands_back
+    }
+
     pub fn check_fork(&self) -> Result<()> {
         self.node.core().state.check_fork()
     }
@@ -220,10 +225,16 @@ impl Desk {
         self.take_in(&intake, &mut arrivals, &mut looked, told);
     }
 
+    /// Whether a thread is wanted still. Of a server that hands back, one reads and refuses until the last handler has
+    /// returned: what comes meanwhile would lie for as long as that takes.
+    fn goes_on(&self, book: &Book) -> bool {
+        !book.closed || self.settings.hands_back && !book.leading && !book.running.is_empty()
+    }
+
     /// What each thread does: run a handler if one is wanted, else read requests if nobody does, else wait.
     fn work(&self, door: &Mutex<Door>) {
         let mut book = lock(&self.book);
-        while !book.closed {
+        while self.goes_on(&book) {
             let free = book.running.len() < self.settings.at_once;
             let next = if free { book.waiting.pop_front() } else { None };
             if let Some(call) = next {
@@ -280,6 +291,10 @@ impl Desk {
         let mut book = lock(&self.book);
         book.leave(&call);
         book.stats.count(&end);
+        // The thread that reads ends with the last handler.
+        if book.closed && book.running.is_empty() {
+            self.reading.interrupt();
+        }
         book
     }
 

@@ -296,8 +296,12 @@ impl Drop for Service {
         }
         self.desk.close();
         let this = std::thread::current().id();
-        // A handler that drops its own service does not wait for itself.
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
+        let is_this = |thread: &JoinHandle<()>| thread.thread().id() == this;
+        // A handler that drops its own service does not wait for itself, nor for the thread that waits for it.
+        if self.desk.hands_back() && threads.iter().any(is_this) {
+            return;
+        }
+        for thread in threads.into_iter().filter(|thread| !is_this(thread)) {
             let _ = thread.join();
         }
     }
