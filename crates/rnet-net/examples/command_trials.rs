@@ -1,6 +1,6 @@
 //! How long after its deadline a receiver of commands falls back when its driver is killed, stopped, or cut off on
 //! another host: so many trials of the three in turn, with a driver process of its own for each. It fails when a
-//! fallback is late or does not come.
+//! fallback is late or does not come, or when a trial comes to no end.
 //!
 //!     cargo run --release --package rnet-net --example command_trials -- 1000
 //!
@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_millis(5);
 /// How much later than the deadline is still in time.
 const IN_TIME: Duration = Duration::from_millis(5);
-/// A fallback that has not come by then is missing.
+/// What has not come by then is missing: the first commands, the fallback, the end of the driver's authority.
 const PATIENCE: Duration = Duration::from_secs(10);
 const DIR: &str = "RNET_TRIALS_DIR";
 const TOPIC: &str = "/cmd_vel";
@@ -158,11 +158,61 @@ impl Results {
     }
 }
 
+/// Ends a driver after so many commands; why the receiver fell back then, and how late.
+///
+/// # Errors
+/// What has not come.
+fn after(
+    hosts: &Hosts,
+    (end, driver): (End, &Child),
+    told: &mpsc::Receiver<Said>,
+    commands: usize,
+) -> Result<(FallbackReason, Duration), &'static str> {
+    // A while after the first command, whenever that comes.
+    let (mut applied, mut last) = (0, Instant::now());
+    let until = last + PATIENCE;
+    while applied < commands {
+        let left = until.saturating_duration_since(Instant::now());
+        if let Said::Applied(at) = told.recv_timeout(left).map_err(|_| "a command")? {
+            (applied, last) = (applied + 1, at);
+        }
+    }
+    hosts.end(end, driver);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match told.recv_timeout(left).map_err(|_| "the fallback")? {
+            Said::Applied(at) => last = at,
+            Said::Fallback(why, at) => {
+                return Ok((why, at.saturating_duration_since(last + DEADLINE)));
+            }
+        }
+    }
+}
+
+/// Whether the end of a driver that is gone comes to be known.
+fn is_free(command: &rnet::Command) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while !command.status().holder.is_empty() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1)); // sleep: until its end is known
+    }
+    true
+}
+
 fn main() -> rnet::Result<ExitCode> {
     if let Some(dir) = std::env::var_os(DIR) {
         return drive(dir.as_ref()).map(|()| ExitCode::SUCCESS);
     }
-    let trials = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(99);
+    let given = std::env::args().nth(1);
+    let trials = given.as_ref().map_or(Ok(99), |n| n.parse::<usize>());
+    let Some(trials) = trials.ok().filter(|trials| *trials > 0) else {
+        let given = given.unwrap_or_default();
+        eprintln!("TRIALS is {given:?}, and must be a number of 1 or more");
+        return Ok(ExitCode::from(2));
+    };
     let base = PathBuf::from(format!("/dev/shm/command-trials-{}", std::process::id()));
     let hosts = Hosts::new(&base);
     let (tell, told) = mpsc::channel();
@@ -177,30 +227,21 @@ fn main() -> rnet::Result<ExitCode> {
     for trial in 0..trials {
         let (end, results) = &mut results[trial % ENDS.len()];
         let mut child = hosts.driver(*end);
-        // A while after the first command, whenever that comes.
-        let (mut applied, mut last) = (0, Instant::now());
-        while applied < 3 + trial % 5 {
-            if let Said::Applied(at) = told.recv().expect("the receiver is there") {
-                (applied, last) = (applied + 1, at);
-            }
-        }
-        hosts.end(*end, &child);
-        results.add(loop {
-            match told.recv_timeout(PATIENCE) {
-                Ok(Said::Applied(at)) => last = at,
-                Ok(Said::Fallback(why, at)) => {
-                    break Some((why, at.saturating_duration_since(last + DEADLINE)));
-                }
-                Err(_) => break None,
-            }
-        });
+        let fallback = after(&hosts, (*end, &child), &told, 3 + trial % 5);
         let _ = child.kill();
         child.wait().expect("it is a child");
-        while !command.status().holder.is_empty() {
-            std::thread::sleep(Duration::from_millis(1)); // sleep: until its end is known
-        }
+        let is_free = is_free(&command);
         hosts.net.heal(HostId(1), HostId(2));
         while told.try_recv().is_ok() {}
+        let missing = match &fallback {
+            Err(missing) => Some(*missing),
+            Ok(_) if !is_free => Some("the end of its driver's authority"),
+            Ok(_) => None,
+        };
+        if let Some(missing) = missing {
+            eprintln!("trial {trial}, {end:?}: {missing} has not come within {PATIENCE:?}");
+        }
+        results.add(fallback.ok().filter(|_| is_free));
     }
     let mut all = Results::default();
     for (end, results) in &mut results {

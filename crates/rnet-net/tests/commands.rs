@@ -98,6 +98,16 @@ fn a_stop_from_another_host_stands_though_its_cable_is_cut() {
         "{refused}"
     );
     hosts.heal(0, 1);
+    // Who has stopped it has its stop back at once, in which nobody drives; another with its priority does not.
+    let mut stopped = stop(&far).unwrap();
+    stopped.renew().unwrap();
+    assert_eq!(command.status().holder, "@host1/far");
+    let second = hosts.node(1, "second");
+    let refused = stop(&second).map(drop).unwrap_err();
+    assert!(
+        matches!(&refused, Error::NotInForce { why, .. } if why.contains("@host1/far")),
+        "{refused}"
+    );
     // Until its lease is over only `rnet command release` ends it, from any host.
     far.drive::<[u8]>(TOPIC).above_all().lease(NEVER).take(LONG).unwrap().release().unwrap();
     let mut pilot = take(&near, 10).unwrap();

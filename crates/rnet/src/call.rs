@@ -21,6 +21,7 @@ mod queue;
 mod servers;
 mod service;
 mod service_stats;
+mod settings;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;

@@ -10,6 +10,7 @@ use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use rnet::msgs::{CallStatus, Twist};
 use rnet::{
     CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, PublisherOptions, Service,
+    SubscriberOptions,
 };
 
 #[repr(C)]
@@ -507,6 +508,20 @@ fn types_that_do_not_fit_are_told() {
     assert_eq!(error.code(), "incompatible_type");
     assert_eq!(*b.call::<N, N>("/double", &n(1), LONG).unwrap(), 2);
     drop(service);
+}
+
+#[test]
+fn a_server_that_cannot_be_asked_is_told_by_the_name_of_its_service() {
+    let net = Net::new("unfit");
+    let (a, b) = (net.node("a"), net.node("b"));
+    // As one of another release might be, which wants of requests what no client offers.
+    let options = SubscriberOptions::new().reliable().transient_local();
+    let server = a.subscriber_with::<N>("/_rnet/call/double/s0000002a/request", options).unwrap();
+    let error = b.call::<N, N>("/double", &n(1), LONG).unwrap_err();
+    assert_eq!((error.code(), error.topic()), ("incompatible_qos", Some("/double")));
+    let text = error.to_string();
+    assert!(text.contains("/double") && !text.contains("_rnet"), "{text}");
+    drop(server);
 }
 
 #[test]

@@ -424,6 +424,58 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
 }
 
 #[test]
+fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() {
+    let net = Net::new("runs");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let (tell, said) = mpsc::channel();
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Mutex::new(ends);
+    let worker = a.pull::<N>("/jobs").on(move |_: &N, context: &rnet::JobContext| {
+        tell.send("begun").unwrap();
+        eventually("the worker closes", || context.is_cancelled());
+        tell.send("closes").unwrap();
+        let _ = ends.lock().unwrap().recv();
+        Ok(())
+    });
+    let worker = worker.unwrap();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    let known = c.push::<N>("/jobs").open().unwrap();
+    eventually("both know the worker", || jobs.worker_count() == 1 && known.worker_count() == 1);
+    jobs.push(&n(0)).unwrap();
+    assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("begun"));
+    let closing = std::thread::spawn(move || drop(worker));
+    assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("closes"));
+    // One that knew it before, and one that finds it while it closes.
+    let late = c.push::<N>("/jobs").open().unwrap();
+    eventually("the late one knows it", || late.worker_count() == 1);
+    known.push(&n(1)).unwrap();
+    late.push(&n(2)).unwrap();
+    eventually("both are refused", || known.worker_count() == 0 && late.worker_count() == 0);
+    let mut other = a.pull::<N>("/jobs").open().unwrap();
+    let next = |other: &mut rnet::Puller<N>| {
+        let job = other.recv(LONG).unwrap().expect("the other worker is sent the job");
+        let (x, redelivered) = (job.x, job.context().redelivered());
+        (job, (x, redelivered))
+    };
+    let (job, first) = next(&mut other);
+    // Who is refused here, too, does not wait for the one that closes.
+    eventually("the second is refused", || other.stats().refused > 0);
+    job.ack();
+    let (job, second) = next(&mut other);
+    job.ack();
+    assert_eq!((first.min(second), first.max(second)), ((1, false), (2, false)));
+    [&known, &late].iter().for_each(|jobs| jobs.wait_until_done(LONG).unwrap());
+    assert!(!closing.is_finished(), "its handler runs still");
+    end.send(()).unwrap();
+    closing.join().unwrap();
+    // The handler knew of the end: its own job is for another.
+    let (job, own) = next(&mut other);
+    assert_eq!(own, (0, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+}
+
+#[test]
 fn a_worker_that_is_closed_and_kept_gets_no_jobs() {
     let net = Net::new("kept");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -7,8 +7,9 @@ use rnet_core::{CancelReason, Error, Result};
 use rnet_node::types::choose;
 
 use super::Bytes;
-use super::desk::{Call, DeskSettings, Outcome};
+use super::desk::{Call, Outcome};
 use super::service::{CallContext, HandlerError, Service, guarded};
+use super::settings::DeskSettings;
 use crate::{Message, MessageType, Node};
 
 /// What an action does with a goal that comes while one runs.

@@ -9,7 +9,7 @@ use rnet_core::{CancelReason, Error, Failure, Result};
 use super::numbers::ByNumber;
 use super::open_call::{Open, Wanted};
 use super::servers::{Server, hash_of};
-use super::{Bytes, CallId, FLAGS, MAX_IN_FLIGHT, WANTS_DONE, reason_of_wire};
+use super::{Bytes, CallId, FLAGS, MAX_IN_FLIGHT, ROOT, WANTS_DONE, reason_of_wire};
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
@@ -150,7 +150,7 @@ impl Book {
                 self.unsent |= server.is_none();
                 open.server = server;
             }
-            Err(error) => open.fail(error, &mut self.woken),
+            Err(error) => open.fail(self.of_service(error), &mut self.woken),
         }
     }
 
@@ -172,7 +172,7 @@ impl Book {
         }
         let mut unfit = self.unfit.clone();
         let mut fit = Vec::new();
-        for server in self.servers.iter().filter(|server| !open.refused.contains(&server.id)) {
+        for server in self.servers.iter().filter(|server| may_take(server, &open.refused)) {
             match server.is_ready() {
                 Ok(true) => fit.push(server),
                 Ok(false) => unfit = None,
@@ -187,7 +187,7 @@ impl Book {
                 .min_by_key(|server| if many > 1 { self.in_flight(server.id) } else { 0 }),
         };
         let Some(server) = chosen else {
-            return unfit.map_or(Ok(None), |error| Err(self.of_service(error)));
+            return unfit.map_or(Ok(None), Err);
         };
         if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
             let (what, limit) =
@@ -267,7 +267,7 @@ impl Book {
                     }
                     open.refused.push(server.id);
                 }
-                let others = self.servers.iter().any(|s| !open.refused.contains(&s.id));
+                let others = self.servers.iter().any(|server| may_take(server, &open.refused));
                 let backlog = status.backlog;
                 if others {
                     self.stats.moved += 1;
@@ -377,7 +377,7 @@ impl Book {
         };
         open.cancelled = true;
         match &open.server {
-            Some(server) => server.cancel(word, Action::Stop),
+            Some(server) => server.cancel(word, Action::Stop).map_err(|e| self.of_service(e)),
             None => {
                 open.fail(error, &mut self.woken);
                 Ok(())
@@ -392,18 +392,13 @@ impl Book {
     pub fn stop_all(&self) -> Result<usize> {
         let ready = self.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true)));
         let asked = ready.map(|server| server.cancel(self.word(0), Action::StopAll));
-        asked.collect::<Result<Vec<()>>>().map(|asked| asked.len())
+        let asked = asked.collect::<Result<Vec<()>>>();
+        asked.map(|asked| asked.len()).map_err(|error| self.of_service(error))
     }
 
-    /// The topic of a request has a name that no user has given.
+    /// The topics of a server have names that no user has given.
     fn of_service(&self, error: Error) -> Error {
-        match error {
-            Error::IncompatibleType { publisher_node, subscriber_node, detail, .. } => {
-                let topic = self.service.clone();
-                Error::IncompatibleType { topic, publisher_node, subscriber_node, detail }
-            }
-            error => error,
-        }
+        of_service(&self.service, error)
     }
 
     fn cancelled(&self, reason: CancelReason) -> Error {
@@ -449,4 +444,96 @@ fn find<'a>(
     let open = calls.get_mut(&id.number).filter(|_| id.client == client)?;
     let known = open.server.as_ref().is_some_and(|server| server.node == node);
     (known && !open.has_ended()).then_some(open)
+}
+
+/// Whether a call that these have refused may be for this one. One that closes takes nothing, and is there until its
+/// handlers have returned.
+fn may_take(server: &Server, refused: &[u64]) -> bool {
+    !server.is_leaving() && !refused.contains(&server.id)
+}
+
+/// An error of a topic of a server, or of what it needs, as one of the service.
+fn of_service(service: &str, error: Error) -> Error {
+    let topic = service.to_owned();
+    match error {
+        Error::IncompatibleType { publisher_node, subscriber_node, detail, .. } => {
+            Error::IncompatibleType { topic, publisher_node, subscriber_node, detail }
+        }
+        Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
+            Error::IncompatibleQos { topic, publisher_node, subscriber_node, why }
+        }
+        Error::Full { reader_node, .. } => Error::Full { topic, reader_node },
+        Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
+            Error::OutOfMemory { topic, needed_bytes, limit_bytes, why }
+        }
+        Error::LimitReached { what, limit, hint } => {
+            Error::LimitReached { what: named(service, what), limit, hint }
+        }
+        Error::BadValue { what, why } => Error::BadValue { what: named(service, what), why },
+        error => error,
+    }
+}
+
+/// What there is too much of, with the name of the service in place of that of its topic, or behind it.
+fn named(service: &str, mut what: String) -> String {
+    let own = format!("{ROOT}{service}/");
+    if let Some(at) = what.find(&own) {
+        let len = what[at..].find([' ', ',', ')']).unwrap_or(what.len() - at);
+        what.replace_range(at..at + len, service);
+    } else if !what.contains(service) {
+        what = format!("{what}, for calls of {service}");
+    }
+    what
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_server_names_the_service() {
+        let topic = || "/_rnet/call/plan/s0000002a/request".to_owned();
+        let (publisher_node, subscriber_node) = ("/b".to_owned(), "/a".to_owned());
+        let full = |what: &str| {
+            let (what, hint) = (what.to_owned(), "end some".to_owned());
+            Error::LimitReached { what, limit: 7, hint }
+        };
+        for error in [
+            Error::IncompatibleQos {
+                topic: topic(),
+                publisher_node,
+                subscriber_node,
+                why: "no".into(),
+            },
+            Error::OutOfMemory {
+                topic: topic(),
+                needed_bytes: 2,
+                limit_bytes: 1,
+                why: "no".into(),
+            },
+            Error::Full { topic: topic(), reader_node: "/a".into() },
+        ] {
+            let (before, error) = (error.clone(), of_service("/plan", error));
+            assert_eq!((error.code(), error.topic()), (before.code(), Some("/plan")));
+            assert!(!error.to_string().contains("_rnet"), "{error}");
+        }
+        for (what, named) in [
+            (format!("readers of {} at /b", topic()), "readers of /plan at /b"),
+            (
+                "open files in this process (open x)".to_owned(),
+                "open files in this process (open x), for calls of /plan",
+            ),
+            (
+                "calls in flight of one client of /plan".to_owned(),
+                "calls in flight of one client of /plan",
+            ),
+        ] {
+            assert_eq!(of_service("/plan", full(&what)), full(named));
+        }
+        let bad = |what: String| Error::BadValue { what, why: "no".into() };
+        assert_eq!(
+            of_service("/plan", bad(format!("type Pose of {}", topic()))),
+            bad("type Pose of /plan".to_owned())
+        );
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet_core::{CancelReason, Error, Result};
+use rnet_core::{CancelReason, Result};
 use rnet_shm::clock;
 use rnet_shm::ring::fail_point;
 
@@ -15,14 +15,13 @@ use super::intake::{Found, Intake, Told};
 use super::numbers::ByNumber;
 use super::peer::Peer;
 use super::service_stats::{End, ServiceStats};
+use super::settings::DeskSettings;
 use super::{Bytes, Key, Topics, fresh_id, service_name};
 use crate::call::service::{CallContext, HandlerError};
 use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
 
 /// Callers that one server has at a time: as many as a subscription has publishers.
 const MAX_CALLERS: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
-const MAX_BACKLOG: usize = 1 << 16;
-const MAX_AT_ONCE: usize = 256;
 /// How long a handler runs before another thread reads requests in place of its own, which was the one that read:
 /// short handlers cost no change of threads.
 const GRACE: Duration = Duration::from_millis(2);
@@ -30,34 +29,6 @@ const GRACE: Duration = Duration::from_millis(2);
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a thread looks every [`GRACE`] whether it has to read, after the last request.
 const WATCHFUL: Duration = Duration::from_millis(100);
-
-pub struct DeskSettings {
-    pub name: String,
-    /// Whether the name is one of the domain already: no rule of the node renames it.
-    pub is_final: bool,
-    pub backlog: usize,
-    pub at_once: usize,
-    /// The type of feedback, of an action.
-    pub feedback: Option<MessageType>,
-    /// Whether a newer call takes the place of those that are there.
-    pub replaces: bool,
-    /// Whether it refuses, when it closes, what no handler has seen: its caller gives that to another server.
-    pub hands_back: bool,
-}
-
-impl DeskSettings {
-    pub fn new(name: &str) -> DeskSettings {
-        DeskSettings {
-            name: name.to_owned(),
-            is_final: false,
-            backlog: 64,
-            at_once: 1,
-            feedback: None,
-            replaces: false,
-            hands_back: false,
-        }
-    }
-}
 
 /// How a handler ended.
 pub enum Outcome {
@@ -158,8 +129,7 @@ impl Desk {
         if !settings.is_final {
             settings.name = service_name(node, &settings.name)?.into();
         }
-        within("backlog", settings.backlog, 0, MAX_BACKLOG)?;
-        within("handlers at once", settings.at_once, 1, MAX_AT_ONCE)?;
+        settings.check()?;
         let topics = Topics::of_server(&settings.name, fresh_id());
         // Ahead of the requests: who finds a server knows what it answers.
         let announce = |topic: String, ty: &MessageType| {
@@ -208,6 +178,11 @@ impl Desk {
         &self.settings.name
     }
 
+    /// Whether a thread of it goes on until the last handler has returned.
+    pub fn hands_back(&self) -> bool {
+        self.settings.hands_back
+    }
+
     pub fn check_fork(&self) -> Result<()> {
         self.node.core().state.check_fork()
     }
@@ -250,10 +225,16 @@ impl Desk {
         self.take_in(&intake, &mut arrivals, &mut looked, told);
     }
 
+    /// Whether a thread is wanted still. Of a server that hands back, one reads and refuses until the last handler has
+    /// returned: what comes meanwhile would lie for as long as that takes.
+    fn goes_on(&self, book: &Book) -> bool {
+        !book.closed || self.settings.hands_back && !book.leading && !book.running.is_empty()
+    }
+
     /// What each thread does: run a handler if one is wanted, else read requests if nobody does, else wait.
     fn work(&self, door: &Mutex<Door>) {
         let mut book = lock(&self.book);
-        while !book.closed {
+        while self.goes_on(&book) {
             let free = book.running.len() < self.settings.at_once;
             let next = if free { book.waiting.pop_front() } else { None };
             if let Some(call) = next {
@@ -310,6 +291,10 @@ impl Desk {
         let mut book = lock(&self.book);
         book.leave(&call);
         book.stats.count(&end);
+        // The thread that reads ends with the last handler.
+        if book.closed && book.running.is_empty() {
+            self.reading.interrupt();
+        }
         book
     }
 
@@ -536,14 +521,6 @@ impl Desk {
 
 fn since(ns: u64) -> Duration {
     Duration::from_nanos(clock::now_ns().saturating_sub(ns))
-}
-
-fn within(what: &str, given: usize, least: usize, most: usize) -> Result<()> {
-    if (least..=most).contains(&given) {
-        return Ok(());
-    }
-    let why = format!("it is {given}, and must be {least} to {most}");
-    Err(Error::BadValue { what: format!("{what} of a service"), why })
 }
 
 /// A call at its server.

@@ -68,7 +68,7 @@ impl Server {
         if self.ready.load(Ordering::Relaxed) {
             return Ok(true);
         }
-        if self.closing.load(Ordering::Relaxed) {
+        if self.is_leaving() {
             return Ok(false);
         }
         let ends = lock(&self.ends);
@@ -85,6 +85,10 @@ impl Server {
     pub fn leaves(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.ready.store(false, Ordering::Relaxed);
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
     }
 
     pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {

@@ -12,9 +12,10 @@ use rnet_core::{CancelReason, Error, Result, TopicName};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
-use super::desk::{Call, Desk, DeskSettings, Outcome, Run};
+use super::desk::{Call, Desk, Outcome, Run};
 use super::peer::Peer;
 use super::service_stats::ServiceStats;
+use super::settings::DeskSettings;
 use crate::{Message, MessageType, Node};
 
 /// Why a handler failed, as the caller is told: made by `?` of any error, or by [`HandlerError::new`].
@@ -295,8 +296,12 @@ impl Drop for Service {
         }
         self.desk.close();
         let this = std::thread::current().id();
-        // A handler that drops its own service does not wait for itself.
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
+        let is_this = |thread: &JoinHandle<()>| thread.thread().id() == this;
+        // A handler that drops its own service does not wait for itself, nor for the thread that waits for it.
+        if self.desk.hands_back() && threads.iter().any(is_this) {
+            return;
+        }
+        for thread in threads.into_iter().filter(|thread| !is_this(thread)) {
             let _ = thread.join();
         }
     }

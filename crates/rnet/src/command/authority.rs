@@ -48,7 +48,7 @@ pub struct Came<'a> {
 /// What happened to authority because of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It was granted; the driver that had it was of a lower priority.
+    /// It was granted; the driver that had it was of a lower priority, or of the same node and outlasted its death.
     Granted { preempted: Option<Holder> },
     /// Somebody else has it.
     Refused,
@@ -84,6 +84,8 @@ impl Authority {
         (first..self.next).contains(&number)
     }
 
+    /// Who outlasts its driver takes its own authority again: a stop whose dashboard was cut off for a while would end
+    /// with its lease before it could be renewed.
     pub fn take(
         &mut self,
         node: &str,
@@ -91,7 +93,12 @@ impl Authority {
         lease: Duration,
         now_ns: u64,
     ) -> Taken {
-        let holds = |holder: &Holder| holder.until_ns > now_ns && holder.priority >= priority;
+        let is_its_own = |holder: &Holder| {
+            holder.node == node && holder.priority == priority && holder.outlasts && outlasts
+        };
+        let holds = |holder: &Holder| {
+            holder.until_ns > now_ns && holder.priority >= priority && !is_its_own(holder)
+        };
         if self.holder.as_ref().is_some_and(holds) {
             return Taken::Refused;
         }
@@ -209,6 +216,26 @@ mod tests {
         assert!(authority.expire(100).is_some());
         assert!(matches!(authority.take("/b", (5, false), LEASE, 100), Taken::Granted { .. }));
         assert!(authority.lose("/b").is_some());
+    }
+
+    #[test]
+    fn who_outlasts_its_death_takes_its_own_again_and_nobody_else_does() {
+        let mut authority = Authority::new(FIRST);
+        authority.take("/a", (5, true), LEASE, 0);
+        assert_eq!(authority.take("/b", (5, true), LEASE, 10), Taken::Refused, "another node");
+        assert_eq!(authority.take("/a", (4, true), LEASE, 10), Taken::Refused, "a lower priority");
+        assert_eq!(authority.take("/a", (5, false), LEASE, 10), Taken::Refused, "to drive with it");
+        let taken = authority.take("/a", (5, true), LEASE, 10);
+        assert!(matches!(taken, Taken::Granted { preempted: Some(h) } if h.number == FIRST));
+        // What is still under way of the authority before has no effect.
+        assert_eq!(authority.release("/a", FIRST), None);
+        assert!(!authority.renew("/a", FIRST, 11));
+        assert_eq!(authority.expire(109), None);
+        assert_eq!(holder_of(&authority), Some(("/a", FIRST + 1)));
+        assert!(authority.expire(110).is_some());
+        // One that does not outlast its driver is not taken so.
+        authority.take("/a", (5, false), LEASE, 200);
+        assert_eq!(authority.take("/a", (5, true), LEASE, 201), Taken::Refused);
     }
 
     #[test]

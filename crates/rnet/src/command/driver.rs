@@ -85,7 +85,9 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Takes authority; waits for a receiver if there is none yet, for 10 s if `timeout` is `None`.
+    /// Takes authority; waits for a receiver if there is none yet, for 10 s if `timeout` is `None`. A node that has it
+    /// already with this priority is granted it anew where both outlast their driver, and its driver of before has it no
+    /// more: so a stop is renewed after the network was gone.
     ///
     /// # Errors
     /// `NotInForce` if a driver of the same or a higher priority has it; `Timeout` if there is no receiver;

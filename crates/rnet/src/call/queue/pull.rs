@@ -11,9 +11,10 @@ use rnet_core::{Error, Result};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
-use super::super::desk::{Call, DeskSettings, Outcome};
+use super::super::desk::{Call, Outcome};
 use super::super::service::{CallContext, HandlerError, Service, guarded};
 use super::super::service_stats::ServiceStats;
+use super::super::settings::DeskSettings;
 use super::super::{Bytes, REDELIVERED, Received};
 use crate::{Message, MessageType, Node};
 
