@@ -15,7 +15,7 @@ use rnet_net::{Connection, Transport};
 use super::*;
 
 /// The channel of the publisher that the peer has told of, once a subscription here gets what comes of it.
-fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
+pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
     wait(peer, "it is wanted", || wishes(peer).len() == 1);
     let channel = wishes(peer)[0].channel;
     let (seq, count, cause) = (0, 0, rnet::LossCause::Link);
