@@ -95,6 +95,20 @@ fn what_does_not_cross_is_told_with_its_cause() {
     });
 }
 
+#[test]
+fn where_the_link_looks_for_others_is_shown() {
+    let config = "[network]\nconnect = [\"tcp/10.0.0.2:7450\"]\n";
+    let lan = "[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\n";
+    let hosts = Hosts::with_config("looks", &[config, lan]);
+    let status = |host: usize| {
+        let mut watch = Watch::of(&hosts.node(host, "watch"));
+        LinkStatus::clone(&watch.statuses.recv(LONG).unwrap())
+    };
+    let (one, two) = (status(0), status(1));
+    assert_eq!((one.mode.as_str(), one.connect), ("peers", vec!["tcp/10.0.0.2:7450".to_owned()]));
+    assert_eq!((two.mode.as_str(), two.interfaces), ("lan", vec!["lo".to_owned()]));
+}
+
 /// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.
 #[test]
 fn what_newest_only_passes_over_is_no_loss() {

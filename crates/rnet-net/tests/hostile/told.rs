@@ -169,9 +169,9 @@ fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
     let middle = Piece { channel, seq: 3, sent_ns, meta, total, offset, bytes, compressed };
     assert!(peer.say(Lane::Bulk, &Item::Piece(middle)));
     let mut lost = None;
-    wait(&peer, "it is told as lost", || {
+    wait(&peer, "it is told as refused", || {
         while let Some(status) = statuses.try_recv().unwrap() {
-            let peer = status.peers.first().filter(|peer| peer.state() == State::Lost);
+            let peer = status.peers.first().filter(|peer| peer.state() == State::Refused);
             lost = lost.take().or(peer.cloned());
         }
         lost.is_some()
