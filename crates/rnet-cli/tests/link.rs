@@ -106,6 +106,7 @@ fn status() -> LinkStatus {
         listen: vec!["tcp/0.0.0.0:7450".into()],
         peers: vec![laptop, silent],
         problems: vec!["two hosts are called laptop".into()],
+        ..LinkStatus::default()
     }
 }
 
@@ -435,7 +436,8 @@ fn what_waits_for_room_on_the_way_is_named() {
 fn doctor_says_whether_multicast_arrives() {
     let place = Place::new();
     let link = link(&place);
-    let _said = says(&link, &LinkStatus { peers: Vec::new(), ..status() });
+    let of_lan = LinkStatus { mode: "lan".into(), peers: Vec::new(), ..status() };
+    let _said = says(&link, &of_lan);
     let doctor = |asked: &[&str], answered: &[&str]| {
         let heard = json!({
             "groups": ["239.255.1.2:17000"], "asked_by": asked, "answered_by": answered,
@@ -541,6 +543,30 @@ fn doctor_says_why_a_host_is_not_reached() {
     assert_eq!(found.iter().find(others), None);
     let found = network(&rnet!(place, "doctor", "--host", "lapto", "--json"));
     has(&found, "problem", &["the link knows no host lapto", "laptop"]);
+}
+
+/// As where it was started in another directory, or with variables.
+#[test]
+fn doctor_tries_what_the_link_that_runs_is_told() {
+    let place = Place::new();
+    let link = link(&place);
+    install(&place, &settings("off", "default"));
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed_at = format!("tcp/127.0.0.1:{closed}");
+    let told = LinkStatus {
+        mode: "lan".into(),
+        connect: vec![closed_at.clone()],
+        interfaces: vec!["nosuch0".into()],
+        listen: Vec::new(),
+        ..status()
+    };
+    let _said = says(&link, &told);
+    let found = network(&rnet!(place, "doctor", "--json"));
+    has(&found, "note", &["the network is off here", "process 77 links this host"]);
+    has(&found, "problem", &[&closed_at, "is not reached: connection refused"]);
+    has(&found, "problem", &["there is no network interface nosuch0"]);
+    let text = rnet!(place, "link", "status").ok();
+    assert!(text.contains(&format!("connects to {closed_at}\non nosuch0\n")), "{text}");
 }
 
 #[test]

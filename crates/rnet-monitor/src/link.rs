@@ -110,7 +110,8 @@ pub fn moves(findings: &mut Findings, status: &LinkStatus) {
 pub fn peers(findings: &mut Findings, status: &LinkStatus) {
     for peer in &status.peers {
         let name = match (peer.host.is_empty(), peer.address.is_empty()) {
-            (true, _) => peer.address.clone(),
+            (true, true) => peer.id.clone(),
+            (true, false) => peer.address.clone(),
             (false, true) => peer.host.clone(),
             (false, false) => format!("{} ({})", peer.host, peer.address),
         };
@@ -137,7 +138,7 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
             State::Refused => findings.problem(
                 CHECK,
                 format!("host {name} is refused: {text}"),
-                "run one version of rnet on both hosts, and one configuration",
+                "do what the reason says; else run one version of rnet on both hosts",
             ),
             State::Lost => {
                 let what = format!("host {name} was connected and is not heard any more: {text}");

@@ -255,7 +255,7 @@ pub struct Shaping {
     pub rate_limit_hz: Option<f64>,
     /// Whether only the newest message of a publisher waits to cross.
     pub newest_only: bool,
-    /// Of this many messages of a publisher one crosses.
+    /// Of this many messages of a publisher one crosses: those whose number is a multiple of it.
     pub every: NonZeroU32,
     /// How they are compressed.
     pub compression: Compression,

@@ -4,6 +4,8 @@
 mod common;
 mod hosts;
 
+use std::time::Instant;
+
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::LinkStatus;
@@ -93,6 +95,20 @@ fn what_does_not_cross_is_told_with_its_cause() {
     });
 }
 
+#[test]
+fn where_the_link_looks_for_others_is_shown() {
+    let config = "[network]\nconnect = [\"tcp/10.0.0.2:7450\"]\n";
+    let lan = "[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\n";
+    let hosts = Hosts::with_config("looks", &[config, lan]);
+    let status = |host: usize| {
+        let mut watch = Watch::of(&hosts.node(host, "watch"));
+        LinkStatus::clone(&watch.statuses.recv(LONG).unwrap())
+    };
+    let (one, two) = (status(0), status(1));
+    assert_eq!((one.mode.as_str(), one.connect), ("peers", vec!["tcp/10.0.0.2:7450".to_owned()]));
+    assert_eq!((two.mode.as_str(), two.interfaces), ("lan", vec!["lo".to_owned()]));
+}
+
 /// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.
 #[test]
 fn what_newest_only_passes_over_is_no_loss() {
@@ -117,6 +133,108 @@ fn what_newest_only_passes_over_is_no_loss() {
     here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
         assert_eq!(topic.lost, Some(Lost::default()));
         topic.messages + topic.skipped == sent
+    });
+}
+
+/// The numbers that come, up to this one.
+fn numbers(heard: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
+    let mut came = Vec::new();
+    while came.last() != Some(&last) {
+        came.push(u64::from_le_bytes((*heard.recv(LONG).unwrap()).try_into().unwrap()));
+    }
+    came
+}
+
+/// The numbers say which cross, and not how many a link has read: it may be another one meanwhile.
+#[test]
+fn one_of_so_many_crosses_over_hand_overs_as_well() {
+    let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
+    let mut hosts = Hosts::with_config("every", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut sent = 0_u64;
+    let mut send = |until: u64| {
+        for number in sent..until {
+            publisher.send(&number.to_le_bytes()).unwrap();
+        }
+        sent = until;
+    };
+    let thirds = |from: u64, last: u64| (from..=last).step_by(3).collect::<Vec<_>>();
+    send(301);
+    assert_eq!(numbers(&mut heard, 300), thirds(0, 300));
+    let mut here = Watch::of(&from);
+    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
+        assert_eq!(topic.lost, Some(Lost::default()));
+        (topic.messages, topic.skipped) == (101, 200)
+    });
+    // Each hand-over finds another place among the three.
+    send(302);
+    hosts.settle();
+    hosts.start(0, config);
+    send(400);
+    assert_eq!(numbers(&mut heard, 399), thirds(303, 399));
+    send(402);
+    hosts.settle();
+    hosts.start(1, "");
+    send(500);
+    assert_eq!(numbers(&mut heard, 498), thirds(402, 498));
+    assert_eq!(heard.lost().total(), 0);
+}
+
+/// One that is kept for later subscribers is the first that crosses, whatever its number is.
+#[test]
+fn what_is_kept_crosses_where_one_of_so_many_does() {
+    let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
+    let hosts = Hosts::with_config("kept of every", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().transient_local(1);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    for number in 0..5_u64 {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    let options = SubscriberOptions::new().transient_local();
+    let mut heard = to.subscriber_with::<[u8]>("/t", options).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for number in 5..10_u64 {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    assert_eq!(numbers(&mut heard, 9), [4, 6, 9]);
+}
+
+#[test]
+fn a_rate_limit_lets_so_many_pass_and_the_last_one() {
+    const HZ: f64 = 20.0;
+    let config = format!("[[network.topic]]\ntopic = \"/t\"\nrate_limit_hz = {HZ}\n");
+    let hosts = Hosts::with_config("rate", &[&config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let begun = Instant::now();
+    let (mut sent, mut came) = (0_u64, Vec::new());
+    eventually("some cross", || {
+        publisher.send(&sent.to_le_bytes()).unwrap();
+        sent += 1;
+        while let Some(sample) = heard.try_recv().unwrap() {
+            came.push(u64::from_le_bytes((*sample).try_into().unwrap()));
+        }
+        came.len() >= 10
+    });
+    // None follows that would wake the link.
+    publisher.send(&sent.to_le_bytes()).unwrap();
+    came.extend(numbers(&mut heard, sent));
+    // The first two may follow each other at once: a period that nobody used is no debt.
+    let most = 2.0 + HZ * begun.elapsed().as_secs_f64();
+    assert!(came.len() as f64 <= most, "{} of at most {most}", came.len());
+    assert!(came.is_sorted_by(|a, b| a < b), "{came:?}");
+    assert_eq!(heard.lost().total(), 0);
+    let mut here = Watch::of(&from);
+    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
+        assert_eq!(topic.lost, Some(Lost::default()));
+        topic.messages == came.len() as u64 && topic.messages + topic.skipped == sent + 1
     });
 }
 

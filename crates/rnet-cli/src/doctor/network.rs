@@ -92,7 +92,7 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
         Some(status) => {
             linked(findings, &settings, status, id.as_str());
             let is_up = |peer: &Peer| peer.state() == State::Connected;
-            if settings.mode == "lan" && !status.peers.iter().any(is_up) {
+            if status.mode == "lan" && !status.peers.iter().any(is_up) {
                 multicast(findings, id.as_str());
             }
         }
@@ -113,16 +113,21 @@ fn configured(findings: &mut Findings, settings: &Settings) {
             "\"lan\": anyone on the LAN can join this domain, hear its topics and publish on them",
         );
     }
-    for interface in &settings.interfaces {
+    interfaces(findings, &settings.interfaces);
+}
+
+fn interfaces<'a>(findings: &mut Findings, names: impl IntoIterator<Item = &'a String>) {
+    for interface in names {
         if !Path::new("/sys/class/net").join(interface).exists() {
             let there = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
             let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
             let mut there: Vec<String> = there.filter(|name| name != "lo").collect();
             there.sort_unstable();
-            let what = format!("there is no network interface {interface}");
+            let what = format!("there is no network interface {}", tame(interface));
             let advice = format!("network.interfaces may name {}", there.join(", "));
             findings.problem(CHECK, what, advice);
         } else if is_down(interface) {
+            let interface = tame(interface);
             let what = format!("the network interface {interface} is down, or has no cable");
             let advice = format!("plug it in, or: ip link set {interface} up");
             findings.problem(CHECK, what, advice);
@@ -137,7 +142,12 @@ fn is_down(interface: &str) -> bool {
     matches!(state.trim(), "down" | "lowerlayerdown" | "notpresent" | "dormant")
 }
 
-fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, domain: &str) {
+fn linked<'a>(
+    findings: &mut Findings,
+    settings: &'a Settings,
+    status: &'a LinkStatus,
+    domain: &str,
+) {
     link::moves(findings, status);
     for endpoint in &status.listen {
         match both_lanes(&reachable(endpoint)) {
@@ -153,7 +163,12 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
         }
     }
     link::peers(findings, status);
-    for endpoint in &settings.connect {
+    // The link may run with other settings than those of this directory and environment.
+    let more = |own: &'a [String], of_here: &'a [String]| {
+        own.iter().filter(move |one| !of_here.contains(one))
+    };
+    interfaces(findings, more(&status.interfaces, &settings.interfaces));
+    for endpoint in settings.connect.iter().chain(more(&status.connect, &settings.connect)) {
         // The address of a host that has connected by itself may not be known.
         let is_up =
             |peer: &Peer| peer.state() == State::Connected && leads_to(endpoint, &peer.address);
@@ -182,13 +197,14 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
         Ok(()) => findings.note(
             CHECK,
             format!(
-                "{endpoint} answers. If its host is in no list of rnet link status, its link is of another domain \
-                 than {domain}, or what answers is no link"
+                "{} answers. If its host is in no list of rnet link status, its link is of another domain \
+                 than {domain}, or what answers is no link",
+                tame(endpoint)
             ),
         ),
         Err((Lane::Bulk, why)) => findings.problem(
             CHECK,
-            format!("{endpoint} answers, and the port above it does not: {why}"),
+            format!("{} answers, and the port above it does not: {why}", tame(endpoint)),
             "the link takes both: open the one above for all topics but the urgent ones, or what answers is no link",
         ),
         Err((Lane::Urgent, why)) => {
@@ -200,7 +216,8 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
                 "no route" => "connect both hosts to one network, or correct the address",
                 _ => "correct the address in network.connect",
             };
-            findings.problem(CHECK, format!("{endpoint} is not reached: {why}"), advice);
+            let what = format!("{} is not reached: {why}", tame(endpoint));
+            findings.problem(CHECK, what, advice);
         }
     }
 }

@@ -100,7 +100,7 @@ fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
 }
 
 fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
-    let LinkStatus { host, id, term, pid, version, mode, listen, .. } = status;
+    let LinkStatus { host, id, term, pid, version, mode, listen, connect, interfaces, .. } = status;
     context.heading(&format!("host {}", tame(host)))?;
     context.line(format_args!(
         "id {}, term {term}, process {pid}, rnet {}",
@@ -112,6 +112,11 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         false => format!("listens on {}", listen.join(", ")),
     };
     context.line(format_args!("network {}, {}", tame(mode), tame(&listen)))?;
+    for (what, all) in [("connects to", connect), ("on", interfaces)] {
+        if !all.is_empty() {
+            context.line(format_args!("{what} {}", tame(&all.join(", "))))?;
+        }
+    }
     if status.peers.is_empty() {
         return context.line(format_args!("\nno other host is known"));
     }

@@ -469,6 +469,10 @@ impl Control {
         self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));
         self.known.look_after_orphans();
         self.known.faults.forget(Instant::now());
-        self.status.look(&self.known, &self.hosts);
+        let Control { paused, present, .. } = self;
+        let is_refused = |id: &HostId| {
+            present.contains_key(id) && paused.get(id).is_some_and(|paused| paused.why.is_some())
+        };
+        self.status.look(&self.known, &self.hosts, is_refused);
     }
 }

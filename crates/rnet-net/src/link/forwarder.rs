@@ -95,7 +95,6 @@ pub struct Forwarder {
     large: Option<Large>,
     /// Before then the rate limit lets nothing pass.
     not_before_ns: u64,
-    seen: u64,
     /// What its publisher knows to be missing, as far as that was told; `None` while nothing was promised.
     known_lost: Option<[u64; 4]>,
     signs: Option<LifeSigns>,
@@ -147,7 +146,6 @@ impl Forwarder {
             left: false,
             large: None,
             not_before_ns: 0,
-            seen: 0,
             known_lost: from.map(|_| [0; 4]),
             wills: false,
             told_will: None,
@@ -390,8 +388,8 @@ impl Forwarder {
                 sample.to_owned_sample()
             }
         };
-        self.seen += 1;
         let seq = sample.seq();
+        let is_taken = is_one_of(shaping.every.get().into(), self.course.next_seq, seq);
         self.come_to(stream, seq);
         if sample.meta().last_will && self.wills {
             // It is the last that is read, and has a number that none has sent.
@@ -399,7 +397,7 @@ impl Forwarder {
             self.course.say(stream, &will);
             return Ok(true);
         }
-        if !self.seen.is_multiple_of(shaping.every.get().into()) {
+        if !is_taken {
             self.course.leave_out_one(seq);
             return Ok(true);
         }
@@ -460,6 +458,13 @@ impl Forwarder {
         }
         Ok(())
     }
+}
+
+/// Whether message `seq` crosses where one of `every` does: the first that is read at all, and each that is a multiple
+/// of `every` or has one before it that did not come, from `next` on. The numbers decide, and not how many were read,
+/// so that the same ones cross whichever link reads them; one that is kept for later subscribers is the first.
+fn is_one_of(every: u64, next: Option<u64>, seq: u64) -> bool {
+    next.is_none_or(|next| next.min(seq).div_ceil(every) * every <= seq)
 }
 
 /// Where a channel has come to.

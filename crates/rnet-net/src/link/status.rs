@@ -210,7 +210,12 @@ impl Status {
     }
 
     /// Sends the status if it is due.
-    pub fn look(&mut self, known: &Known, hosts: &BTreeMap<HostId, Host>) {
+    pub fn look(
+        &mut self,
+        known: &Known,
+        hosts: &BTreeMap<HostId, Host>,
+        is_refused: impl Fn(&HostId) -> bool,
+    ) {
         let mut changed = !known.faults.texts().eq(self.problems.iter().map(String::as_str));
         if changed {
             self.problems = known.faults.texts().map(str::to_owned).collect();
@@ -220,9 +225,12 @@ impl Status {
             changed |= told.is(host.state());
             changed |= told.note_steps(host);
         }
-        for (_, told) in self.told.iter_mut().filter(|(id, _)| !hosts.contains_key(id)) {
+        for (id, told) in self.told.iter_mut().filter(|(id, _)| !hosts.contains_key(id)) {
             told.end_session();
-            changed |= told.is(link_status::State::Lost);
+            changed |= told.is(match is_refused(id) {
+                true => link_status::State::Refused,
+                false => link_status::State::Lost,
+            });
         }
         let elapsed = self.sent.map(|sent| sent.elapsed());
         if !changed && elapsed.is_some_and(|elapsed| elapsed < PERIOD) {
@@ -286,8 +294,9 @@ impl Status {
                 peer.nodes = host.node_count();
             }
             let remark = hosts.get(id).map(Host::remark).unwrap_or_default();
-            let is_lost = told.state == link_status::State::Lost;
-            peer.text = if is_lost && remark.is_empty() { told.why_lost.clone() } else { remark };
+            use link_status::State::{Lost, Refused};
+            let is_gone = matches!(told.state, Lost | Refused);
+            peer.text = if is_gone && remark.is_empty() { told.why_lost.clone() } else { remark };
             peer.host.clone_from(&told.name);
             peer.version.clone_from(&told.release);
             peer.address.clone_from(&told.address);
@@ -319,6 +328,8 @@ impl Status {
             listen: shared.config.listen.iter().map(ToString::to_string).collect(),
             peers,
             problems: self.problems.clone(),
+            connect: shared.config.connect.iter().map(ToString::to_string).collect(),
+            interfaces: shared.config.interfaces.iter().map(|one| one.value.clone()).collect(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod partial;
 mod peer;
 mod rules;
 mod told;
+mod versions;
 mod wills;
 
 use std::fmt::Write;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rnet::{Lane, now_ns};
 use rnet_net::memory::{MemoryLink, MemoryNet};
 use rnet_net::stream::{Accept, Limits, Stream};
-use rnet_net::wire::{Document, Header, Item, Items, Part};
+use rnet_net::wire::{ACK_ONLY, Document, HEADER_LEN, Header, Item, Items, Part};
 use rnet_net::{HostId, Presence, Sink, Transport};
 
 /// By their number.
@@ -53,6 +53,7 @@ pub struct Peer {
     link: Arc<MemoryLink>,
     to: HostId,
     is_urgent_quiet: AtomicBool,
+    is_newer: AtomicBool,
 }
 
 impl Peer {
@@ -69,12 +70,17 @@ impl Peer {
         let heard = Arc::new(heard);
         let link = net.join(own, heard.clone());
         let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
-        Peer { heard, link, to, is_urgent_quiet }
+        Peer { heard, link, to, is_urgent_quiet, is_newer: AtomicBool::default() }
     }
 
     /// Has the urgent lane say nothing.
     pub fn be_half_quiet(&self) {
         self.is_urgent_quiet.store(true, Ordering::SeqCst);
+    }
+
+    /// Has each frame say what only a later version knows.
+    pub fn be_newer(&self) {
+        self.is_newer.store(true, Ordering::SeqCst);
     }
 
     /// Answers the stamps of the other link on both lanes, as often as it is called.
@@ -112,7 +118,10 @@ impl Peer {
                 let Some(frame) = stream.poll(self.heard.now_ns()) else { break };
                 // The network calls the sink, which needs the stream.
                 drop(stream);
-                self.raw(lane, &frame);
+                match self.is_newer.load(Ordering::SeqCst) {
+                    true => self.raw(lane, &of_later_version(&frame)),
+                    false => self.raw(lane, &frame),
+                }
             }
         }
     }
@@ -178,4 +187,42 @@ impl Peer {
         });
         texts.collect()
     }
+}
+
+/// Kinds whose items end with their last field, and not with bytes of any length.
+const OF_FIELDS: [u8; 7] = [4, 6, 7, 8, 9, 11, 13];
+
+/// A frame as a later version may send it: a flag, fields behind the last ones, and items of kinds that are not known
+/// here and need not be.
+fn of_later_version(frame: &[u8]) -> Vec<u8> {
+    let (head, mut items) = frame.split_at(HEADER_LEN);
+    let mut later = head.to_vec();
+    later[3] |= 0x80;
+    if head[3] & ACK_ONLY == 0 {
+        later.extend([15, 3, 1, 2, 3]);
+    }
+    while let [kind, rest @ ..] = items {
+        let (body, rest) = item_body(rest);
+        later.push(*kind);
+        match OF_FIELDS.contains(kind) {
+            true => {
+                later.push(u8::try_from(body.len() + 2).unwrap());
+                later.extend(body);
+                later.extend([9, 9]);
+            }
+            false => later.extend(&items[1..items.len() - rest.len()]),
+        }
+        later.extend([0x7f, 0]);
+        items = rest;
+    }
+    let len = u32::try_from(later.len()).unwrap();
+    later[4..8].copy_from_slice(&len.to_le_bytes());
+    later
+}
+
+/// What stands in an item, and what behind it.
+fn item_body(rest: &[u8]) -> (&[u8], &[u8]) {
+    let end = rest.iter().position(|byte| byte & 0x80 == 0).unwrap();
+    let len = rest[..=end].iter().rev().fold(0, |len, byte| len << 7 | usize::from(byte & 0x7f));
+    rest[end + 1..].split_at(len)
 }

@@ -15,7 +15,7 @@ use rnet_net::{Connection, Transport};
 use super::*;
 
 /// The channel of the publisher that the peer has told of, once a subscription here gets what comes of it.
-fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
+pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
     wait(peer, "it is wanted", || wishes(peer).len() == 1);
     let channel = wishes(peer)[0].channel;
     let (seq, count, cause) = (0, 0, rnet::LossCause::Link);
@@ -169,9 +169,9 @@ fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
     let middle = Piece { channel, seq: 3, sent_ns, meta, total, offset, bytes, compressed };
     assert!(peer.say(Lane::Bulk, &Item::Piece(middle)));
     let mut lost = None;
-    wait(&peer, "it is told as lost", || {
+    wait(&peer, "it is told as refused", || {
         while let Some(status) = statuses.try_recv().unwrap() {
-            let peer = status.peers.first().filter(|peer| peer.state() == State::Lost);
+            let peer = status.peers.first().filter(|peer| peer.state() == State::Refused);
             lost = lost.take().or(peer.cloned());
         }
         lost.is_some()

@@ -437,10 +437,13 @@ class LinkStatus(Message):
     listen: _Values[str]
     peers: _Messages[LinkStatus.Peer]
     problems: _Values[str]
+    connect: _Values[str]
+    interfaces: _Values[str]
     def __init__(self, *, timestamp: _Timestamp = ..., host: str = ..., id: str = ...,
         term: int = ..., pid: int = ..., version: str = ..., mode: str = ...,
         listen: Iterable[str] = ..., peers: Iterable[_Given[LinkStatus.Peer]] = ...,
-        problems: Iterable[str] = ...) -> None: ...
+        problems: Iterable[str] = ..., connect: Iterable[str] = ...,
+        interfaces: Iterable[str] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class MagneticField(Message):

@@ -1,0 +1,156 @@
+//! Links of an earlier and of a later release, which mean well: messages cross both ways, and nothing is a fault.
+
+use std::time::Duration;
+
+use super::told::flows;
+use super::*;
+
+/// The publisher there and the subscription there, as their link tells of them.
+const THERE: [u64; 2] = [7, 8];
+const CHANNEL: u32 = 3;
+const COUNT: u64 = 100;
+/// Longer than [`hosts`] are silent here before they are lost.
+const SILENCE: Duration = Duration::from_millis(1500);
+const LOST_SOON: &str = "[network]\nlost_after_ms = 500";
+
+/// A subscription, as a link tells of it.
+fn subscriber(id: u64, topic: &str) -> String {
+    publisher(id, topic).replace(r#""publisher":"#, r#""subscriber":"#)
+}
+
+/// What a link says of itself and of its host, and how it goes on.
+struct Said<'a> {
+    hello: &'a str,
+    nodes: Option<&'a str>,
+    endpoints: &'a str,
+    /// What is to be shown of it.
+    release: &'a str,
+    /// Nodes that are to be shown of it: those of its endpoints are, told of or not.
+    remote: &'a [&'a str],
+    may_be_silent: bool,
+}
+
+/// A whole session with a link that says this.
+fn talk((hosts, peer): &(Hosts, Peer), said: &Said<'_>) {
+    let node = hosts.node(0, "both");
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let options = SubscriberOptions::new().reliable();
+    let mut hears = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Refuse);
+    let mut says = node.publisher_with::<[u8]>("/u", options).unwrap();
+
+    wait(peer, "a session begins", || peer.sessions() == 1);
+    assert!(peer.document(Document::Hello, said.hello.as_bytes()));
+    assert!(said.nodes.is_none_or(|nodes| peer.document(Document::Nodes, nodes.as_bytes())));
+    assert!(peer.document(Document::Endpoints, said.endpoints.as_bytes()));
+
+    // It owns a publisher.
+    let channel = flows(peer, &mut hears);
+    let mut hear = |seqs: std::ops::Range<u64>| {
+        for seq in seqs.clone() {
+            wait(peer, "there is room", || {
+                peer.say(Lane::Bulk, &data(channel, seq, &seq.to_le_bytes()))
+            });
+        }
+        for seq in seqs {
+            let mut came = None;
+            wait(peer, "a message of it", || {
+                came = hears.try_recv().unwrap().map(|sample| sample.to_vec());
+                came.is_some()
+            });
+            assert_eq!(came.as_deref(), Some(&seq.to_le_bytes()[..]));
+        }
+    };
+    hear(0..COUNT);
+
+    // It wants one of ours.
+    let mut publisher = None;
+    wait(peer, "it is told of the publisher here", || {
+        publisher = peer.documents(Document::Endpoints).iter().find_map(|text| {
+            let all: serde_json::Value = serde_json::from_str(text).unwrap();
+            let mut opened = all["opened"].as_array()?.iter();
+            opened.find(|one| one["topic"] == "/u")?["id"].as_u64()
+        });
+        publisher.is_some()
+    });
+    let want = Want {
+        channel: CHANNEL,
+        publisher: publisher.unwrap(),
+        from: None,
+        reliable: true,
+        transient_local: 0,
+        credit: 1 << 20,
+        wills: false,
+    };
+    assert!(peer.say(Lane::Bulk, &Item::Want(want)));
+    let flowing = |subscription| Item::Flowing { channel: CHANNEL, subscription, yes: true };
+    wait(peer, "it flows", || peer.count(|item| *item == flowing(0)) == 1);
+    assert!(peer.say(Lane::Bulk, &flowing(THERE[1])));
+    wait(peer, "it is counted", || says.subscriber_count() == 1);
+    (0..COUNT).for_each(|number| says.send(&number.to_le_bytes()).unwrap());
+    let is_ours = |item: &Item<'_>| match item {
+        Item::Data(data) if data.channel == CHANNEL => {
+            assert_eq!(data.payload, data.seq.to_le_bytes());
+            true
+        }
+        _ => false,
+    };
+    wait(peer, "all come", || peer.count(is_ours) as u64 == COUNT);
+    assert!(peer.say(Lane::Bulk, &Item::Credit { channel: CHANNEL, read: 1 << 10 }));
+
+    if said.may_be_silent {
+        std::thread::sleep(SILENCE); // sleep: the silence that has to be borne
+        hear(COUNT..2 * COUNT);
+    }
+    let mut domain = hosts.domain(0).domain();
+    wait(peer, "its nodes are there", || {
+        let remote = domain.snapshot().unwrap().remote;
+        remote.iter().map(|node| node.node.to_string()).eq(said.remote.iter().copied())
+    });
+    let mut last = None;
+    wait(peer, "it is connected", || {
+        while let Some(status) = statuses.try_recv().unwrap() {
+            assert_eq!(status.problems, Vec::<String>::new());
+            last = status.peers.first().cloned();
+        }
+        last.as_ref().is_some_and(|of_it| of_it.state() == State::Connected)
+    });
+    let last = last.unwrap();
+    assert_eq!((last.version.as_str(), last.text.as_str()), (said.release, ""));
+    assert_eq!(hears.lost().total(), 0);
+    assert_eq!((peer.sessions(), peer.documents(Document::Refused).len()), (1, 0));
+}
+
+#[test]
+fn one_of_an_earlier_release_is_talked_with_and_may_be_silent() {
+    let all = [publisher(THERE[0], "/t"), subscriber(THERE[1], "/u")].join(",");
+    let said = Said {
+        hello: r#"{"release":"0.0.1","host":"old","domain":"","wall_offset_ns":0}"#,
+        nodes: None,
+        endpoints: &format!(r#"{{"all":true,"opened":[{all}],"closed":[],"lost":[]}}"#),
+        release: "0.0.1",
+        remote: &["@old/evil"],
+        may_be_silent: true,
+    };
+    talk(&hosts("earlier", LOST_SOON), &said);
+}
+
+#[test]
+fn one_of_a_later_release_is_talked_with_and_what_is_not_known_is_passed_over() {
+    let both = hosts("later", "");
+    both.1.be_newer();
+    let later = r#"{"later":[1,{"a":null}],"#;
+    let all = [publisher(THERE[0], "/t"), subscriber(THERE[1], "/u")].join(",");
+    let all = all.replace(r#"{"id""#, &format!(r#"{later}"id""#));
+    let all = all.replace(r#"{"reliability""#, &format!(r#"{later}"reliability""#));
+    let said = Said {
+        hello: &format!(r#"{later}"release":"9.0.0","host":"new","pulse_ms":100}}"#),
+        nodes: Some(&format!(r#"{later}"all":true,"joined":[{later}"name":"/idle"}}]}}"#)),
+        endpoints: &format!(r#"{later}"all":true,"opened":[{all}],"gone":[],"withheld":0}}"#),
+        release: "9.0.0",
+        remote: &["@new/evil", "@new/idle"],
+        may_be_silent: false,
+    };
+    talk(&both, &said);
+}
