@@ -98,6 +98,10 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     if ended.lost_files > 0 {
         wrong.push(format!("{} files were removed before they were written", ended.lost_files));
     }
+    if ended.incomplete_files > 0 {
+        let count = ended.incomplete_files;
+        wrong.push(format!("{count} files lack what could not be written in time"));
+    }
     match is_stopped {
         _ if !wrong.is_empty() => {
             Err(Failure::Failed(format!("the black box has ended; {}", wrong.join("; "))))

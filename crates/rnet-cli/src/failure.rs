@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Write};
 
 use rnet::Error;
+use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
 
@@ -34,6 +35,15 @@ impl From<Error> for Failure {
             Error::Timeout { .. } => Failure::TimedOut(error.to_string()),
             Error::Interrupted => Failure::Interrupted,
             error => Failure::Rnet(error),
+        }
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Failure {
+        match error {
+            ToolError::Interrupted => Failure::Interrupted,
+            error => Failure::Failed(error.to_string()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod picture;
 
-pub use picture::picture;
+pub use picture::{check_name, picture};
 
 /// A number over time.
 pub struct Line {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -23,7 +24,7 @@ use crate::bag::file;
 use crate::bench::place::Place;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Line, picture};
+use crate::plot::{Line, check_name, picture};
 use crate::signal;
 use crate::value::tame;
 
@@ -32,14 +33,16 @@ const DOMAIN: &str = "rerun";
 
 pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
-    // What an earlier run has written is not to be taken for this one's, however this one ends.
-    args.junit.iter().chain(&args.plot).try_for_each(|path| forget(path))?;
+    check_written(args)?;
     let options = options(&recording, args);
     let base = std::path::absolute(context.base())
         .map_err(|e| Failure::Usage(format!("cannot use --dir: {e}")))?;
     let place = Place::new(&base)?;
     let location = Location::new(Some(DOMAIN), Some(place.path().to_owned()), None)?;
-    let done = rerun(&recording, &location, &mut command(args, place.path())?, &options);
+    let mut command = command(args, place.path())?;
+    // What an earlier run has written is not to be taken for this one's, however this one ends.
+    args.junit.iter().chain(&args.plot).try_for_each(|path| forget(path))?;
+    let done = rerun(&recording, &location, &mut command, &options);
     signal::check()?;
     if let Some(path) = &args.junit {
         write(path, junit::document(&args.file, &done).as_bytes())?;
@@ -108,6 +111,38 @@ fn failure(error: &RerunError) -> Failure {
     match error.is_timeout() {
         true => Failure::TimedOut(text),
         false => Failure::Failed(text),
+    }
+}
+
+/// Whether what is to be written can be: what is there is removed first, and it may be something else than an earlier
+/// result.
+fn check_written(args: &RerunArgs) -> Outcome {
+    args.plot.iter().try_for_each(|path| check_name(path))?;
+    let wrong = |option: &str, path: &Path, what: &str| {
+        Err(Failure::Usage(format!("{option} {} {what}", path.display())))
+    };
+    let id = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let recording = id(&args.file);
+    for (option, path) in [("--junit", &args.junit), ("--plot", &args.plot)] {
+        let Some(path) = path else { continue };
+        let Ok(there) = path.symlink_metadata() else { continue };
+        // /dev/stdout is one, and leads to a pipe or a terminal.
+        let leads_to_file = || path.metadata().map_or(true, |to| to.is_file());
+        if id(path) == recording {
+            return wrong(option, path, "is the recording; give the name of another file");
+        }
+        if there.is_symlink() && leads_to_file() {
+            return wrong(option, path, "is a symbolic link; name the file that it leads to");
+        }
+        if there.is_dir() {
+            return wrong(option, path, "is a folder; give the name of a file");
+        }
+    }
+    match (&args.junit, &args.plot) {
+        (Some(junit), Some(plot)) if junit == plot => {
+            wrong("--plot", plot, "is the file of --junit; give the name of another file")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -323,3 +323,32 @@ fn merging_a_file_with_itself_says_what_was_there_twice() {
     let said = rnet!(place, "bag", "merge", file, file, "-o", to).ok();
     assert!(said.contains("; 10 that were there more than once are in it once"), "{said}");
 }
+
+#[test]
+fn info_of_a_file_that_was_made_of_several_sums_what_each_says_is_missing() {
+    let place = Place::new();
+    let options = rnet_record::mcap::WriteOptions::new().profile(rnet_record::names::PROFILE);
+    let mut writer = options.create(std::io::Cursor::new(Vec::new())).unwrap();
+    let mut say = |name: &str, pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let metadata = pairs.collect();
+        let record = rnet_record::mcap::records::Metadata { name: name.to_owned(), metadata };
+        writer.write_metadata(&record).unwrap();
+    };
+    for (lost, unheard, followed) in [("2", "0", "3"), ("5", "1", "4")] {
+        say(rnet_record::names::LOSSES, &[("total", lost), ("/raw /n disk_full", lost)]);
+        let pairs = [("total", unheard), ("/scan /n closed", unheard), ("followed", followed)];
+        say(rnet_record::names::UNHEARD, &pairs);
+    }
+    writer.finish().unwrap();
+    let file = place.dir.join("a.mcap");
+    std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
+    let said = rnet!(place, "bag", "info", file.to_str().unwrap()).ok();
+    for line in [
+        "Losses:      7 of the 4 publishers followed\n",
+        "             7 /raw /n disk_full\n",
+        "Not heard:   1 of the publishers /scan /n closed\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+}

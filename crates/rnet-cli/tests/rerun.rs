@@ -333,6 +333,33 @@ fn a_run_that_fails_leaves_its_own_result_and_none_of_an_earlier_run() {
 }
 
 #[test]
+fn what_cannot_be_written_is_refused_before_anything_is_removed() {
+    let place = Place::new();
+    let file = recorded(&place);
+    let len = fs::metadata(&file).unwrap().len();
+    let (junit, link) = (place.dir.join("rerun.xml"), place.dir.join("link.xml"));
+    fs::write(&junit, "an earlier run").unwrap();
+    std::os::unix::fs::symlink(&junit, &link).unwrap();
+    let same = place.dir.join("same.svg");
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (xml, svg) = (text(&junit), text(&same));
+    for (options, words) in [
+        (["--junit", &xml, "--plot", "rerun.txt"], ".svg or .png"),
+        (["--junit", &text(&file), "--plot", &svg], "is the recording"),
+        (["--junit", &text(&link), "--plot", &svg], "is a symbolic link"),
+        (["--junit", &text(&place.dir), "--plot", &svg], "is a folder"),
+        (["--junit", &svg, "--plot", &svg], "is the file of --junit"),
+    ] {
+        let said = again(&place, &file, "works", "1.5", &options).fails(2);
+        assert!(said.contains(words), "{said}");
+        assert_eq!(fs::read_to_string(&junit).unwrap(), "an earlier run");
+        assert_eq!(fs::metadata(&file).unwrap().len(), len);
+    }
+    assert!(!same.exists());
+    nothing_is_left_but(&place, &[&file, &junit, &link]);
+}
+
+#[test]
 fn a_node_that_spins_or_is_silent_is_a_named_error() {
     let place = Place::new();
     let file = recorded(&place);

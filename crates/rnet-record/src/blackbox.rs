@@ -36,7 +36,7 @@ pub use bell::Fired;
 use counters::Counters;
 pub use counters::Expected;
 pub use folder::files_of;
-use folder::{prefix, trim};
+use folder::{Folder, prefix, trim};
 use messages::Messages;
 pub use options::BlackBoxOptions;
 pub use ring::Memory;
@@ -44,7 +44,7 @@ use ring::Ring;
 pub use status::Status;
 use status::{SharedStatus, change, problem};
 pub use trigger::Trigger;
-use window::Window;
+use window::{Over, Window};
 
 /// Name of the box's node, and what the names of its services begin with.
 pub const NODE: &str = "/blackbox";
@@ -131,7 +131,7 @@ impl BlackBox {
         };
         let ring = Ring::take(&location, options.memory_len_bytes)?;
         has_room(&Ring::path_of(location.path()), options.memory_len_bytes)?;
-        folder::make(&options.folder)?;
+        let folder = Folder::open(&options.folder)?;
         let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
         let left = ring.left_of_this_boot();
         let waiting = window::waiting(&options.folder, &prefix)?;
@@ -155,6 +155,7 @@ impl BlackBox {
         let services = serve(&node, &bell, &status)?;
         let box_ = Box_ {
             options,
+            folder,
             prefix,
             bell: bell.clone(),
             status: status.clone(),
@@ -238,14 +239,22 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
         let why = "the black box had been killed".to_owned();
         let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
         let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
-        let mut window = Window::new(folder, &prefix, fired, (before, Duration::ZERO), None);
+        let mut window =
+            Window::new(Folder::at(folder), &prefix, fired, (before, Duration::ZERO), None);
         take_all(&mut window, &left, &bell)?;
         waiting.push(window.dir().to_owned());
     }
     let mut files = Vec::new();
+    let mut failed = None;
     for dir in waiting {
-        let why = |why| RecordError::Format { path: dir.clone(), why };
-        files.extend(window::finish(&dir, &bell).map_err(why)?);
+        // One that cannot be written keeps no other from it.
+        match window::finish(&dir.clone().into(), &bell) {
+            Ok(file) => files.extend(file),
+            Err(why) => failed = failed.or(Some(RecordError::Format { path: dir, why })),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     for part in &left {
         // The next box would make a file of it once more.
@@ -358,6 +367,7 @@ fn serve(node: &Node, bell: &Arc<Bell>, status: &SharedStatus) -> Result<Vec<Ser
 /// What the thread of a box has.
 struct Box_ {
     options: BlackBoxOptions,
+    folder: Folder,
     prefix: String,
     bell: Arc<Bell>,
     status: SharedStatus,
@@ -392,7 +402,7 @@ impl Box_ {
         if let Some(mut window) = self.window.take() {
             has_all = window.take_last(&parts, &self.bell);
             problem(&self.status, "window", window.problem().map(str::to_owned));
-            let _ = windows.send(window.dir().to_owned());
+            self.end_window(window, &windows);
         }
         drop(windows);
         let written = writer.join().map_err(|_| RecordError::Panicked("black box file"));
@@ -405,7 +415,7 @@ impl Box_ {
         written.and(stopped.map(drop))
     }
 
-    fn step(&mut self, recorder: &Recorder, windows: &Sender<PathBuf>) {
+    fn step(&mut self, recorder: &Recorder, windows: &Sender<Over>) {
         let (fired, more) = self.bell.wait(STEP);
         recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
         for fired in fired {
@@ -422,13 +432,29 @@ impl Box_ {
             window.take(&progress.parts, self.options.max_disk / 2, &self.bell);
         }
         if let Some(window) = self.window.take_if(|window| window.is_over(&progress.parts)) {
-            // It only ends when nobody can give it anything.
-            let _ = windows.send(window.dir().to_owned());
+            self.end_window(window, windows);
+            // What kept it is told as over with it, and not as something that works again.
+            self.told.remove("window");
+            recorder.set_problem("window", None);
         }
         let why = self.window.as_ref().and_then(Window::problem);
         problem(&self.status, "window", why.map(str::to_owned));
         self.tell(&progress);
         self.tell_problems(recorder);
+    }
+
+    /// Hands a window over to the thread that writes its file, and tells what it lacks.
+    fn end_window(&self, window: Window, windows: &Sender<Over>) {
+        let file = window.pending().file.clone();
+        let over = window.end();
+        if let Some(why) = &over.incomplete {
+            let text = format!("{file} ends without what could not be written in time: {why}");
+            self.node.log().error(text.clone());
+            self.bell.note(text);
+            change(&self.status, |status| status.incomplete_files += 1);
+        }
+        // It only ends when nobody can give it anything.
+        let _ = windows.send(over);
     }
 
     /// Whether a file could be made now: who learns of it when something fires learns of it too late.
@@ -437,8 +463,7 @@ impl Box_ {
             return;
         }
         self.looked = Some(Instant::now());
-        let BlackBoxOptions { folder, memory_len_bytes, .. } = &self.options;
-        problem(&self.status, "folder", folder::why_not(folder, *memory_len_bytes));
+        problem(&self.status, "folder", self.folder.why_not(self.options.memory_len_bytes));
     }
 
     /// Says what keeps the box from writing since this moment, and what does no more: in the log of the domain, which is on
@@ -472,8 +497,8 @@ impl Box_ {
             Some(window) => window.extend(fired, self.options.after),
             None => {
                 let graph = self.graph();
-                let BlackBoxOptions { before, after, ref folder, .. } = self.options;
-                let times = (before, after);
+                let BlackBoxOptions { before, after, .. } = self.options;
+                let (times, folder) = ((before, after), self.folder.clone());
                 self.window = Some(Window::new(folder, &self.prefix, fired, times, graph));
             }
         }
@@ -510,25 +535,20 @@ impl Box_ {
     }
 
     /// The thread that writes files, so that a slow disk keeps nobody from the ring.
-    fn start_writer(
-        &self,
-        given: Receiver<PathBuf>,
-        mut todo: Vec<PathBuf>,
-    ) -> Result<JoinHandle<()>> {
+    fn start_writer(&self, given: Receiver<Over>, waiting: Vec<PathBuf>) -> Result<JoinHandle<()>> {
+        let mut todo: Vec<Over> = waiting.into_iter().map(Over::from).collect();
         let (bell, status) = (self.bell.clone(), self.status.clone());
         let (folder, prefix, max) =
-            (self.options.folder.clone(), self.prefix.clone(), self.options.max_disk);
+            (self.folder.clone(), self.prefix.clone(), self.options.max_disk);
         let write = move || {
             let mut is_last = false;
             while !is_last || !todo.is_empty() {
                 let mut failed = None;
-                todo.retain(|dir| match window::finish(dir, &bell) {
+                todo.retain(|over| match window::finish(over, &bell) {
                     Ok(None) => false,
-                    Err(why) if !dir.exists() => {
-                        bell.note(format!(
-                            "{} was removed: its file is lost: {why}",
-                            dir.display()
-                        ));
+                    Err(why) if folder.has_disk() && window::is_gone(&over.dir) => {
+                        let dir = over.dir.display();
+                        bell.note(format!("{dir} was removed: its file is lost: {why}"));
                         change(&status, |status| status.lost_files += 1);
                         false
                     }
@@ -538,11 +558,11 @@ impl Box_ {
                             status.files += 1;
                             status.last_file = Some(file);
                         });
-                        trim(&folder, &prefix, max, &bell);
+                        trim(folder.path(), &prefix, max, &bell);
                         false
                     }
                     Err(why) => {
-                        bell.note(format!("{why}; {} keeps what it needs", dir.display()));
+                        bell.note(format!("{why}; {} keeps what it needs", over.dir.display()));
                         failed = Some(why);
                         true
                     }
@@ -553,7 +573,7 @@ impl Box_ {
                     return;
                 }
                 match given.recv_timeout(RETRY) {
-                    Ok(dir) => todo.push(dir),
+                    Ok(over) => todo.push(over),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => is_last = true,
                 }

@@ -414,13 +414,26 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
     // Killed while it copied, while it wrote the file, and before it knew what for.
     std::fs::write(dir.join("copy"), b"half a part").unwrap();
     std::fs::write(dir.join("file"), b"half a file").unwrap();
-    let other = folder(&net).join(".blackbox-t-1790000000000-call.mcap.pending");
-    std::fs::create_dir(&other).unwrap();
-    std::fs::write(other.join("pending.json"), b"{\"file\": \"../x\"").unwrap();
+    let other = |ms: u64| folder(&net).join(format!(".blackbox-t-{ms}-call.mcap.pending"));
+    let unbegun = other(1_790_000_000_000);
+    std::fs::create_dir(&unbegun).unwrap();
+    std::fs::write(unbegun.join("pending.json.new"), b"{\"file\": \"../x\"").unwrap();
     let (written, notes) = recover(&place(&net), &folder(&net)).unwrap();
     assert_eq!((written.len(), notes.len()), (1, 1), "{notes:?}");
     assert_eq!(numbers(&stored(&written[0]), "/raw"), [5]);
-    assert!(!other.exists() && window().is_none());
+    assert!(!unbegun.exists() && window().is_none());
+    // As a power cut leaves it, and one without its text: the parts are there.
+    for (ms, text) in [(1_790_000_000_001, Some("")), (1_790_000_000_002, None)] {
+        let damaged = other(ms);
+        std::fs::create_dir(&damaged).unwrap();
+        std::fs::copy(&written[0], damaged.join("ring-1-x.mcap")).unwrap();
+        text.into_iter()
+            .for_each(|text| std::fs::write(damaged.join("pending.json"), text).unwrap());
+        let error = recover(&place(&net), &folder(&net)).unwrap_err().to_string();
+        assert!(error.contains("pending.json") && error.contains("the 1 parts beside"), "{error}");
+        assert!(damaged.join("ring-1-x.mcap").exists());
+        std::fs::remove_dir_all(damaged).unwrap();
+    }
 }
 
 #[test]

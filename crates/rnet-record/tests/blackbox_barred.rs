@@ -111,3 +111,97 @@ fn a_window_that_was_removed_takes_what_the_ring_still_has() {
     assert_eq!((ended.files, ended.lost_files), (1, 0));
     assert_eq!(numbers(&files_of(&folder(&net), &place(&net)).unwrap()[0].0), [1]);
 }
+
+#[test]
+fn a_window_is_not_lost_while_its_folder_cannot_be_searched() {
+    let net = Net::new("barred folder");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut told = options(&net);
+    told.folder = net.base().join("files");
+    let (files, away) = (told.folder.clone(), net.base().join("away"));
+    let blackbox = BlackBox::start(told).unwrap();
+    raw.send(&1u32.to_le_bytes()).unwrap();
+    eventually("it is kept", || blackbox.status().messages > 0);
+    // The file cannot get its name, so the window stays when it is over.
+    let taken = |dir: &Path| -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(|path| path.extension() == Some("pending".as_ref())).collect()
+    };
+    blackbox.trigger("smoke");
+    eventually("a window is there", || !taken(&files).is_empty());
+    let window = taken(&files).remove(0);
+    std::fs::create_dir_all(window.join("file/in the way")).unwrap();
+    eventually("its file cannot be written", || blackbox.status().problems.contains_key("file"));
+    // As root searches any folder: one that is none.
+    std::fs::rename(&files, &away).unwrap();
+    std::fs::write(&files, b"").unwrap();
+    let why = || blackbox.status().problems.get("file").cloned().unwrap_or_default();
+    eventually("it is tried", || why().contains("Not a directory"));
+    assert_eq!(blackbox.status().lost_files, 0);
+    std::fs::remove_file(&files).unwrap();
+    std::fs::rename(&away, &files).unwrap();
+    std::fs::remove_dir_all(window.join("file")).unwrap();
+    eventually("the file is written", || blackbox.status().files == 1);
+    assert_eq!(blackbox.stop().unwrap().lost_files, 0);
+    assert_eq!(numbers(&files_of(&files, &place(&net)).unwrap()[0].0), [1]);
+}
+
+#[test]
+fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
+    let net = Net::new("incomplete");
+    let node = net.node("/n");
+    let _raw = node.publisher::<[u8]>("/raw").unwrap();
+    let keeps = SubscriberOptions::new().transient_local().keep_all();
+    let mut log = node.subscriber_with::<rnet::msgs::Log>(rnet::LOG_TOPIC, keeps).unwrap();
+    let mut told = options(&net);
+    // Longer than a part, so that one ends when its copy has no place.
+    told.after = Duration::from_secs(5);
+    let blackbox = BlackBox::start(told).unwrap();
+    blackbox.trigger("smoke");
+    let window = || {
+        let dirs = std::fs::read_dir(folder(&net)).unwrap().flatten().map(|dir| dir.path());
+        dirs.into_iter().find(|dir| dir.join("pending.json").exists())
+    };
+    eventually("the window is there", || window().is_some());
+    std::fs::create_dir_all(window().unwrap().join("copy/in the way")).unwrap();
+    let mut lines = Vec::new();
+    eventually("the file is written", || {
+        lines.extend(log.try_recv().unwrap().map(|line| line.message.clone()));
+        blackbox.status().files == 1
+    });
+    assert_eq!(blackbox.status().incomplete_files, 1);
+    eventually("the log has it", || {
+        lines.extend(log.try_recv().unwrap().map(|line| line.message.clone()));
+        lines.iter().any(|line| line.contains("ends without what could not be written in time"))
+    });
+    assert!(!lines.iter().any(|line| line.contains("can write its window again")), "{lines:?}");
+    assert!(blackbox.status().problems.is_empty());
+    let file = &files_of(&folder(&net), &place(&net)).unwrap()[0].0;
+    let trigger = &common::metadata(file)[rnet_record::names::TRIGGER];
+    assert!(trigger["incomplete"].contains("directory"), "{trigger:?}");
+    blackbox.stop().unwrap();
+}
+
+#[test]
+fn a_folder_whose_disk_is_gone_is_said_and_nothing_is_written_beside_it() {
+    let net = Net::new("no disk");
+    let _node = net.node("/n");
+    let mut told = options(&net);
+    let (real, link) = (net.base().join("real"), net.base().join("files"));
+    std::fs::create_dir(&real).unwrap();
+    let lead_to = |path: &Path| {
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(path, &link).unwrap();
+    };
+    lead_to(&real);
+    told.folder.clone_from(&link);
+    let blackbox = BlackBox::start(told).unwrap();
+    lead_to(Path::new("/proc"));
+    let why = || blackbox.status().problems.get("folder").cloned().unwrap_or_default();
+    eventually("it is said", || why().contains("not on the disk on which it was"));
+    lead_to(&real);
+    eventually("all is well", || blackbox.status().problems.is_empty());
+    blackbox.stop().unwrap();
+}

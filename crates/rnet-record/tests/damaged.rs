@@ -77,7 +77,7 @@ fn a_file_that_is_cut_anywhere_gives_all_that_is_whole_and_is_recovered() {
                 continue;
             }
             let (from, to) = (dir.path("damaged"), dir.path("whole"));
-            match recover(&from, &to) {
+            match recover(&from, &to, || false) {
                 Ok(recovered) => {
                     assert_eq!(recovered.messages, whole as u64, "{name}: cut at {cut}");
                     assert!(!recovered.problems.is_empty(), "{name}: cut at {cut}");
@@ -248,7 +248,7 @@ fn a_thousand_random_mutations_end_in_words() {
             assert!(told > 0, "round {round}: messages are missing, and check says nothing");
         }
         let to = dir.path("whole");
-        if let Ok(recovered) = recover(&path, &to) {
+        if let Ok(recovered) = recover(&path, &to, || false) {
             assert_eq!(times(&to).len() as u64, recovered.messages, "round {round}");
             std::fs::remove_file(&to).unwrap();
         }

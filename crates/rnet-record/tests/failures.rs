@@ -303,6 +303,79 @@ fn a_recorder_that_followed_nobody_does_not_say_that_it_has_all() {
     assert_eq!(metadata(&file)[names::UNHEARD]["followed"], "0");
 }
 
+/// Writes what no publisher says over the file of a node's first publisher.
+fn spoil(liar: &rnet::Node) {
+    let nodes = liar.domain_path().join("nodes");
+    let folders = nodes.read_dir().unwrap().map(|folder| folder.unwrap().path());
+    let is_it = |path: &std::path::PathBuf| path.to_string_lossy().contains("/liar@");
+    std::fs::write(folders.into_iter().find(is_it).unwrap().join("p0"), [7; 8192]).unwrap();
+}
+
+#[test]
+fn a_recorder_that_could_hear_nobody_does_not_say_that_nobody_was_seen() {
+    let net = Net::new("deaf");
+    let liar = net.node("/liar");
+    let _wrong = liar.publisher::<[u8]>("/scan").unwrap();
+    spoil(&liar);
+    let mut options = options(&net);
+    (options.state, options.selection) = (false, Selection::default().topic("/scan").unwrap());
+    let (_, recorder) = record(&net, options);
+    let report = recorder.stop().unwrap();
+    assert_eq!((report.followed, report.unheard.total()), (0, 1));
+    let notes = report.notes.join("\n");
+    assert!(notes.contains("no publisher was followed; seen and not heard: 1"), "{notes}");
+    assert!(!notes.contains("was seen"), "{notes}");
+}
+
+#[test]
+fn what_a_part_that_cannot_be_ended_would_have_said_the_next_one_says() {
+    let net = Net::new("no end");
+    let liar = net.node("/liar");
+    let _wrong = liar.publisher::<[u8]>("/scan").unwrap();
+    spoil(&liar);
+    let mut raw = net.node("/n").publisher::<[u8]>("/raw").unwrap();
+    let mut child = Child::spawn(&net, "limited");
+    child.expect("limited");
+    for n in 0..5 {
+        raw.send(&noise(n, 200_000)).unwrap();
+    }
+    child.say("look");
+    child.expect("done");
+}
+
+/// Files of this process have at most so many bytes from now on.
+fn limit_files(bytes: libc::rlim_t) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: it fills a struct of this function's own.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) }, 0);
+    limit.rlim_cur = bytes.min(limit.rlim_max);
+    // SAFETY: from now on the signal is ignored, so that a write fails and ends nobody; no handler is involved.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    // SAFETY: it reads a struct of this function's own.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+    assert_eq!(set, 0);
+}
+
+fn end_a_part_without_its_end(net: &Net, orders: &std::sync::mpsc::Receiver<String>) {
+    let mut told = options(net);
+    (told.state, told.compress) = (false, Compress::None);
+    let (_, recorder) = record(net, told);
+    eventually("it has seen both", || {
+        recorder.progress().unheard.total() == 1 && recorder.progress().followed == 1
+    });
+    limit_files(300_000);
+    tell("limited");
+    orders.recv().unwrap();
+    eventually("a part could not be ended", || recorder.progress().losses.total() > 0);
+    limit_files(libc::RLIM_INFINITY);
+    eventually("the next one has begun", || recorder.progress().problems.is_empty());
+    let report = recorder.stop().unwrap();
+    let said = metadata(report.ended.last().expect("there is one"));
+    assert_eq!(said[names::UNHEARD]["total"], "1", "{report:?}");
+    assert_ne!(said[names::LOSSES]["total"], "0", "{report:?}");
+    tell("done");
+}
+
 #[test]
 #[ignore = "played by the children of the other tests"]
 fn child_entry() {
@@ -334,6 +407,7 @@ fn child_entry() {
             tell("there");
             std::thread::sleep(Duration::from_secs(50)); // sleep: until it is killed
         }
+        "limited" => end_a_part_without_its_end(&net, &orders),
         "full" => fill_and_make_room(&net),
         other => panic!("no role {other}"),
     }

@@ -73,7 +73,8 @@ fn built_in_messages_become_standard_ones_and_are_read_as_such() {
     let ours = file(&dir, &all);
     let to = dir.path("ros2.mcap");
     let (written, left_out) =
-        to_ros2(&ours, &to, Select::default(), &mut |_, problem| panic!("{problem}")).unwrap();
+        to_ros2(&ours, &to, Select::default(), &mut |_, problem| panic!("{problem}"), || false)
+            .unwrap();
     assert_eq!(written.messages, 3);
     assert_eq!((left_out.len(), &*left_out[0].topic), (1, "/mode"));
     let read = Recording::open(&to).unwrap();
@@ -135,7 +136,8 @@ fn numbers_of_point_clouds_keep_their_types() {
     let dir = Dir::new();
     let ours = file(&dir, &[("/cloud", &schema::<PointCloud>(), cloud.encode_to_vec())]);
     let to = dir.path("ros2.mcap");
-    to_ros2(&ours, &to, Select::default(), &mut |_, problem| panic!("{problem}")).unwrap();
+    to_ros2(&ours, &to, Select::default(), &mut |_, problem| panic!("{problem}"), || false)
+        .unwrap();
     let read = Recording::open(&to).unwrap();
     let message = read.messages(Select::default()).next().unwrap().unwrap();
     let MessageType::Protobuf(schema) = message.channel.message_type().unwrap() else {

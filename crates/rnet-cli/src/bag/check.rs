@@ -22,6 +22,7 @@ pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
             "messages": messages,
             "chunks": chunks,
             "missing": checked.missing,
+            "has_too_many_gaps": checked.has_too_many_gaps,
             "unheard": checked.unheard,
             "followed": checked.followed,
             "problems": told,
@@ -38,7 +39,14 @@ pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
             }
             _ => String::new(),
         };
-        context.line(format_args!("{messages} messages, {chunks} chunks{missing}{unheard}"))?;
+        let gaps = match checked.has_too_many_gaps {
+            false => "",
+            true => {
+                "; with so many gaps, messages that are there twice are not looked for in all of it"
+            }
+        };
+        context
+            .line(format_args!("{messages} messages, {chunks} chunks{missing}{unheard}{gaps}"))?;
     }
     match checked.problems {
         0 => Ok(()),

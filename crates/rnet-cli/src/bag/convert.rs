@@ -100,11 +100,12 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
     let mut broken = !recording.found().problems.is_empty();
-    let written = to_ros2(&recording, &args.output, select, &mut |path, problem| {
+    let mut tell = |path: &Path, problem: &read::ReadError| {
         broken = true;
         file::tell(context, path, problem);
-    });
-    let (written, left_out) = written.map_err(|error| Failure::Failed(error.to_string()))?;
+    };
+    let (written, left_out) =
+        to_ros2(&recording, &args.output, select, &mut tell, signal::stopped)?;
     for LeftOut { topic, type_name, messages } in &left_out {
         let why = format!("{messages} messages of {topic} are left out: ROS 2 has no {type_name}");
         context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&why)));

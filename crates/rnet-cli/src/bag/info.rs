@@ -125,27 +125,25 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
     if !found.attachments.is_empty() {
         facts.push(("Attachments:", found.attachments.len().to_string()));
     }
-    match recording.metadata(names::LOSSES) {
+    match counts(recording, names::LOSSES) {
         Some(losses) => {
-            let total = losses.get("total").map_or("?", String::as_str);
-            let unheard = recording.metadata(names::UNHEARD);
-            let of = unheard.and_then(|map| map.get("followed"));
-            let of = match of.map(String::as_str) {
-                Some("0") => " known: no publisher was followed".to_owned(),
-                Some("1") => " of the publisher followed".to_owned(),
+            let unheard = counts(recording, names::UNHEARD);
+            let of = match unheard.as_ref().and_then(|map| map.get("followed")) {
+                Some(0) => " known: no publisher was followed".to_owned(),
+                Some(1) => " of the publisher followed".to_owned(),
                 Some(followed) => format!(" of the {followed} publishers followed"),
                 // Of a recorder that did not say it.
                 None => String::new(),
             };
+            let total = losses.get("total").map_or("?".to_owned(), u64::to_string);
             facts.push(("Losses:", format!("{total}{of}")));
-            for (what, count) in losses.iter().filter(|(what, _)| *what != "total") {
+            for (what, count) in losses.iter().filter(|(what, _)| **what != "total") {
                 facts.push(("", format!("{count} {what}")));
             }
-            let is_one = |(what, count): &(&String, &String)| {
-                !["total", "followed"].contains(&what.as_str()) && *count != "0"
+            let is_one = |(what, count): &(&&str, &u64)| {
+                !["total", "followed"].contains(*what) && **count != 0
             };
-            for (at, (what, count)) in unheard.iter().copied().flatten().filter(is_one).enumerate()
-            {
+            for (at, (what, count)) in unheard.iter().flatten().filter(is_one).enumerate() {
                 let name = if at == 0 { "Not heard:" } else { "" };
                 facts.push((name, format!("{count} of the publishers {what}")));
             }
@@ -156,6 +154,25 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
         None => {}
     }
     facts
+}
+
+/// What the records of this name count, all of them together: a file that was made of several has several.
+fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, u64>> {
+    let records = recording.found().metadata.iter().filter(|record| record.name == name);
+    let mut sums = None;
+    for record in records {
+        let sums: &mut BTreeMap<&str, u64> = sums.get_or_insert_default();
+        for (what, count) in &record.metadata {
+            let Ok(count) = count.parse::<u64>() else { continue };
+            let sum = sums.entry(what).or_default();
+            // The number since the recording began grows from part to part.
+            *sum = match what.as_str() {
+                "followed" => count.max(*sum),
+                _ => sum.saturating_add(count),
+            };
+        }
+    }
+    sums
 }
 
 fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value {

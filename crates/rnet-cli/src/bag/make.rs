@@ -11,6 +11,7 @@ use super::args::{FilterArgs, MergeArgs, SplitArgs};
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::signal;
 use crate::table;
 
 pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
@@ -20,7 +21,7 @@ pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     select.with_reserved = true;
     let remap = file::remap(&recording, &args.remap)?;
     make(context, &[&recording], |tell| {
-        Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell)?])
+        Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell, signal::stopped)?])
     })
 }
 
@@ -28,7 +29,7 @@ pub fn merged(context: &mut Context, args: &MergeArgs) -> Outcome {
     let open = |path: &PathBuf| file::open(context, path);
     let recordings: Vec<Recording> = args.files.iter().map(open).collect::<Outcome<_>>()?;
     let all: Vec<&Recording> = recordings.iter().collect();
-    make(context, &all, |tell| Ok(vec![merge(&recordings, &args.output, tell)?]))
+    make(context, &all, |tell| Ok(vec![merge(&recordings, &args.output, tell, signal::stopped)?]))
 }
 
 pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
@@ -42,7 +43,7 @@ pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
             ));
         }
     };
-    make(context, &[&recording], |tell| split(&recording, &args.output, cut, tell))
+    make(context, &[&recording], |tell| split(&recording, &args.output, cut, tell, signal::stopped))
 }
 
 /// Makes files, tells what could not be read, and what there is now.
@@ -56,7 +57,7 @@ fn make(
         damaged = true;
         file::tell(context, path, problem);
     });
-    let written = written.map_err(|error| Failure::Failed(error.to_string()))?;
+    let written = written?;
     if context.json() {
         let document = |file: &Written| {
             json!({

@@ -8,12 +8,13 @@ use serde_json::json;
 use super::args::RecoverArgs;
 use super::file;
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::signal;
 use crate::table;
 
 pub fn run(context: &mut Context, args: &RecoverArgs) -> Outcome {
     let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
-    let recovered = recover(&args.file, &to).map_err(|e| Failure::Failed(e.to_string()))?;
+    let recovered = recover(&args.file, &to, signal::stopped)?;
     for problem in &recovered.problems {
         file::tell(context, &args.file, problem);
     }

@@ -28,6 +28,20 @@ const COLOURS: [RGBColor; 7] = [
 /// Where a range has no length it gets one, as a part of its size.
 const LEAST_RANGE: f64 = 1e-6;
 
+/// Whether a name says which picture the file is.
+///
+/// # Errors
+/// `Usage` for another name.
+pub fn check_name(path: &Path) -> Outcome {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("svg" | "png") => Ok(()),
+        _ => Err(Failure::Usage(format!(
+            "{}: the name of the new file says what it is: .svg or .png",
+            path.display()
+        ))),
+    }
+}
+
 /// The content of a file, whose name says what it is.
 ///
 /// # Errors
@@ -47,15 +61,12 @@ pub fn picture(
                 .map_err(failed)?;
             Ok(text.into_bytes())
         }
-        Some("png") => {
+        _ => {
+            check_name(path)?;
             let mut pixels = vec![0; size.0 as usize * size.1 as usize * 3];
             let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
             draw(area, title, lines).map_err(failed)?;
             png(&pixels, size).map_err(|error| failed(error.to_string()))
-        }
-        _ => {
-            let what = "the name of the new file says what it is: .svg or .png";
-            Err(Failure::Usage(what.to_owned()))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rnet::inspect::Location;
@@ -72,26 +73,106 @@ pub(super) fn prefix(location: &Location) -> String {
     format!("blackbox-{}-", location.id().as_str())
 }
 
-/// Makes the folder, and sees whether files can be made there.
-///
-/// # Errors
-/// It cannot be made, or not be written to.
-pub(super) fn make(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| RecordError::file("create", folder, error))?;
-    access(folder, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| RecordError::file("write to", folder, error))
+/// The folder of a box, and the file system on which it was when the box was started.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    device: Option<u64>,
 }
 
-/// Why no file can be made in the folder now: it cannot be written to, or has less room than the ring may need.
-pub(super) fn why_not(folder: &Path, ring_bytes: u64) -> Option<String> {
-    if let Err(error) = make(folder) {
-        return Some(error.to_string());
+impl Folder {
+    /// The folder as it is now. It need not be there.
+    pub fn at(path: &Path) -> Folder {
+        Folder { path: path.to_owned(), device: device(path) }
     }
-    let room = rustix::fs::statvfs(folder).ok()?;
-    (room.f_bavail.saturating_mul(room.f_frsize) < ring_bytes).then(|| {
-        format!(
-            "{} has less room than the {ring_bytes} bytes that a file of the ring may take",
-            folder.display()
-        )
-    })
+
+    /// Makes the folder, and sees whether files can be made there.
+    ///
+    /// # Errors
+    /// It cannot be made, or not be written to.
+    pub fn open(path: &Path) -> Result<Folder> {
+        let folder = Folder::at(path);
+        folder.make()?;
+        Ok(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it can be on the disk on which it was.
+    pub fn has_disk(&self) -> bool {
+        device(&self.path) == self.device
+    }
+
+    /// Makes it again if somebody has removed it, and a folder in it. Where its disk is gone it does not: files beside the
+    /// disk would fill the one below, and nobody would look for them there.
+    ///
+    /// # Errors
+    /// It cannot be made, or its disk is gone.
+    pub fn create(&self, dir: &Path) -> io::Result<()> {
+        if !self.has_disk() {
+            return Err(io::Error::other(
+                "the folder is not on the disk on which it was at the start: mount that again; where files may go to the \
+                 disk on which it is now, start the black box again",
+            ));
+        }
+        fs::create_dir_all(dir)
+    }
+
+    /// Makes it again, and sees whether files can be made there.
+    ///
+    /// # Errors
+    /// It cannot be made, or not be written to.
+    pub fn make(&self) -> Result<()> {
+        let path = &self.path;
+        self.create(path).map_err(|error| RecordError::file("create", path, error))?;
+        access(path, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| RecordError::file("write to", path, error))
+    }
+
+    /// Why no file can be made in it now: it cannot be written to, or has less room than the ring may need.
+    pub fn why_not(&self, ring_bytes: u64) -> Option<String> {
+        if let Err(error) = self.make() {
+            return Some(error.to_string());
+        }
+        let room = rustix::fs::statvfs(&self.path).ok()?;
+        (room.f_bavail.saturating_mul(room.f_frsize) < ring_bytes).then(|| {
+            format!(
+                "{} has less room than the {ring_bytes} bytes that a file of the ring may take",
+                self.path.display()
+            )
+        })
+    }
+}
+
+/// The file system of a path, or of what there is on the way to it.
+fn device(path: &Path) -> Option<u64> {
+    let mut there = path.ancestors().map(|path| match path.as_os_str().is_empty() {
+        // On the way to a relative path.
+        true => Path::new("."),
+        false => path,
+    });
+    there.find_map(|path| path.metadata().ok()).map(|there| there.dev())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_again_on_its_disk_and_on_no_other() {
+        let base = std::env::temp_dir().join(format!("rnet-disk-{}", std::process::id()));
+        let path = base.join("a/b");
+        let mut folder = Folder::open(&path).unwrap();
+        fs::remove_dir_all(&base).unwrap();
+        folder.make().unwrap();
+        fs::remove_dir_all(&base).unwrap();
+        // As if the disk of this path had been another, which is unplugged.
+        folder.device = Path::new("/proc").metadata().ok().map(|proc| proc.dev());
+        let error = folder.make().unwrap_err().to_string();
+        assert!(error.contains("a/b") && error.contains("mount that again"), "{error}");
+        assert!(folder.create(&path.join("window")).is_err() && !base.exists());
+        assert_eq!(folder.why_not(0), Some(error));
+    }
 }

@@ -47,6 +47,8 @@ pub struct Status {
     pub problems: BTreeMap<&'static str, String>,
     /// Files that were not written because somebody removed what was to become them.
     pub lost_files: u64,
+    /// Files that end without what could not be written in time; each says why.
+    pub incomplete_files: u64,
 }
 
 pub(super) type SharedStatus = Arc<Mutex<Status>>;

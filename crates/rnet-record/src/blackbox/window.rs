@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::bell::{Bell, Fired};
-use super::folder::{is_of, named};
+use super::folder::{Folder, is_of, named};
 use super::write::write;
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
@@ -43,9 +43,26 @@ pub struct Pending {
     pub fired: Vec<Fired>,
     /// Triggers beyond those.
     pub more: u64,
+    /// Why it ended without all that it was to have, if it did.
+    #[serde(default)]
+    pub incomplete: Option<String>,
+}
+
+/// A window that is over.
+pub struct Over {
+    pub dir: PathBuf,
+    /// See [`Pending::incomplete`], which a full disk may not take.
+    pub incomplete: Option<String>,
+}
+
+impl From<PathBuf> for Over {
+    fn from(dir: PathBuf) -> Over {
+        Over { dir, incomplete: None }
+    }
 }
 
 pub struct Window {
+    folder: Folder,
     dir: PathBuf,
     pending: Pending,
     graph: Option<Vec<u8>>,
@@ -61,7 +78,7 @@ pub struct Window {
 impl Window {
     /// Of the first trigger.
     pub fn new(
-        folder: &Path,
+        folder: Folder,
         prefix: &str,
         fired: Fired,
         (before, after): (Duration, Duration),
@@ -69,12 +86,13 @@ impl Window {
     ) -> Window {
         let unix_ns = fired.at_ns.saturating_add_signed(rnet::wall_offset().offset_ns);
         let file = format!("{prefix}{}-{}.mcap", unix_ns / 1_000_000, slug(&fired.name));
-        let dir = folder.join(format!(".{file}{SUFFIX}"));
+        let dir = folder.path().join(format!(".{file}{SUFFIX}"));
         let from_ns = fired.at_ns.saturating_sub(before.as_nanos() as u64);
         let to_ns = fired.at_ns.saturating_add(after.as_nanos() as u64);
-        let pending = Pending { file, from_ns, to_ns, fired: vec![fired], more: 0 };
+        let pending =
+            Pending { file, from_ns, to_ns, fired: vec![fired], more: 0, incomplete: None };
         let (copied, len_bytes) = (BTreeSet::new(), 0);
-        Window { dir, pending, graph, is_saved: false, copied, len_bytes, failed: None }
+        Window { folder, dir, pending, graph, is_saved: false, copied, len_bytes, failed: None }
     }
 
     pub fn pending(&self) -> &Pending {
@@ -83,10 +101,13 @@ impl Window {
 
     /// Of an earlier box.
     pub fn found(dir: PathBuf) -> Option<Window> {
-        let pending = read(&dir)?;
+        // What is wrong with one that cannot be read, `finish` tells.
+        let pending = read(&dir).ok()?;
+        let copied = parts(&dir).ok()?;
         let copied: BTreeSet<OsString> =
-            parts(&dir).iter().filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect();
+            copied.iter().filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect();
         Some(Window {
+            folder: Folder::at(dir.parent().unwrap_or(&dir)),
             dir,
             pending,
             graph: None,
@@ -152,6 +173,18 @@ impl Window {
         self.failed.is_none()
     }
 
+    /// Ends it. It lacks what could not be written at the last try.
+    pub fn end(mut self) -> Over {
+        let incomplete = self.failed.take().map(|(_, why)| why);
+        if incomplete.is_some() {
+            self.pending.incomplete.clone_from(&incomplete);
+            // For the next box, if this one dies before the file is written.
+            self.is_saved = false;
+            let _ = self.save();
+        }
+        Over { dir: self.dir, incomplete }
+    }
+
     fn save(&mut self) -> io::Result<()> {
         if self.is_saved && self.dir.is_dir() {
             return Ok(());
@@ -160,14 +193,17 @@ impl Window {
             // Somebody has removed it. What the ring still has is copied once more.
             (self.copied, self.len_bytes) = (BTreeSet::new(), 0);
         }
-        fs::create_dir_all(&self.dir)?;
+        self.folder.create(&self.dir)?;
         if let Some(graph) = self.graph.take() {
             // A file without it is a file.
             let _ = fs::write(self.dir.join(GRAPH), graph);
         }
-        let new = self.dir.join(format!("{PENDING}.new"));
-        fs::write(&new, serde_json::to_vec(&self.pending)?)?;
-        fs::rename(new, self.dir.join(PENDING))?;
+        let path = self.dir.join(format!("{PENDING}.new"));
+        let mut new = fs::File::create(&path)?;
+        new.write_all(&serde_json::to_vec(&self.pending)?)?;
+        // Else a power cut may leave the name with nothing behind it, and parts of which nobody knows what they are for.
+        new.sync_all()?;
+        fs::rename(path, self.dir.join(PENDING))?;
         self.is_saved = true;
         Ok(())
     }
@@ -232,13 +268,24 @@ pub fn waiting(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// In words. The window stays, and it can be tried again.
-pub fn finish(dir: &Path, bell: &Bell) -> std::result::Result<Option<PathBuf>, String> {
-    // One that cannot be looked at is one that was not begun by halves.
-    fs::read_dir(dir).map_err(|error| format!("cannot read {}: {error}", dir.display()))?;
-    let Some(pending) = read(dir) else {
+pub fn finish(over: &Over, bell: &Bell) -> std::result::Result<Option<PathBuf>, String> {
+    let dir = &over.dir;
+    let parts =
+        parts(dir).map_err(|error| format!("cannot read the folder {}: {error}", dir.display()))?;
+    let pending = match read(dir) {
+        Ok(pending) => pending,
         // Its box was killed before it knew what for.
-        let _ = fs::remove_dir_all(dir);
-        return Ok(None);
+        Err(error) if error.kind() == io::ErrorKind::NotFound && parts.is_empty() => {
+            return remove(dir).map(|()| None);
+        }
+        Err(error) => {
+            return Err(format!(
+                "cannot read {}: {error}; if it is damaged, make a file of the {} parts beside it with rnet bag merge, \
+                 and remove the folder",
+                dir.join(PENDING).display(),
+                parts.len()
+            ));
+        }
     };
     let file = dir.with_file_name(&pending.file);
     if !file.exists() {
@@ -246,7 +293,9 @@ pub fn finish(dir: &Path, bell: &Bell) -> std::result::Result<Option<PathBuf>, S
         // Of a try that was cut off.
         let _ = fs::remove_file(&new);
         let graph = fs::read(dir.join(GRAPH)).ok();
-        let unread = write(&parts(dir), &new, &pending.fired, graph).map_err(|e| e.to_string())?;
+        let incomplete = over.incomplete.as_deref().or(pending.incomplete.as_deref());
+        let unread = write(&parts, &new, (&pending.fired, incomplete), graph);
+        let unread = unread.map_err(|error| error.to_string())?;
         for what in unread {
             bell.note(format!("{} lacks what cannot be read: {what}", file.display()));
         }
@@ -254,20 +303,34 @@ pub fn finish(dir: &Path, bell: &Bell) -> std::result::Result<Option<PathBuf>, S
             .and_then(|()| fs::File::open(file.parent().unwrap_or(dir))?.sync_all());
         put.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
-    fs::remove_dir_all(dir).map_err(|error| format!("cannot remove {}: {error}", dir.display()))?;
+    remove(dir)?;
     Ok(Some(file))
 }
 
-fn read(dir: &Path) -> Option<Pending> {
-    let pending: Pending = serde_json::from_slice(&fs::read(dir.join(PENDING)).ok()?).ok()?;
+fn remove(dir: &Path) -> std::result::Result<(), String> {
+    fs::remove_dir_all(dir).map_err(|error| format!("cannot remove {}: {error}", dir.display()))
+}
+
+/// Whether somebody has removed a window. One in a folder that cannot be read, or searched, may be there.
+pub fn is_gone(dir: &Path) -> bool {
+    let is_absent = dir.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+    is_absent && dir.parent().is_some_and(|folder| fs::read_dir(folder).is_ok())
+}
+
+fn read(dir: &Path) -> io::Result<Pending> {
+    let pending: Pending = serde_json::from_slice(&fs::read(dir.join(PENDING))?)?;
     // It stands beside the window, whatever the text says.
     let is_name = Path::new(&pending.file).file_name() == Some(pending.file.as_ref());
-    (is_name && !pending.fired.is_empty()).then_some(pending)
+    match is_name && !pending.fired.is_empty() {
+        true => Ok(pending),
+        false => Err(io::Error::other("it names no file beside the folder, or no trigger")),
+    }
 }
 
 /// The parts of a window, the oldest first.
-fn parts(dir: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let files: io::Result<Vec<fs::DirEntry>> = fs::read_dir(dir)?.collect();
+    let files = files?.into_iter().map(|entry| entry.path());
     let mut parts: Vec<PathBuf> =
         files.filter(|path| path.extension() == Some("mcap".as_ref())).collect();
     // `ring-START-BOOT.mcap`, `ring-START-BOOT_1.mcap`: by their numbers.
@@ -277,7 +340,7 @@ fn parts(dir: &Path) -> Vec<PathBuf> {
         let start = start.split('-').nth(1).and_then(|start| start.parse::<u64>().ok());
         (start.unwrap_or(0), number.parse::<u64>().unwrap_or(0))
     });
-    parts
+    Ok(parts)
 }
 
 /// The name of a trigger as part of a file's.

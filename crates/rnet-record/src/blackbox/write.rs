@@ -11,7 +11,8 @@ use crate::names;
 use crate::read::{Message, Recording, Select};
 use crate::tools::{Output, ToolError};
 
-/// Writes the parts, the oldest first, as one file, with what made it be written. Says which parts cannot be read.
+/// Writes the parts, the oldest first, as one file, with what made it be written, and why it lacks some, if it does. Says
+/// which parts cannot be read.
 ///
 /// Parts follow each other in time, so they are written one behind the other; a part that begins with what stood in one
 /// before it (the state, and what transient_local publishers keep) does not say it again.
@@ -21,7 +22,7 @@ use crate::tools::{Output, ToolError};
 pub fn write(
     parts: &[PathBuf],
     to: &Path,
-    fired: &[Fired],
+    (fired, incomplete): (&[Fired], Option<&str>),
     graph: Option<Vec<u8>>,
 ) -> Result<Vec<String>, ToolError> {
     let mut unread = Vec::new();
@@ -79,7 +80,7 @@ pub fn write(
     }
     let wall = rnet::wall_offset();
     for fired in fired {
-        output.metadata(&trigger(fired, &wall))?;
+        output.metadata(&trigger(fired, &wall, incomplete))?;
     }
     output.metadata(&Metadata { name: names::LOSSES.to_owned(), metadata: with_total(losses) })?;
     let mut unheard = with_total(unheard);
@@ -102,14 +103,15 @@ fn add(losses: &mut BTreeMap<String, u64>, more: &BTreeMap<String, String>) {
     }
 }
 
-fn trigger(fired: &Fired, wall: &WallOffset) -> Metadata {
-    let metadata = [
+fn trigger(fired: &Fired, wall: &WallOffset, incomplete: Option<&str>) -> Metadata {
+    let said = [
         ("name", fired.name.clone()),
         ("why", fired.why.clone()),
         ("at_ns", fired.at_ns.saturating_add_signed(wall.offset_ns).to_string()),
         ("monotonic_ns", fired.at_ns.to_string()),
     ];
-    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
+    let said = said.into_iter().chain(incomplete.map(|why| ("incomplete", why.to_owned())));
+    let metadata = said.map(|(key, value)| (key.to_owned(), value)).collect();
     Metadata { name: names::TRIGGER.to_owned(), metadata }
 }
 

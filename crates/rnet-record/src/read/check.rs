@@ -22,6 +22,9 @@ const PIECE_LEN_BYTES: u64 = 1 << 20;
 /// Channels whose numbers of messages are told one by one.
 const MAX_TOLD_CHANNELS: usize = 10;
 
+/// Runs of numbers without a gap that are kept, of all channels: some megabytes.
+const MAX_RUNS: usize = 1 << 16;
+
 /// What was read and compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
@@ -34,6 +37,9 @@ pub struct Checked {
     /// Messages that publishers sent and that are not in the file, by the numbers of those that are. Of recordings of
     /// robot-net only.
     pub missing: u64,
+    /// The numbers have more gaps than are kept (65,536): a message that is there twice is only found if the gaps between
+    /// the two are fewer, and what fills a gap so late is still counted as missing.
+    pub has_too_many_gaps: bool,
     /// Publishers that the recorder saw and did not hear, or not to their end, and those that it followed, as the file
     /// says; `None` where it does not say it.
     pub unheard: Option<u64>,
@@ -56,8 +62,8 @@ pub fn check(path: &Path, tell: &mut dyn FnMut(&ReadError)) -> Result<Checked, R
         checked: Checked::default(),
         seen: Seen::default(),
         channels: Channels::default(),
-        last: BTreeMap::new(),
         numbers: BTreeMap::new(),
+        runs: 0,
         chunk: None,
     };
     let data_end = check.data(start);
@@ -69,6 +75,7 @@ pub fn check(path: &Path, tell: &mut dyn FnMut(&ReadError)) -> Result<Checked, R
             Err(problem) => check.problem(problem),
         }
     }
+    check.checked.missing = check.numbers.values().map(Numbers::missing).sum();
     Ok(check.checked)
 }
 
@@ -89,10 +96,10 @@ struct Check<'a> {
     checked: Checked,
     seen: Seen,
     channels: Channels,
-    /// The number of the last message of each channel.
-    last: BTreeMap<u16, u32>,
-    /// The numbers of the messages of each channel.
+    /// The numbers of the messages of each channel of a publisher, in recordings of robot-net.
     numbers: BTreeMap<u16, Numbers>,
+    /// Their runs.
+    runs: usize,
     /// The chunk before, until its message indexes have been read.
     chunk: Option<LastChunk>,
 }
@@ -153,8 +160,9 @@ impl Check<'_> {
                         let said = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
                         let Checked { unheard, followed, .. } = &mut self.checked;
                         // A file that was made of several has several.
-                        *unheard =
-                            said("total").map(|n: u64| unheard.unwrap_or(0).saturating_add(n));
+                        if let Some(n) = said("total") {
+                            *unheard = Some(unheard.unwrap_or(0).saturating_add(n));
+                        }
                         *followed = said("followed").max(*followed);
                     }
                     self.seen.metadata.insert(head.offset, found.name);
@@ -189,31 +197,30 @@ impl Check<'_> {
             let time = message.log_time;
             let (first, last) = self.seen.times.get_or_insert((time, time));
             (*first, *last) = (time.min(*first), time.max(*last));
-            let numbers = self.numbers.entry(message.channel_id).or_default();
-            let is_new = numbers.add(message.sequence, message.publish_time);
-            let Some(before) = self.last.insert(message.channel_id, message.sequence) else {
-                continue;
-            };
-            // Numbers are the low 32 bits, so they begin anew.
-            let step = message.sequence.wrapping_sub(before);
-            let reserved = self.channels.get(message.channel_id).is_some_and(|c| c.is_reserved());
-            match step {
-                _ if !self.is_ours || reserved => {}
-                0 | 0x8000_0000.. => {
-                    let (id, now) = (message.channel_id, message.sequence);
-                    self.last.insert(id, before);
-                    if is_new {
-                        // In a file that was made of several: the one had what the other missed.
-                        self.checked.missing = self.checked.missing.saturating_sub(1);
-                        continue;
-                    }
-                    let topic = self.channels.get(id).map_or("", |channel| &channel.topic);
-                    let why = format!("message {now} of {topic} (channel {id}) is there twice");
-                    self.lie(head.offset, why);
-                }
-                step => self.checked.missing += u64::from(step - 1),
+            if self.is_ours && !self.is_new(message) {
+                let (id, now) = (message.channel_id, message.sequence);
+                let topic = self.channels.get(id).map_or("", |channel| &channel.topic);
+                let why = format!("message {now} of {topic} (channel {id}) is there twice");
+                self.lie(head.offset, why);
             }
         }
+    }
+
+    /// Whether a message was not met before, as far as its publisher numbers it.
+    fn is_new(&mut self, message: &MessageHeader) -> bool {
+        let id = message.channel_id;
+        if self.channels.get(id).is_some_and(|channel| channel.is_reserved()) {
+            return true;
+        }
+        let numbers = self.numbers.entry(id).or_default();
+        let before = numbers.runs();
+        let is_new = numbers.add(message.sequence, message.publish_time);
+        if self.runs - before + numbers.runs() > MAX_RUNS {
+            self.checked.has_too_many_gaps = true;
+            numbers.forget();
+        }
+        self.runs = self.runs - before + numbers.runs();
+        is_new
     }
 
     fn chunk(&mut self, head: &Head, contents: &Contents) {

@@ -130,7 +130,12 @@ impl Follower {
         self.put_found();
         if self.shared.progress().followed == 0 {
             let asked = self.options.selection.to_string();
-            self.shared.note(format!("no publisher was followed: none {asked}was seen"));
+            let seen = self.shared.progress().unheard.total();
+            self.shared.note(match seen {
+                0 => format!("no publisher was followed: none {asked}was seen"),
+                // Of one that cannot be read nobody knows the topic.
+                seen => format!("no publisher was followed; seen and not heard: {seen}"),
+            });
         }
         self.keys_ended.store(true, Ordering::Release);
         // It ends within a tenth of a second, unless it has panicked: then its keys are not recorded any more.

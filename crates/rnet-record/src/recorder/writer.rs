@@ -280,6 +280,8 @@ impl Writer {
                 };
                 let len_bytes = path.metadata().map_or(0, |file| file.len());
                 self.keep(path, len_bytes);
+                // This part may not say it; twice is better than not at all.
+                (self.losses, self.unheard) = (losses, unheard);
                 self.tell_written();
                 for (publisher, count) in open {
                     let (topic, node) = (&publisher.topic, &publisher.source.node);

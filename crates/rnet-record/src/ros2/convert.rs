@@ -11,7 +11,7 @@ use super::counterpart::Counterpart;
 use super::{CDR, PROFILE};
 use crate::names;
 use crate::read::{Channel, Message, Recording, Schema, Select};
-use crate::tools::{Output, Tell, ToolError, Written};
+use crate::tools::{Output, Stop, Tell, ToolError, Written, goes_on};
 
 /// What is not in the new file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,17 +36,19 @@ struct Line {
 /// counterpart, and is left out; and so is what is none of its type.
 ///
 /// # Errors
-/// The new file exists or cannot be written.
+/// The new file exists or cannot be written; `Interrupted`.
 pub fn to_ros2(
     from: &Recording,
     to: &Path,
     select: Select,
     tell: Tell<'_>,
+    stop: Stop,
 ) -> Result<(Written, Vec<LeftOut>), ToolError> {
     let mut output = Output::create(to, PROFILE, names::LIBRARY, "zstd")?;
     let mut lines: HashMap<u16, Line> = HashMap::new();
     let mut messages = 0;
     for message in from.messages(select) {
+        goes_on(stop)?;
         let message = match message {
             Ok(message) => message,
             Err(problem) => {

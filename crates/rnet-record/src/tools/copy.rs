@@ -37,21 +37,32 @@ pub enum Cut {
 /// Told of what cannot be read, and is left out.
 pub type Tell<'a> = &'a mut dyn FnMut(&Path, &ReadError);
 
+/// Asked before each message whether to stop, which is [`ToolError::Interrupted`].
+pub type Stop = fn() -> bool;
+
+/// # Errors
+/// `Interrupted` if it is to stop.
+pub(crate) fn goes_on(stop: Stop) -> Result<(), ToolError> {
+    if stop() { Err(ToolError::Interrupted) } else { Ok(()) }
+}
+
 /// Writes the messages that are chosen, with the attachments and the metadata of the file. Topics of `remap` get
 /// another name.
 ///
 /// # Errors
-/// The new file exists or cannot be written.
+/// The new file exists or cannot be written; `Interrupted`.
 pub fn filter(
     from: &Recording,
     to: &Path,
     select: Select,
     remap: &[(String, String)],
     tell: Tell<'_>,
+    stop: Stop,
 ) -> Result<Written, ToolError> {
     let mut output = begin(from, to)?;
     let mut messages = 0;
     for message in from.messages(select) {
+        goes_on(stop)?;
         match message {
             Ok(message) => {
                 let topic = &message.channel.topic;
@@ -69,11 +80,17 @@ pub fn filter(
 
 /// Writes the messages of several files in the order of their times, with the attachments and the metadata of all of
 /// them. Channels that are the same in all things are one. A message that several recorders have recorded is written once:
-/// one of the same topic, host, node, publisher and number, sent at the same time of the monotonic clock.
+/// one of the same topic, host, node, publisher and number, sent within 1 ms at the same time, of the wall clock or of the
+/// monotonic one.
 ///
 /// # Errors
 /// The new file exists or cannot be written.
-pub fn merge(from: &[Recording], to: &Path, tell: Tell<'_>) -> Result<Written, ToolError> {
+pub fn merge(
+    from: &[Recording],
+    to: &Path,
+    tell: Tell<'_>,
+    stop: Stop,
+) -> Result<Written, ToolError> {
     let Some(first) = from.first() else {
         let error = std::io::Error::other("there is no file to merge");
         return Err(ToolError::Write { path: to.to_owned(), error });
@@ -92,6 +109,7 @@ pub fn merge(from: &[Recording], to: &Path, tell: Tell<'_>) -> Result<Written, T
     let offsets: Vec<i64> = from.iter().map(offset_ns).collect();
     let mut met = Met::default();
     while let Some(Reverse((_, number))) = order.pop() {
+        goes_on(stop)?;
         let following = whole(&mut readers[number], &from[number], tell);
         order.extend(following.as_ref().map(|message| Reverse((message.log_ns(), number))));
         if let Some(message) = std::mem::replace(&mut next[number], following) {
@@ -124,8 +142,25 @@ fn offset_ns(file: &Recording) -> i64 {
 /// The messages that were written, and what was said of them beside.
 #[derive(Default)]
 struct Met {
-    messages: HashMap<Source, Numbers>,
-    said: HashMap<Source, Numbers>,
+    messages: HashMap<Source, Times>,
+    said: HashMap<Source, Times>,
+}
+
+/// Numbers by two clocks. Recorders agree on the monotonic one if the wall clock was set between them. A file that was made
+/// of several has the times of several parts, of which one says how far the clocks are apart: those of the wall clock are
+/// the same in all files that have the message from one recorder.
+#[derive(Default)]
+struct Times {
+    wall: Numbers,
+    monotonic: Numbers,
+}
+
+impl Times {
+    fn add(&mut self, number: u32, sent_ns: u64, offset_ns: i64) -> bool {
+        let monotonic_ns = sent_ns.saturating_add_signed(offset_ns.saturating_neg());
+        let is_new = self.wall.add(number, sent_ns);
+        self.monotonic.add(number, monotonic_ns) && is_new
+    }
 }
 
 /// Whose messages have the same numbers: topic, host, node and publisher. Of what is said beside, the publisher alone.
@@ -134,10 +169,10 @@ type Source = [String; 4];
 impl Met {
     /// Whether it has not been written yet. Messages of which nobody says the publisher have no number that counts.
     fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
-        let sent_ns = message.publish_ns().saturating_add_signed(offset_ns.saturating_neg());
+        let sent_ns = message.publish_ns();
         let channel = &message.channel;
         if channel.topic == names::META_TOPIC {
-            return self.is_new_said(message.data(), sent_ns).unwrap_or(true);
+            return self.is_new_said(message.data(), sent_ns, offset_ns).unwrap_or(true);
         }
         let of = |key: &str| channel.metadata.get(key).cloned();
         let (Some(publisher), false) = (of(names::PUBLISHER_KEY), channel.is_reserved()) else {
@@ -146,15 +181,15 @@ impl Met {
         let (host, node) = (of(names::HOST_KEY), of(names::NODE_KEY));
         let source =
             [channel.topic.clone(), host.unwrap_or_default(), node.unwrap_or_default(), publisher];
-        self.messages.entry(source).or_default().add(message.sequence(), sent_ns)
+        self.messages.entry(source).or_default().add(message.sequence(), sent_ns, offset_ns)
     }
 
-    fn is_new_said(&mut self, text: &[u8], sent_ns: u64) -> Option<bool> {
+    fn is_new_said(&mut self, text: &[u8], sent_ns: u64, offset_ns: i64) -> Option<bool> {
         let said: serde_json::Value = serde_json::from_slice(text).ok()?;
         let (publisher, seq) = (said.get("publisher")?.as_str()?, said.get("seq")?.as_u64()?);
         let source = [String::new(), String::new(), String::new(), publisher.to_owned()];
         // As in the header of the message, the low 32 bits.
-        Some(self.said.entry(source).or_default().add(seq as u32, sent_ns))
+        Some(self.said.entry(source).or_default().add(seq as u32, sent_ns, offset_ns))
     }
 }
 
@@ -162,16 +197,18 @@ impl Met {
 /// its attachments.
 ///
 /// # Errors
-/// One of the new files exists or cannot be written. Those before it stay.
+/// One of the new files exists or cannot be written; `Interrupted`. Those before it stay.
 pub fn split(
     from: &Recording,
     to: &Path,
     cut: Cut,
     tell: Tell<'_>,
+    stop: Stop,
 ) -> Result<Vec<Written>, ToolError> {
     let mut parts = Vec::new();
     let mut part: Option<Part> = None;
     for message in from.messages(Select { with_reserved: true, ..Select::default() }) {
+        goes_on(stop)?;
         let message = match message {
             Ok(message) => message,
             Err(problem) => {

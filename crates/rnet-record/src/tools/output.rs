@@ -42,6 +42,9 @@ pub enum ToolError {
         /// Why not.
         error: McapError,
     },
+    /// It was to stop. The new file is not there.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// A new file. It is there when it is finished, and not before.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use mcap::records::Metadata;
 
+use super::copy::{Stop, goes_on};
 use super::output::{Output, ToolError};
 use crate::names;
 use crate::read::{Recording, Select};
@@ -27,8 +28,8 @@ pub struct Recovered {
 /// A Metadata record `rnet.recovered` says of what it was made, and why. Messages are in the order of time.
 ///
 /// # Errors
-/// The file is no MCAP file, or the new one exists or cannot be written.
-pub fn recover(from: &Path, to: &Path) -> Result<Recovered, ToolError> {
+/// The file is no MCAP file, or the new one exists or cannot be written; `Interrupted`.
+pub fn recover(from: &Path, to: &Path, stop: Stop) -> Result<Recovered, ToolError> {
     let read = |error| ToolError::Read { path: from.to_owned(), error };
     let recording = Recording::open_without_index(from).map_err(read)?;
     let found = recording.found();
@@ -42,6 +43,7 @@ pub fn recover(from: &Path, to: &Path) -> Result<Recovered, ToolError> {
     }
     let mut messages = 0;
     for message in recording.messages(Select { with_reserved: true, ..Select::default() }) {
+        goes_on(stop)?;
         output.message(&message.map_err(read)?, None)?;
         messages += 1;
     }
