@@ -490,7 +490,7 @@ fn a_file_that_is_made_while_the_link_runs_is_read() {
     assert!(place.run(&["start", "--listen", &at]).status.success());
     let (link, standby) = place.wait_for_both();
     // One that others may have made is not read, and no pipe is waited for.
-    let file = place.dir.join("robot.toml");
+    let file = place.file();
     place.configure("[network]\nhost = \"evil\"\n");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let told = status(&node, "it is told", |status| !status.problems.is_empty());

@@ -30,9 +30,14 @@ impl Folder {
         Folder { dir, domain: domain.to_owned() }
     }
 
+    /// Its `robot.toml`.
+    pub fn file(&self) -> PathBuf {
+        self.dir.join("robot.toml")
+    }
+
     /// Writes its `robot.toml`.
     pub fn configure(&self, text: &str) {
-        fs::write(self.dir.join("robot.toml"), text).unwrap();
+        fs::write(self.file(), text).unwrap();
     }
 
     /// `rnet-link` with these words.
