@@ -33,6 +33,7 @@ fn child_entry() {
         "files" => limits::few_files(&net),
         "types" => types::few_files(&net),
         "observer" => limits::an_observer_without_files(&net),
+        "waiters" => limits::those_who_wait_without_files(&net),
         "newcomers" => limits::newcomers_without_files(&net),
         "watch" => limits::a_watch_without_files(&net),
         "space" => limits::little_address_space(&net),

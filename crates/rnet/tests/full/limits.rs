@@ -338,6 +338,73 @@ fn file_descriptors_for_newcomers() {
     child.finish();
 }
 
+/// Who waits already, with a callback as well, is woken, each once; and so are many at once.
+pub(crate) fn those_who_wait_without_files(net: &Net) {
+    const EACH: usize = 16;
+    let orders = orders();
+    let node = net.node("child");
+    let publishers: Vec<_> =
+        (0..EACH).map(|_| node.publisher_with::<[u8]>("/up", reliable()).unwrap()).collect();
+    let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
+    let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
+    let (say, told) = std::sync::mpsc::channel();
+    // Each waits until it is matched, and says what it was told until then.
+    let wait = |mut wait: Box<dyn FnMut() -> rnet::Result<()> + Send + '_>| {
+        let mut errors = Vec::new();
+        while let Err(error) = wait() {
+            errors.push(error.clone());
+            say.send(()).unwrap();
+        }
+        errors
+    };
+    std::thread::scope(|scope| {
+        let mut waits = Vec::new();
+        for publisher in &publishers {
+            waits.push(scope.spawn(|| wait(Box::new(|| publisher.wait_for_subscribers(1, LONG)))));
+        }
+        for subscriber in &mut subscribers {
+            waits.push(scope.spawn(|| wait(Box::new(|| subscriber.wait_for_publishers(1, LONG)))));
+        }
+        for callback in &callbacks {
+            waits.push(scope.spawn(|| wait(Box::new(|| callback.wait_for_publishers(1, LONG)))));
+        }
+        // All of them sleep.
+        eventually("all wait", || {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+            let stat = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("stat"));
+            let sleeps =
+                |stat: &String| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('S'));
+            tasks.filter_map(|task| stat(task).ok()).filter(sleeps).count() >= waits.len()
+        });
+        let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
+        tell("come");
+        for _ in 0..waits.len() {
+            told.recv_timeout(LONG.unwrap()).unwrap();
+        }
+        assert_eq!(orders.recv().unwrap(), "came");
+        drop(limited);
+        for wait in waits {
+            let errors = wait.join().unwrap();
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            is_limit(&errors[0], &["open files in this process", "ulimit -n"]);
+        }
+    });
+    tell("done");
+}
+
+#[test]
+fn file_descriptors_for_those_who_wait() {
+    let net = Net::new("waiters");
+    let mut child = Child::spawn(&net, "waiters");
+    child.expect("come");
+    let node = net.node("parent");
+    let _down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let _up = reader(&node, "/up").unwrap();
+    child.say("came");
+    child.expect("done");
+    child.finish();
+}
+
 /// A message that this process has no room to map stays to be read.
 pub(crate) fn little_address_space(net: &Net) {
     let _orders = orders();
