@@ -38,7 +38,7 @@ def test_the_robot_is_held_while_the_cable_is_cut_and_all_that_is_lost_is_counte
         for name, topic in seen["topics"].items():
             assert topic["crossed"] > 0, name
             # Hosts whose clocks are 5000 s apart.
-            assert 0 < topic["latency_us"]["p50"] < 1e9, name
+            assert 0 < topic["latency_us"]["p50"] < 1e6, name
     # 10,000 messages a second, for 2 s: more than any log here keeps.
     assert sum(summary["hosts"]["control"]["topics"]["/robot/force"]["lost"].values()) > 0
 

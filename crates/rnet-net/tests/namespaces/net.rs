@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -174,7 +174,7 @@ impl Host {
                 "32kb", "latency", "50ms",
             ]),
             None => self.run(&["tc", "qdisc", "delete", "dev", "eth0", "root"]),
-        }
+        };
     }
 
     /// Loses this share of its packets, at random. 100 is a cut cable; [`Host::heal`] ends it.
@@ -314,11 +314,28 @@ impl Host {
         }
     }
 
-    /// Kills all its processes and empties its directory, as the end of power does.
+    /// Kills all its processes and empties its directory, as the end of power does: no connection says goodbye. The
+    /// kernel of this machine goes on and ends them for the dead, so that has to be over before the cable is plugged
+    /// in again.
     pub fn reboot(&self) {
+        self.unplug();
+        // It gives up after one repetition.
+        self.run(&["sh", "-c", "echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries"]);
         self.kill_all();
         fs::remove_dir_all(&self.dir).unwrap();
         fs::create_dir_all(&self.dir).unwrap();
+        while self.has_connections() {
+            std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+        }
+        self.set_port("up");
+    }
+
+    /// Whether its kernel may still send something for a connection.
+    fn has_connections(&self) -> bool {
+        const TIME_WAIT: &str = "06";
+        let output = self.run(&["cat", "/proc/net/tcp"]);
+        let mut rows = output.lines().skip(1);
+        rows.any(|row| row.split_whitespace().nth(3).is_some_and(|state| state != TIME_WAIT))
     }
 
     /// How many bytes have come to it over the bridge, with the headers of Ethernet.
@@ -331,7 +348,8 @@ impl Host {
         String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
     }
 
-    fn run(&self, arguments: &[&str]) {
+    /// What a program on it writes.
+    fn run(&self, arguments: &[&str]) -> String {
         let output = Command::new("ip")
             .args(["netns", "exec", &self.namespace])
             .args(arguments)
@@ -342,6 +360,7 @@ impl Host {
             "{arguments:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     fn nft(&self, rules: &str) {

@@ -45,10 +45,14 @@ pub fn link(id: &str, connect: &[&str]) {
     let _ = std::io::read_to_string(std::io::stdin());
 }
 
-/// Sends numbers, a thousand a second, until its input ends, and says how many.
-pub fn talk() {
+/// Sends numbers, a thousand a second, until its input ends, and says how many. With a log of this length, if one is
+/// given.
+pub fn talk(log_len_bytes: Option<u64>) {
     let node = Node::builder("talker").open().unwrap();
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    if let Some(len_bytes) = log_len_bytes {
+        options = options.log_len_bytes(len_bytes);
+    }
     let mut numbers = node.publisher_with::<[u8]>("/numbers", options).unwrap();
     say("ready");
     numbers.wait_for_subscribers(1, LONG).unwrap();

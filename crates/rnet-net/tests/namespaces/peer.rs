@@ -180,7 +180,8 @@ fn actor() {
         ["receive"] => crate::reordered::receive(),
         ["stamp"] => crate::delay::stamp(),
         ["measure"] => crate::delay::measure(),
-        ["talk"] => crate::nodes::talk(),
+        ["talk"] => crate::nodes::talk(None),
+        ["talk", log_len_bytes] => crate::nodes::talk(Some(log_len_bytes.parse().unwrap())),
         ["listen"] => crate::nodes::listen(),
         ["watch"] => crate::nodes::watch(),
         ["lan", id] => {
