@@ -60,8 +60,16 @@ impl NewFile {
     pub fn put(self) -> io::Result<()> {
         self.file.sync_all()?;
         match renameat_with(CWD, &self.draft, CWD, &self.path, RenameFlags::NOREPLACE) {
-            // Of a file system that cannot look and rename at once.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            // Not every file system knows that; a link is as exclusive, and the draft goes with this.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.link(),
+            done => done.map_err(io::Error::from),
+        }
+    }
+
+    fn link(&self) -> io::Result<()> {
+        match rustix::fs::link(&self.draft, &self.path) {
+            // One without links: whatever gets the name in between is written over.
+            Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 if self.path.symlink_metadata().is_ok() {
                     return Err(Errno::EXIST.into());
                 }
@@ -136,6 +144,12 @@ mod tests {
         assert_eq!(late.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((fs::read(&path).unwrap(), names()), (b"whole".to_vec(), 1));
         assert!(NewFile::create(&path).unwrap_err().to_string().contains("File exists"));
+        // Where nothing but a link says that a name is taken.
+        let linked = NewFile::create(&dir.join("b.csv")).unwrap();
+        linked.link().unwrap();
+        assert_eq!(linked.link().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(linked);
+        assert!(dir.join("b.csv").exists() && names() == 2);
         fs::remove_dir_all(&dir).unwrap();
     }
 
