@@ -108,17 +108,22 @@ impl Server {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_FRAME_LEN_BYTES))
             .max_frame_size(Some(MAX_FRAME_LEN_BYTES));
-        let mut why = None;
+        let mut counted = false;
         #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
         let answer = |request: &_, response| {
             let answered = self.door.answer(request, response);
-            why = answered.as_ref().err().and_then(|refusal| refusal.body().clone());
+            // Counted before it is sent, so that whoever has read the refusal finds it counted.
+            if let Err(refusal) = &answered {
+                self.refuse(addr, refusal.body().as_deref().unwrap_or("it may not come in"));
+                counted = true;
+            }
             answered
         };
         let shaken = timeout(limit, accept_hdr_async_with_config(stream, answer, Some(config)));
         match shaken.await {
             Ok(Ok(socket)) => self.serve(socket, addr).await,
-            Ok(Err(error)) => self.refuse(addr, &why.unwrap_or_else(|| error.to_string())),
+            _ if counted => {}
+            Ok(Err(error)) => self.refuse(addr, &error.to_string()),
             Err(_) => self.refuse(addr, "it did not say in time what it wants"),
         }
     }

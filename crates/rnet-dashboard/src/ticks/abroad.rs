@@ -1,13 +1,16 @@
 //! What is asked of other hosts: by threads of their own, because the thread of turns waits for no network.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
-use rnet::state::RemoteState;
+use rnet::state::{RemoteState, Replica};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::desk::Seat;
 use crate::wire::Refusal;
+
+const THREAD: &str = "rnet-dash-far";
 
 /// The state of another host, for one subscription of a page.
 pub struct Abroad {
@@ -37,7 +40,7 @@ impl Abroad {
             None => self.state.insert(seat.state_of(&self.host)?).clone(),
         };
         let (tell, answer) = sync_channel(1);
-        let thread = std::thread::Builder::new().name("rnet-dash-far".to_owned());
+        let thread = std::thread::Builder::new().name(THREAD.to_owned());
         let thread = thread.spawn(move || {
             // Nobody may be left to be told.
             let _ = tell.send(what(&state));
@@ -50,6 +53,32 @@ impl Abroad {
     /// `@host/key`.
     pub fn name(&self, key: &str) -> String {
         format!("@{}{key}", self.host)
+    }
+}
+
+/// Keys of another host that are followed. It ends on a thread of its own: that of the replica may be asking a host that
+/// is away.
+pub struct Followed(Option<Replica>);
+
+impl From<Replica> for Followed {
+    fn from(replica: Replica) -> Followed {
+        Followed(Some(replica))
+    }
+}
+
+impl Deref for Followed {
+    type Target = Replica;
+
+    fn deref(&self) -> &Replica {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let replica = self.0.take();
+        // Where there is no thread it is waited for here.
+        let _ = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || drop(replica));
     }
 }
 

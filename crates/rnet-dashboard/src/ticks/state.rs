@@ -8,7 +8,7 @@ use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
 use rnet_monitor::value::{FieldPath, to_json};
 use serde_json::{Value as Json, json};
 
-use super::abroad::{Abroad, Errand};
+use super::abroad::{Abroad, Errand, Followed};
 use super::turn::{Sink, Tick};
 use crate::desk::Seat;
 use crate::outbox::Outbox;
@@ -28,7 +28,7 @@ const MAX_LEN_BYTES: usize = 1 << 20;
 /// Keys that are followed, of this host or of another one.
 enum Keys {
     Here(Box<(State, Watch)>),
-    There(Replica),
+    There(Followed),
 }
 
 impl Keys {
@@ -66,7 +66,7 @@ impl Place {
         };
         let Some(done) = errand.take() else { return Ok(None) };
         self.errand = None;
-        Ok(Some(Keys::There(done?)))
+        Ok(Some(Keys::There(done?.into())))
     }
 
     /// An entry as pages get it.
