@@ -90,9 +90,9 @@ pub struct CommandLogArgs {
     #[arg(short, long)]
     pub follow: bool,
     /// End after so many lines
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Longest time for a receiver, in seconds
+    /// End after this many seconds; exit 124 if no line came
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
