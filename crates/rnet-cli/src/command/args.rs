@@ -21,12 +21,20 @@ pub enum CommandCommand {
     Log(CommandLogArgs),
 }
 
+/// List the commands: receiver, state and driver of each.
+///
+/// A receiver speaks when its state or its driver changes. SINCE is how long ago that was. In JSON, `applied` and
+/// `ignored` count the commands until then.
 #[derive(Debug, Args)]
 pub struct CommandListArgs {
     #[command(flatten)]
     pub me: NodeArg,
 }
 
+/// Show who drives a command, and why nobody does.
+///
+/// A receiver speaks when its state or its driver changes, `since` so long; the commands that it applied and ignored are
+/// counted until then.
 #[derive(Debug, Args)]
 pub struct WhoArgs {
     /// The topic of the command

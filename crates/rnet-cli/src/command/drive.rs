@@ -51,8 +51,8 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
             "lease_ns": u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX),
             "rate_hz": data.as_ref().map(|_| rate),
         }))?;
-        // Whoever reads it waits for authority, not for its end.
-        context.flush()?;
+        // Whoever reads it waits for authority, not for its end. That nobody does is no reason to give it back.
+        let _ = context.flush();
     }
     context.say(format_args!(
         "{} drives {topic} with priority {}; Ctrl-C gives it back",
@@ -153,7 +153,7 @@ fn rate_of(
         Some((_, receiver)) if args.data.is_some() => status_of(node, topic, receiver, until)?,
         _ => None,
     };
-    let deadline_s = status.map(|status| status.deadline as f64 / 1e9);
+    let deadline_s = status.map(|said| said.status.deadline as f64 / 1e9);
     let per_deadline = deadline_s.map_or(0.0, |deadline| SENDS_PER_DEADLINE / deadline.max(1e-9));
     let rate = args.rate.unwrap_or_else(|| per_deadline.clamp(LEAST_RATE, MAX_RATE));
     if let Some(deadline) = deadline_s.filter(|deadline| 1.0 / rate >= *deadline) {
