@@ -165,7 +165,7 @@ check-tidy:
 test-rust: export STEP_LIMIT_S := 2000
 test-rust: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 test-rust:
-	@$(STEP) --tests test-rust cargo test --workspace --no-fail-fast --lib --bins --tests --examples
+	@$(STEP) --tests test-rust scripts/test-rust.sh
 
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc

@@ -6,7 +6,7 @@
 #   step.sh --summary                   all steps since --start, with the end of what failed
 #
 # The whole output stands in target/steps/NAME.log. A step that hangs is ended after
-# STEP_LIMIT_S seconds (default 900). A line "step-note: ..." of its output is shown in the summary.
+# STEP_LIMIT_S seconds (default 900). Each line "step-note: ..." of its output is shown in the summary.
 #
 # With STEPS_UNTIL_S, seconds since 1970, a step begins only if STEP_NEEDS_S (default 300) are left before it, and
 # is ended then: CI is ended without a word when its time is over, and with it all that it has found. The summary
@@ -98,7 +98,7 @@ cpu=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += 60 * 
 took="$((SECONDS - start)) s"
 
 result=ok notes=()
-note=$(sed -n 's/^step-note: //p' "$log" | tail -n 1)
+note=$(awk 'sub(/^step-note: /, "") { printf "%s%s", between, $0; between = "; " }' "$log")
 if [ -n "$note" ]; then notes+=("$note"); fi
 is_cut=no
 case $code in

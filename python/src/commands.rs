@@ -201,9 +201,12 @@ impl Driver {
         py: Python<'_>,
         node: &Arc<NodeShared>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
-        (priority, lease_ms): (i32, f64),
+        (priority, lease_ms): (i64, f64),
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
+        let (lowest, highest) = (i32::MIN, rnet::HIGHEST_PRIORITY);
+        let why = || format!("it is {priority}, and must be {lowest} to {highest}");
+        let priority = i32::try_from(priority).map_err(|_| bad_value(py, "priority", why()))?;
         let codec = Codec::new(py, ty)?;
         let (lease, timeout) = (millis(py, "lease_ms", lease_ms)?, limit(py, timeout)?);
         let message_type = codec.message_type.clone();

@@ -457,7 +457,7 @@ impl Node {
         py: Python<'_>,
         topic: &str,
         message: Option<&Bound<'_, PyAny>>,
-        priority: i32,
+        priority: i64,
         lease_ms: f64,
         timeout: Option<f64>,
     ) -> PyResult<Driver> {

@@ -116,6 +116,20 @@ def test_mistakes_are_told_with_their_place_and_nothing_starts(robot, tmp_path):
     assert not (tmp_path / "order").exists()
 
 
+def test_what_cannot_be_given_to_a_program_is_refused_at_once(robot):
+    file = robot(sleeper("a"))
+    with pytest.raises(TypeError, match=r"env of a launch: 'SPEED' is 1; give names and values as str"):
+        rnet.launch(file, env={**os.environ, "SPEED": 1})
+    for wrong in ({"host": "a\0b"}, {"env": {**os.environ, "A": "a\0b"}}, {"within": [1]}):
+        with pytest.raises(rnet.LaunchFailed, match=r"null byte.*'launch'|not int.*'launch'"):
+            rnet.launch(file, **wrong)
+
+
+def test_what_a_program_in_front_of_the_launcher_prints_is_no_table(robot):
+    noisy = ["sh", "-c", 'echo 42; echo null; echo "{}"; exec "$@"', "sh"]
+    assert rnet.launch(robot('[node.a]\ncommand = ["true"]\n'), within=noisy).wait(LIMIT_S) == 0
+
+
 def test_a_file_is_launched_once(robot):
     file = robot(sleeper("a"))
     with rnet.launch(file):

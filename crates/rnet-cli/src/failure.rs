@@ -6,6 +6,7 @@ use rnet::Error;
 use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
+use crate::value::tame;
 
 /// What a command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -106,7 +107,9 @@ impl Failure {
             let document = serde_json::json!({"error": {"code": self.code(), "message": message}});
             writeln!(std::io::stderr(), "{document}")
         } else {
-            writeln!(anstream::stderr(), "{PROBLEM}rnet:{PROBLEM:#} {message}")
+            // What another node has said may be in it, such as the error of a handler.
+            let lines: Vec<_> = message.split('\n').map(tame).collect();
+            writeln!(anstream::stderr(), "{PROBLEM}rnet:{PROBLEM:#} {}", lines.join("\n"))
         };
     }
 }

@@ -44,6 +44,20 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
     assert_eq!((&receiver["driver"], &receiver["priority"]), (&json!("/hand"), &json!(8)));
     let who = rnet!(place, "command", "who", "/cmd_vel").ok();
     assert!(who.contains("driver: /hand") && who.contains("deadline: 500 ms"), "{who}");
+    // The receiver has spoken last before it counted these: the table says of when its counts are.
+    for _ in 0..9 {
+        driver.send(&twist(1.0)).unwrap();
+    }
+    while command.stats().applied < 2 {
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+    }
+    assert!(command.status().applied >= 2, "{:?}", command.status());
+    let listed = rnet!(place, "command", "list").ok();
+    assert!(listed.contains("SINCE") && !listed.contains("APPLIED"), "{listed}");
+    let who = rnet!(place, "command", "who", "/cmd_vel", "--json").json();
+    assert!(who["receivers"][0]["since_s"].as_f64().unwrap() > 0.0, "{who}");
+    let who = rnet!(place, "command", "who", "/cmd_vel").ok();
+    assert!(who.contains("since: ") && who.contains("applied before: "), "{who}");
     let said = rnet!(place, "command", "who", "/cmd_val").fails(1);
     assert!(said.contains("no command /cmd_val") && said.contains("/cmd_vel"), "{said}");
     driver.release().unwrap();
@@ -236,5 +250,46 @@ fn a_stop_outlasts_its_program_by_the_lease() {
     assert!(why.contains("has it with priority 9"), "{why}");
     drive(10).take(SOON).unwrap().release().unwrap();
     drive(0).take(SOON).unwrap().release().unwrap();
+    drop(command);
+}
+
+#[test]
+fn who_waits_for_a_receiver_is_told_so_at_once_and_who_has_authority_too() {
+    let place = Place::new();
+    let node = place.node("base");
+    let (command, _applied) = base(&node);
+    let near = "waiting for a receiver: there is no command /cmd_val";
+    let mut wrong = place.spawn(&["command", "take", "/cmd_val", "--timeout", "600"]);
+    wrong.until_stderr(near);
+    wrong.signal("INT");
+    assert_eq!(wrong.wait().code, Some(130));
+    let said = rnet!(place, "command", "take", "/cmd_val", "--timeout", "0.05").fails(124);
+    assert!(said.contains("after 50ms: there is no command /cmd_val"), "{said}");
+    assert!(said.contains("did you mean /cmd_vel"), "{said}");
+    // A script reads the document to know that it has authority.
+    let mut stop = place.spawn(&["--json", "command", "take", "/cmd_vel"]);
+    stop.until_stdout("\"driver\": \"/rnet_command_");
+    assert!(command.status().holder.starts_with("/rnet_command_"));
+    stop.signal("INT");
+    assert_eq!(stop.wait().code, Some(130));
+    // Who reads no more does not end a stop.
+    let mut unread = place.command();
+    unread.args(["--json", "command", "take", "/cmd_vel"]).stderr(Stdio::null());
+    let mut unread = unread.spawn().unwrap();
+    drop(unread.stdout.take());
+    while command.status().holder.is_empty() {
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+    }
+    kill_process(Pid::from_raw(unread.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    assert_eq!(unread.wait().unwrap().code(), Some(130), "it was ended by its reader");
+    rnet!(place, "command", "log", "/cmd_vel", "--count", "0").fails(2);
+    let data = "{linear: {x: 3}}";
+    let sent = rnet!(place, "topic", "pub", "/cmd_vel", data, "--once");
+    assert!(
+        sent.stderr.contains("/cmd_vel is a command, and /base applies no message"),
+        "{sent:?}"
+    );
+    let other = rnet!(place, "topic", "pub", "/other", "--text", "x", "--once", "--no-wait");
+    assert!(!other.stderr.contains("command"), "{other:?}");
     drop(command);
 }

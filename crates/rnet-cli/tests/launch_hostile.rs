@@ -359,6 +359,30 @@ fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
     assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
 }
 
+/// A folder in the place of the draft makes the record one that cannot be written, as a full disk does.
+#[test]
+fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can() {
+    let robot = Robot::new(&format!(
+        "[node.slow]\ncommand = [\"sh\", \"-c\", \"until test -e go; do sleep 0.05; done; \
+         eval \\\"echo 1 >&$$RNET_READY_FD\\\"; exec sleep 600\"]\nready = \"told\"\n{}",
+        sleeper("late", "after = [\"slow\"]")
+    ));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/slow  started");
+    let launches = std::fs::read_dir(robot.path("durable").join("launch")).unwrap();
+    let folder = launches.map(|entry| entry.unwrap().path()).next().unwrap();
+    let draft = folder.join("slow.draft");
+    std::fs::create_dir(&draft).unwrap();
+    std::fs::write(robot.path("go"), "").unwrap();
+    let log = || robot.run(&["node", "logs", "slow"]).stdout;
+    until(&|| log().contains("slow.json").then_some(()), &log);
+    std::fs::remove_dir(&draft).unwrap();
+    robot.pids("late.pid", 1);
+    assert_eq!(log().matches("slow.json").count(), 1, "it is told once: {}", log());
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
 /// A node that asks for more memory than its limit is refused it, and ends as its program does then.
 #[test]
 fn a_memory_limit_ends_the_node_that_exceeds_it_and_no_other() {

@@ -115,3 +115,37 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
     until_gone(&b);
     assert_eq!((robot.pids("a.pid", 1).len(), robot.pids("b.pid", 1).len()), (starts + 1, 1));
 }
+
+#[test]
+fn a_changed_node_finds_the_parameters_that_its_file_has_not_changed() {
+    let text = |env: &str, mode: &str| {
+        let more =
+            format!("env = {{ A = \"{env}\" }}\nparams = {{ gain = 1.5, mode = \"{mode}\" }}\n");
+        sleeper("arm", &more)
+    };
+    let robot = Robot::new(&text("0", "walk"));
+    let get = |name: &str| {
+        let key = format!("/params/arm/{name}");
+        robot.run(&["state", "get", &key]).ok().trim().to_owned()
+    };
+    let mut first = robot.launch(&["--reload"]);
+    robot.pids("arm.pid", 1);
+    // The launcher has taken down that it runs, and looks at its file from here on.
+    first.until_stdout("/arm  started");
+    robot.run(&["state", "set", "/params/arm/gain", "3.5"]).ok();
+    robot.write(&text("1", "walk"));
+    robot.pids("arm.pid", 2);
+    assert_eq!((get("gain").as_str(), get("mode").as_str()), ("3.5", "walk"));
+    robot.write(&text("1", "run"));
+    robot.pids("arm.pid", 3);
+    assert_eq!((get("gain").as_str(), get("mode").as_str()), ("3.5", "run"));
+    // The same with a launcher that takes it over.
+    first.signal("KILL");
+    first.until_end();
+    robot.write(&text("2", "jump"));
+    let next = robot.launch(&[]);
+    robot.pids("arm.pid", 4);
+    assert_eq!((get("gain").as_str(), get("mode").as_str()), ("3.5", "jump"));
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+}

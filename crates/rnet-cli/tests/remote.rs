@@ -2,6 +2,8 @@
 
 mod util;
 
+use rnet::msgs::LinkStatus;
+use rnet::msgs::link_status::{Peer, Topic};
 use rnet::{Node, Proxy, PublisherOptions, SubscriberOptions};
 use serde_json::json;
 use util::{DOMAIN, POSE, Place, Pose, SOON};
@@ -81,4 +83,21 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
     assert_eq!(of_own["types"][0]["topics"], json!(["/pose"]), "{of_own}");
     assert_eq!(of_own["types"].as_array().unwrap().len(), 1, "{of_own}");
     assert!(list(&["--host", "labtop"]).fails(1).contains("did you mean laptop?"));
+}
+
+/// A long status is not kept once there is a later one. What came after such a one was not read.
+#[test]
+fn the_last_status_of_a_link_with_many_topics_is_shown() {
+    let place = Place::new();
+    let link = link(&place);
+    let options = PublisherOptions::new().transient_local(1);
+    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let topics = vec![Topic { name: "/camera/front/image".into(), ..Topic::default() }; 2000];
+    for n in 1..=9 {
+        let peers = vec![Peer { host: "laptop".into(), topics: topics.clone(), ..Peer::default() }];
+        let status = LinkStatus { host: format!("robot-{n}"), peers, ..LinkStatus::default() };
+        said.send(&status).unwrap();
+        let shown = rnet!(place, "link", "status").ok();
+        assert!(shown.starts_with(&format!("host robot-{n}\n")), "{n}: {:?}", shown.lines().next());
+    }
 }

@@ -94,7 +94,12 @@ fn a_call_prints_the_reply() {
     assert!(said.contains("--text, --hex or --file"), "{said}");
     let said = rnet!(place, "service", "call", "/none", "--timeout", "0.05").fails(124);
     assert!(said.contains("/none had no server"), "{said}");
-    drop((service, upper));
+    // An error of another node does not steer this terminal.
+    let steers = |_: &[u8]| Err(HandlerError::new("Odd", "one\ntwo \u{1b}[2J\u{202e}three"));
+    let odd = node.service::<[u8], [u8]>("/odd").serve::<Vec<u8>>(steers).unwrap();
+    let said = rnet!(place, "service", "call", "/odd", "--text", "x").fails(1);
+    assert!(said.contains("Odd: one\ntwo \\u{1b}[2J\\u{202e}three"), "{said}");
+    drop((service, upper, odd));
 }
 
 #[test]

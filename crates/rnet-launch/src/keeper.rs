@@ -53,6 +53,9 @@ pub struct KeeperOrder {
 /// than a pipe holds.
 const MAX_READS: usize = 16;
 
+/// Between two attempts to write a record that could not be written.
+const NOTE_AGAIN: Duration = Duration::from_secs(1);
+
 /// Keepers before this one that a record names.
 const MAX_TOLD: usize = 3;
 
@@ -114,6 +117,8 @@ pub struct Keeper {
     folder: RunFolder,
     log: Log,
     record: Record,
+    /// Whether the record has something that its file does not: the disk may be full.
+    is_unwritten: bool,
 }
 
 /// A node that runs.
@@ -177,7 +182,7 @@ impl Keeper {
             end: None,
             told,
         };
-        let mut keeper = Keeper { order, folder, log, record };
+        let mut keeper = Keeper { order, folder, log, record, is_unwritten: false };
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
@@ -258,9 +263,7 @@ impl Keeper {
                 is_told = true;
                 // Before it ends: who sees it end looks here.
                 self.record.told.push(self.record.keeper.pid);
-                if let Err(error) = self.record.write(&self.folder) {
-                    self.log.write(format!("[rnet launch] {error}\n").as_bytes());
-                }
+                self.note();
                 fail_point!("launch.told");
                 let _ = kill_process_group(kept.pid, Signal::TERM);
                 fail_point!("launch.terminated");
@@ -275,7 +278,12 @@ impl Keeper {
                 let _ = kill_process_group(kept.pid, Signal::KILL);
             }
             self.hear(&mut kept);
-            let limit = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let until_kill = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+            if self.is_unwritten {
+                self.note();
+            }
+            let until_note = self.is_unwritten.then_some(NOTE_AGAIN);
+            let limit = until_kill.into_iter().chain(until_note).min();
             let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit, is_told));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
@@ -289,10 +297,20 @@ impl Keeper {
         let status = kept.child.wait().ok();
         fail_point!("launch.reaped");
         self.record.end = Some(status.map_or(End::Unknown, end));
-        if let Err(error) = self.record.write(&self.folder) {
+        self.note();
+        fail_point!("launch.closed");
+    }
+
+    /// Writes the record. What cannot be written is told once, and tried again while the node runs: others wait for what
+    /// it says.
+    fn note(&mut self) {
+        let written = self.record.write(&self.folder);
+        if let Err(error) = &written
+            && !self.is_unwritten
+        {
             self.log.write(format!("[rnet launch] {error}\n").as_bytes());
         }
-        fail_point!("launch.closed");
+        self.is_unwritten = written.is_err();
     }
 
     /// Takes what the node has written and said.
@@ -314,9 +332,7 @@ impl Keeper {
                 Ok(_) => {
                     kept.ready = None;
                     self.record.is_ready = true;
-                    if let Err(error) = self.record.write(&self.folder) {
-                        self.log.write(format!("[rnet launch] {error}\n").as_bytes());
-                    }
+                    self.note();
                 }
                 Err(_) => {}
             }

@@ -450,12 +450,12 @@ impl<'s> Launcher<'s> {
         fail_point!("launch.adopting");
         slot.runs(&record, keeper, None);
         fail_point!("launch.adopted");
-        slot.has_params = true;
+        slot.params_set.clone_from(&record.process.params);
         let pid = slot.pid.unwrap_or_default();
         if is_same {
             self.around.event(&name, "adopted", &format!("pid {pid}"));
         } else {
-            (slot.fate, slot.has_params) = (Fate::Again, false);
+            slot.fate = Fate::Again;
             slot.stop();
             self.around.event(
                 &name,
@@ -466,16 +466,18 @@ impl<'s> Launcher<'s> {
         true
     }
 
-    /// Sets the parameters of a node, before its first start: a restart finds what it had.
+    /// Sets the parameters of a node, before its first start, and those that the file has changed since. A restart finds
+    /// all others as they are.
     fn set_params(&mut self, at: usize) -> std::result::Result<(), String> {
         let slot = &mut self.slots[at];
-        let params = &slot.node.process.params;
-        if !slot.has_params && !params.is_empty() {
+        let mut params = slot.node.process.params.clone();
+        params.retain(|name, value| slot.params_set.get(name) != Some(value));
+        if !params.is_empty() {
             let node = self.around.node().map_err(|error| error.to_string())?;
             let words = |error: rnet::Error| format!("its parameters cannot be set: {error}");
-            set(&node, &slot.node.name, params).map_err(words)?;
+            set(&node, &slot.node.name, &params).map_err(words)?;
         }
-        slot.has_params = true;
+        slot.params_set.clone_from(&slot.node.process.params);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! A node as its launcher sees it.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use crate::identity::{self, Identity, has_ended};
-use crate::node::{Node, Ready};
+use crate::node::{Node, ParamValue, Ready};
 use crate::policy::History;
 use crate::record::{End, Record};
 
@@ -52,7 +53,8 @@ pub struct Slot {
     /// How often its record was looked for in vain while a keeper had it.
     pub looks: u32,
     pub is_ready: bool,
-    pub has_params: bool,
+    /// The parameters that have been set because its file says so.
+    pub params_set: BTreeMap<String, ParamValue>,
     /// Whether it has been said that it is not ready.
     pub is_told: bool,
     /// Whether its keeper has been told to stop it.
@@ -94,7 +96,7 @@ impl Slot {
             restarts: 0,
             looks: 0,
             is_ready: false,
-            has_params: false,
+            params_set: BTreeMap::new(),
             is_told: false,
             is_stopping: false,
             since: Instant::now(),

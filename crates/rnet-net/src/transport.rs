@@ -53,6 +53,11 @@ pub trait Transport: Send + Sync + 'static {
     fn connections(&self) -> Vec<Connection> {
         Vec::new()
     }
+
+    /// Hosts of which one lane is there, which is named, and the other one is not. They are not told as up.
+    fn half_there(&self) -> Vec<(HostId, Lane)> {
+        Vec::new()
+    }
 }
 
 /// Who is told what the network brings. The calls of one lane come from one thread at a time, and must not

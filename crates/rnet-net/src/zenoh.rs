@@ -38,6 +38,8 @@ pub use who::{WhoIsThere, ask_who_is_there};
 const MAX_PRESENCES: usize = 1024;
 /// Other domains and versions of the wire that are told.
 const MAX_STRANGERS: usize = 16;
+/// Hosts of which one lane is there that are told.
+const MAX_HALF: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
 const MISSED: Duration = Duration::from_secs(600);
 /// Publishers that are kept ready, one for each host that is sent to.
@@ -108,6 +110,7 @@ pub enum ZenohError {
 pub struct ZenohNet {
     urgent: LaneNet,
     bulk: LaneNet,
+    presences: Arc<Presences>,
 }
 
 struct LaneNet {
@@ -148,7 +151,8 @@ impl ZenohNet {
             strangers: Mutex::default(),
         });
         let lane = |lane| LaneNet::open(options, own, domain, lane, &sink, &presences);
-        Ok(Arc::new(Self { urgent: lane(Lane::Urgent)?, bulk: lane(Lane::Bulk)? }))
+        let (urgent, bulk) = (lane(Lane::Urgent)?, lane(Lane::Bulk)?);
+        Ok(Arc::new(Self { urgent, bulk, presences }))
     }
 }
 
@@ -163,6 +167,10 @@ impl Transport for ZenohNet {
 
     fn connections(&self) -> Vec<Connection> {
         connections::of_this_process()
+    }
+
+    fn half_there(&self) -> Vec<(HostId, Lane)> {
+        self.presences.half()
     }
 }
 
@@ -321,6 +329,22 @@ impl Presences {
             (true, false) => self.sink.down(presence),
             _ => {}
         }
+    }
+
+    /// Hosts of which one lane is seen. One that changes links may be seen as both, and is there as one.
+    fn half(&self) -> Vec<(HostId, Lane)> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = BTreeMap::<u64, [bool; 2]>::new();
+        for ((host, _), lanes) in &*seen {
+            let all = hosts.entry(*host).or_default();
+            *all = [all[0] || lanes[0], all[1] || lanes[1]];
+        }
+        let lane = |(host, lanes): (u64, [bool; 2])| match lanes {
+            [true, false] => Some((HostId(host), Lane::Urgent)),
+            [false, true] => Some((HostId(host), Lane::Bulk)),
+            _ => None,
+        };
+        hosts.into_iter().filter_map(lane).take(MAX_HALF).collect()
     }
 
     /// A link is there that is not understood.

@@ -12,21 +12,21 @@
 
 #[path = "../../rnet/tests/common/mod.rs"]
 mod common;
+mod drivers;
 mod hosts;
 #[path = "partitions/random.rs"]
 mod random;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::eventually;
+use drivers::{Did, drive, judge, words};
 use hosts::Hosts;
 use random::Random;
-use rnet::{FallbackReason, Node};
+use rnet::FallbackReason;
 
-const TOPIC: &str = "/cmd";
 const HOSTS: usize = 3;
 /// Unless `COMMANDS_SEED` says another one.
 const SEED: u64 = 20_261_124;
@@ -35,50 +35,6 @@ const AGAIN: Duration = Duration::from_secs(200);
 const DEADLINE: Duration = Duration::from_millis(50);
 /// For a run on a machine that does more than it can.
 const LIMIT: Duration = Duration::from_secs(300);
-
-/// What a driver sends: its host, the number of its authority, and the how many-th command of that number it is.
-type Words = [u64; 3];
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Did {
-    Applied(Words),
-    FellBack(FallbackReason),
-}
-
-fn bytes(words: Words) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn words(bytes: &[u8]) -> Words {
-    let word = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap());
-    [word(0), word(1), word(2)]
-}
-
-/// Drives again and again, until it is told to end.
-fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driven: &AtomicU64) {
-    while !ends.load(Ordering::Relaxed) {
-        let priority = random.below(3) as i32;
-        let lease = random.ms(20..400);
-        // Some give up waiting before they are answered: what was granted to them is not theirs.
-        let timeout = random.ms(1..1500);
-        let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(Some(timeout));
-        let Ok(mut driver) = taken else {
-            std::thread::sleep(random.ms(0..5)); // sleep: somebody else drives, or nobody is heard
-            continue;
-        };
-        driven.fetch_add(1, Ordering::Relaxed);
-        let number = driver.number();
-        for count in 0..random.in_range(1..300) {
-            if ends.load(Ordering::Relaxed) || driver.send(&bytes([host, number, count])).is_err() {
-                break;
-            }
-            std::thread::sleep(random.ms(0..3)); // sleep: the period of the commands
-        }
-        if random.chance(1, 2) {
-            let _ = driver.release();
-        }
-    }
-}
 
 /// Does something to the cables; says what.
 fn disturb(hosts: &Hosts, random: &mut Random) -> String {
@@ -128,25 +84,6 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// What must hold of the receiver's own order.
-fn judge(did: &[Did]) -> usize {
-    let (mut last, mut of) = (None::<Words>, BTreeMap::new());
-    let applied = did.iter().filter_map(|did| match did {
-        Did::Applied(words) => Some(*words),
-        Did::FellBack(_) => None,
-    });
-    for now @ [host, number, count] in applied {
-        assert_eq!(*of.entry(number).or_insert(host), host, "{number} was granted to two hosts");
-        if let Some(before @ [_, last_number, last_count]) = last {
-            assert!(number >= last_number, "{now:?} after {before:?}: an earlier driver");
-            let is_later = number > last_number || count > last_count;
-            assert!(is_later, "{now:?} after {before:?}: an earlier command");
-        }
-        last = Some(now);
-    }
-    of.len()
-}
-
 /// What `COMMANDS_SEED` and `COMMANDS` say.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -164,7 +101,7 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
     let did = Arc::new(Mutex::new(Vec::new()));
     let (applies, falls) = (did.clone(), did.clone());
     let command = base
-        .command::<[u8]>(TOPIC)
+        .command::<[u8]>(drivers::TOPIC)
         .deadline(DEADLINE)
         .fallback_handler(move |why| falls.lock().unwrap().push(Did::FellBack(why)))
         .apply(move |bytes| applies.lock().unwrap().push(Did::Applied(words(bytes))))

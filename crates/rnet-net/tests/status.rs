@@ -49,6 +49,7 @@ impl Watch {
 #[test]
 fn what_does_not_cross_is_told_with_its_cause() {
     let config = "[[network.rule]]\ntopic = \"/denied\"\nallow = false\n\
+                  [[network.rule]]\ntopic = \"/unwanted\"\ndirection = \"in\"\nallow = false\n\
                   [[network.topic]]\ntopic = \"/limited\"\nrate_limit_hz = 0.1\n\
                   [[network.topic]]\ntopic = \"/newest\"\nnewest_only = true\n\
                   [[network.topic]]\ntopic = \"/some\"\nevery = 3\n";
@@ -64,6 +65,7 @@ fn what_does_not_cross_is_told_with_its_cause() {
         heard
     });
     let _from_there = to.publisher::<[u8]>("/denied").unwrap();
+    let unwanted = from.subscriber::<[u8]>("/unwanted").unwrap();
     // The newest of what comes while nobody looks; sent again, as the link may look at each.
     let causes = [
         ("/denied", Direction::Out, Cause::Rule, "robot.toml:1"),
@@ -85,10 +87,10 @@ fn what_does_not_cross_is_told_with_its_cause() {
         topic.held_back() == Cause::NoSubscriber
     });
     // Without the names of the topics, which do not cross either.
-    let withheld = "rules of its robot.toml keep 1 of its topics from this host";
+    let withheld = "rules of its robot.toml keep 2 of its topics from this host";
     assert_eq!(there.last.as_ref().unwrap().peers[0].text, withheld);
     assert_eq!(here.last.as_ref().unwrap().peers[0].text, "");
-    drop(publishers);
+    drop((publishers, unwanted));
     eventually("nothing is withheld any more", || {
         there.until("it is there", State::Connected, ("/denied", Direction::Out), |_| true);
         there.last.as_ref().unwrap().peers[0].text.is_empty()

@@ -71,6 +71,9 @@ def launch(
     Raises :class:`LaunchFailed` for a mistake in the file, with file, line, key and what was expected; if another
     launch has the file; and if there is no program ``rnet``.
     """
+    for name, value in (env or {}).items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise TypeError(f"env of a launch: {name!r} is {value!r}; give names and values as str")
     command = [*within, _program()]
     for option, value in (("--domain", domain), ("--dir", dir), ("--group", group)):
         command += [f"{option}={os.fspath(value)}"] if value is not None else []
@@ -91,7 +94,7 @@ class Launch:
         self._nodes: dict[str, LaunchedNode] | None = None
         self._said: list[str] = []
         self._exit_code: int | None = None
-        self._failure: OSError | None = None
+        self._failure: Exception | None = None
         self._is_told = False
         threading.Thread(target=self._follow, args=(command, env), name="rnet launch", daemon=True).start()
         try:
@@ -189,8 +192,11 @@ class Launch:
                 errors="replace",
                 start_new_session=True,
             )
-        except OSError as error:
+        # Whatever it is: who waits for the launch would wait for ever.
+        except Exception as error:
             with self._changed:
+                if not isinstance(error, OSError):
+                    self._said.append(f"{error} (in {command})")
                 self._failure, self._exit_code = error, 1
                 self._changed.notify_all()
             return
@@ -212,6 +218,8 @@ class Launch:
         try:
             document = json.loads(line)
         except ValueError:
+            document = None
+        if not (isinstance(document, dict) and document.keys() & {"nodes", "error"}):
             document = {"error": {"message": line.removeprefix("rnet: ")}}
         with self._changed:
             rows = document.get("nodes")

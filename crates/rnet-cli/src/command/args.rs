@@ -21,12 +21,20 @@ pub enum CommandCommand {
     Log(CommandLogArgs),
 }
 
+/// List the commands: receiver, state and driver of each.
+///
+/// A receiver speaks when its state or its driver changes. SINCE is how long ago that was. In JSON, `applied` and
+/// `ignored` count the commands until then.
 #[derive(Debug, Args)]
 pub struct CommandListArgs {
     #[command(flatten)]
     pub me: NodeArg,
 }
 
+/// Show who drives a command, and why nobody does.
+///
+/// A receiver speaks when its state or its driver changes, `since` so long; the commands that it applied and ignored are
+/// counted until then.
 #[derive(Debug, Args)]
 pub struct WhoArgs {
     /// The topic of the command
@@ -90,9 +98,9 @@ pub struct CommandLogArgs {
     #[arg(short, long)]
     pub follow: bool,
     /// End after so many lines
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Longest time for a receiver, in seconds
+    /// End after this many seconds; exit 124 if no line came
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }

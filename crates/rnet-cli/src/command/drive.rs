@@ -51,6 +51,8 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
             "lease_ns": u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX),
             "rate_hz": data.as_ref().map(|_| rate),
         }))?;
+        // Whoever reads it waits for authority, not for its end. That nobody does is no reason to give it back.
+        let _ = context.flush();
     }
     context.say(format_args!(
         "{} drives {topic} with priority {}; Ctrl-C gives it back",
@@ -114,20 +116,26 @@ fn taken(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> 
 /// What there is once the command has a receiver.
 fn wait_for(context: &Context, topic: &str, timeout: Duration) -> Outcome<Snapshot> {
     let end = Instant::now().checked_add(timeout);
+    // A receiver that opens says what it is before it takes messages.
+    let takes = |found: &Snapshot| found.subscriptions.iter().any(|of| of.topic == topic);
+    let mut said = false;
     loop {
-        let found = look_at(context, topic);
-        // A receiver that opens says what it is before it takes messages.
-        let takes = |found: &Snapshot| found.subscriptions.iter().any(|of| of.topic == topic);
-        match found {
+        match look_at(context, topic) {
             Ok(found) if takes(&found) => return Ok(found),
-            _ if end.is_none_or(|end| Instant::now() < end) => {
-                if signal::stopped() {
-                    return Err(Failure::Interrupted);
-                }
-                std::thread::sleep(STEP);
+            Err(Failure::Failed(why)) if end.is_some_and(|end| Instant::now() >= end) => {
+                return Err(Failure::TimedOut(format!("after {timeout:?}: {why}")));
             }
-            found => return found,
+            found if end.is_some_and(|end| Instant::now() >= end) => return found,
+            Err(Failure::Failed(why)) if !said => {
+                said = true;
+                context.say(format_args!("waiting for a receiver: {why}"));
+            }
+            _ => {}
         }
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        std::thread::sleep(STEP);
     }
 }
 
@@ -145,7 +153,7 @@ fn rate_of(
         Some((_, receiver)) if args.data.is_some() => status_of(node, topic, receiver, until)?,
         _ => None,
     };
-    let deadline_s = status.map(|status| status.deadline as f64 / 1e9);
+    let deadline_s = status.map(|said| said.status.deadline as f64 / 1e9);
     let per_deadline = deadline_s.map_or(0.0, |deadline| SENDS_PER_DEADLINE / deadline.max(1e-9));
     let rate = args.rate.unwrap_or_else(|| per_deadline.clamp(LEAST_RATE, MAX_RATE));
     if let Some(deadline) = deadline_s.filter(|deadline| 1.0 / rate >= *deadline) {

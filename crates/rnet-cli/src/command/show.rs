@@ -7,7 +7,7 @@ use rnet::msgs::command_status::{Reason, State};
 use rnet::{Error, Lane, Node, SubscriberOptions};
 use rnet_monitor::commands::has_failed;
 use rnet_monitor::documents::command as document;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::{CommandListArgs, WhoArgs};
 use super::{look_at, receivers};
@@ -38,22 +38,21 @@ pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
         commands.push((topic, receiver, status_of(&node, topic, receiver, until)?));
     }
     if context.json() {
-        let commands =
-            commands.iter().map(|(topic, of, status)| document(topic, of, status.as_ref()));
+        let commands = commands.iter().map(|(topic, of, said)| with_since(topic, of, said));
         let commands: Vec<_> = commands.collect();
         return context.document(&json!({"domain": domain.id(), "commands": commands}));
     }
-    let titles = ["COMMAND", "RECEIVER", "STATE", "DRIVER", "PRIORITY ", "APPLIED ", "FALLBACKS "];
-    let row = |(topic, receiver, status): &(&str, &str, Option<CommandStatus>)| {
-        let Some(status) = status else {
+    let titles = ["COMMAND", "RECEIVER", "STATE", "SINCE", "DRIVER", "PRIORITY ", "FALLBACKS "];
+    let row = |(topic, receiver, said): &(&str, &str, Option<Said>)| {
+        let Some(Said { status, since }) = said else {
             let words = [topic, *receiver, NO_ANSWER, "-", "-", "-", "-"];
             return words.map(str::to_owned).to_vec();
         };
         let drives = !status.holder.is_empty();
         let holder = if drives { &status.holder } else { "-" };
         let priority = if drives { status.priority.to_string() } else { "-".to_owned() };
-        let (applied, fallbacks) = (status.applied.to_string(), status.fallbacks.to_string());
-        let words = [topic, *receiver, state(status), holder, &priority, &applied, &fallbacks];
+        let (since, fallbacks) = (table::uptime(*since), status.fallbacks.to_string());
+        let words = [topic, *receiver, state(status), &since, holder, &priority, &fallbacks];
         words.map(str::to_owned).to_vec()
     };
     let rows: Vec<_> = commands.iter().map(row).collect();
@@ -74,20 +73,20 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
         all.push((receiver, status_of(&node, topic, receiver, until)?));
     }
     if context.json() {
-        let all: Vec<_> =
-            all.iter().map(|(of, status)| document(topic, of, status.as_ref())).collect();
+        let all: Vec<_> = all.iter().map(|(of, said)| with_since(topic, of, said)).collect();
         return context.document(&json!({"command": topic, "receivers": all}));
     }
-    for (receiver, status) in &all {
+    for (receiver, said) in &all {
         let ms = |ns: u64| ns as f64 / 1e6;
         context.line(format_args!("Command: {topic}"))?;
         context.line(format_args!("  receiver: {receiver}"))?;
-        let Some(status) = status else {
+        let Some(Said { status, since }) = said else {
             context.line(format_args!("  state: {NO_ANSWER}"))?;
             tell_silent(context, receiver);
             continue;
         };
         context.line(format_args!("  state: {}", state(status)))?;
+        context.line(format_args!("  since: {:.1} s", since.as_secs_f64()))?;
         if status.reason() != Reason::Unspecified {
             context.line(format_args!("  reason: {}", reason(status)))?;
         }
@@ -101,7 +100,7 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
         }
         context.line(format_args!("  deadline: {} ms", ms(status.deadline)))?;
         let CommandStatus { applied, ignored, fallbacks, .. } = status;
-        context.line(format_args!("  applied: {applied}, ignored: {ignored}"))?;
+        context.line(format_args!("  applied before: {applied}, ignored before: {ignored}"))?;
         context.line(format_args!("  fallbacks: {fallbacks}"))?;
     }
     if all.len() > 1 {
@@ -111,6 +110,20 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// What a receiver has said last. It speaks on changes only: its counts of commands are those of then.
+pub struct Said {
+    pub status: CommandStatus,
+    pub since: Duration,
+}
+
+fn with_since(topic: &str, receiver: &str, said: &Option<Said>) -> Value {
+    let mut document = document(topic, receiver, said.as_ref().map(|said| &said.status));
+    if let Some(Said { since, .. }) = said {
+        document["since_s"] = since.as_secs_f64().into();
+    }
+    document
 }
 
 /// What is shown of a receiver that says nothing.
@@ -128,7 +141,7 @@ pub fn status_of(
     topic: &str,
     receiver: &str,
     until: Instant,
-) -> Outcome<Option<CommandStatus>> {
+) -> Outcome<Option<Said>> {
     let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
     let mut said =
         node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
@@ -136,7 +149,10 @@ pub fn status_of(
     let until = until.max(Instant::now() + LEAST);
     while !signal::stopped() {
         match said.recv(Some(until.saturating_duration_since(Instant::now()))) {
-            Ok(status) if status.node() == receiver => return Ok(Some(status.into_message())),
+            Ok(status) if status.node() == receiver => {
+                let since = Duration::from_nanos(rnet::now_ns().saturating_sub(status.sent_ns()));
+                return Ok(Some(Said { since, status: status.into_message() }));
+            }
             Ok(_) | Err(Error::PeerLost { .. }) => {}
             Err(Error::Timeout { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),

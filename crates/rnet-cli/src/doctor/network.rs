@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use rnet::Lane;
 use rnet::inspect::Location;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, State};
@@ -150,17 +149,18 @@ fn linked<'a>(
 ) {
     link::moves(findings, status);
     for endpoint in &status.listen {
-        match both_lanes(&reachable(endpoint)) {
-            Ok(()) => findings.ok(CHECK, format!("the link can be reached on {}", tame(endpoint))),
-            Err((_, why)) => findings.problem(
-                CHECK,
-                format!(
-                    "the link listens on {}, and cannot be reached there: {why}",
-                    tame(endpoint)
-                ),
-                "look whether a firewall of this host closes the port (nft list ruleset)",
-            ),
-        }
+        let [lower, upper] = both_lanes(&reachable(endpoint));
+        let (endpoint, closed) = (tame(endpoint), lower.as_ref().err().or(upper.as_ref().err()));
+        let Some(why) = closed else {
+            findings.ok(CHECK, format!("the link can be reached on {endpoint}"));
+            continue;
+        };
+        let which = if lower.is_err() { "there" } else { "on the port above" };
+        findings.problem(
+            CHECK,
+            format!("the link listens on {endpoint}, and cannot be reached {which}: {why}"),
+            "look whether a firewall of this host closes the port (nft list ruleset)",
+        );
     }
     link::peers(findings, status);
     // The link may run with other settings than those of this directory and environment.
@@ -193,31 +193,40 @@ fn leads_to(endpoint: &str, address: &str) -> bool {
 
 /// An endpoint of the configuration to which there is no connection.
 fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
+    let shown = tame(endpoint);
     match both_lanes(endpoint) {
-        Ok(()) => findings.note(
+        [Ok(()), Ok(())] => findings.note_with(
             CHECK,
             format!(
-                "{} answers. If its host is in no list of rnet link status, its link is of another domain \
-                 than {domain}, or what answers is no link",
-                tame(endpoint)
+                "{shown} answers. If its host is in no list of rnet link status, its link is of another domain than \
+                 {domain}, or what answers is no link"
             ),
+            "the first line of rnet doctor there is its domain; ss -ltnp there shows who has the port",
         ),
-        Err((Lane::Bulk, why)) => findings.problem(
+        [Ok(()), Err(why)] => findings.problem(
             CHECK,
-            format!("{} answers, and the port above it does not: {why}", tame(endpoint)),
+            format!("{shown} answers, and the port above it does not: {why}"),
             "the link takes both: open the one above for all topics but the urgent ones, or what answers is no link",
         ),
-        Err((Lane::Urgent, why)) => {
+        [Err(why), Ok(())] => findings.problem(
+            CHECK,
+            format!("{shown} is not reached: {why}; the port above it answers"),
+            "the link takes both: open the lower one for the urgent topics; or the port in network.connect is one too \
+             low (rnet link status there says on which it listens)",
+        ),
+        [Err(why), Err(_)] => {
             let advice = match why.as_str() {
                 "connection refused" => {
                     "start the link there (a node with network.listen, or rnet link), or correct the port"
                 }
-                "no answer" => "look whether the host is on, and whether a firewall drops the port",
+                "no answer" => {
+                    "look whether the host is on (ping it), and whether a firewall drops the two ports (nft list \
+                     ruleset there)"
+                }
                 "no route" => "connect both hosts to one network, or correct the address",
                 _ => "correct the address in network.connect",
             };
-            let what = format!("{} is not reached: {why}", tame(endpoint));
-            findings.problem(CHECK, what, advice);
+            findings.problem(CHECK, format!("{shown} is not reached: {why}"), advice);
         }
     }
 }
@@ -227,14 +236,17 @@ fn reachable(endpoint: &str) -> String {
     endpoint.replace("/0.0.0.0:", "/127.0.0.1:").replace("/[::]:", "/[::1]:")
 }
 
-/// Tries the port of the urgent lane, and the one above it, which the bulk lane takes; says which fails, and why.
-fn both_lanes(endpoint: &str) -> Result<(), (Lane, String)> {
-    try_connect(endpoint).map_err(|why| (Lane::Urgent, why))?;
+/// Tries the port of the urgent lane, and the one above it, which the bulk lane takes.
+fn both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
     let (host, port) = endpoint.rsplit_once(':').unwrap_or((endpoint, ""));
-    match port.parse::<u16>().ok().and_then(|port| port.checked_add(1)) {
-        Some(above) => try_connect(&format!("{host}:{above}")).map_err(|why| (Lane::Bulk, why)),
-        None => Ok(()),
-    }
+    let above = port.parse::<u16>().ok().and_then(|port| port.checked_add(1));
+    let above = above.map(|port| format!("{host}:{port}"));
+    std::thread::scope(|scope| {
+        // At once: who drops packets has both wait.
+        let above = scope.spawn(move || above.map_or(Ok(()), |above| try_connect(&above)));
+        let below = try_connect(endpoint);
+        [below, above.join().unwrap_or(Ok(()))]
+    })
 }
 
 /// No other host is connected in mode `lan`: whether multicast comes and goes.
@@ -255,7 +267,9 @@ fn multicast(findings: &mut Findings, domain: &str) {
                  domain, or the network lets no multicast through"
             ),
             format!(
-                "Wi-Fi access points that keep their clients apart and many switches let none through; {named}"
+                "rnet doctor on the other host tells which: its first line names its domain, and if it is this one, \
+                 nothing lets multicast through, as Wi-Fi access points that keep their clients apart, many switches \
+                 and firewalls (nft list ruleset); then {named}"
             ),
         ),
         (false, true) => findings.problem(

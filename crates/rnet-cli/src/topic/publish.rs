@@ -16,6 +16,7 @@ use crate::args::{DurabilityArg, LaneArg, PubArgs, ReliabilityArg};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
+use crate::style::NOTE;
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
@@ -32,6 +33,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let topic = args.topic.as_str();
     let mut domain = context.domain()?;
     let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
+    tell_command(context, &mut domain, topic)?;
     let desc = message_type.desc();
     let will = args.will.as_deref().map(|data| will(data, &message_type)).transpose()?;
     let mut options = options(&args, &snapshot).message_type(message_type);
@@ -72,6 +74,19 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
         ));
     }
     ended
+}
+
+/// Who publishes on the topic of a command sees subscribers, and nothing moves.
+fn tell_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome {
+    let status = domain.topic_snapshot(&rnet::command_status_topic(topic))?;
+    if let Some(receiver) = status.publishers.first() {
+        let node = &receiver.node;
+        context.say(format_args!(
+            "{NOTE}rnet:{NOTE:#} {topic} is a command, and {node} applies no message without authority; rnet command \
+             take {topic} sends with it"
+        ));
+    }
+    Ok(())
 }
 
 /// The bytes to send and their type, which may have to be waited for.

@@ -49,7 +49,6 @@ impl Launcher<'_> {
                 continue;
             };
             if slot.node.process != node.process {
-                slot.has_params = false;
                 slot.history = Default::default();
                 match slot.is_running() {
                     true => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use rnet::{EndpointEvent, EndpointQos, Error, NodeEvent, Result};
+use rnet::{EndpointEvent, Error, NodeEvent, Result};
 
 use crate::addresses;
 use crate::transport::{HostId, Presence};
@@ -378,7 +378,6 @@ impl Control {
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
             let text = match self.known.crosses(endpoint, host.said()) {
                 true => text.clone(),
-                false if matches!(endpoint.qos, EndpointQos::Subscriber(_)) => continue,
                 false => {
                     let withheld = Some(self.known.withheld(host.said()));
                     to_json(&Announce { withheld, ..Announce::default() })

@@ -75,8 +75,8 @@ pub struct Announce {
     pub closed: Vec<u64>,
     /// Those whose process has died.
     pub lost: Vec<u64>,
-    /// How many topics that are published here the rules of this host keep from the other, if that is said. Their
-    /// names are not: they do not cross either.
+    /// How many topics that are published or subscribed to here the rules of this host keep from the other, if that is
+    /// said. Their names are not: they do not cross either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<u64>,
 }

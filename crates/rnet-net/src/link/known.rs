@@ -38,25 +38,32 @@ pub struct Known {
     pub faults: Faults,
 }
 
+/// Which way messages of this host's endpoint cross.
+fn direction(endpoint: &Endpoint) -> Direction {
+    match &endpoint.qos {
+        EndpointQos::Publisher(_) => Direction::Out,
+        EndpointQos::Subscriber(_) => Direction::In,
+    }
+}
+
 impl Known {
     /// Whether the endpoint is shown to the hosts that say this name: whether what it sends may go there, or what it
     /// wants come from there.
     pub fn crosses(&self, endpoint: &Endpoint, host: &str) -> bool {
-        let direction = match &endpoint.qos {
-            EndpointQos::Publisher(_) => Direction::Out,
-            EndpointQos::Subscriber(_) => Direction::In,
-        };
-        self.shared.config.allows(&endpoint.topic, direction, host).is_ok()
+        self.shared.config.allows(&endpoint.topic, direction(endpoint), host).is_ok()
     }
 
-    /// How many topics of publishers here a rule of the configuration keeps from the hosts that say this name.
+    /// How many topics that are published or subscribed to here a rule of the configuration keeps from the hosts that say
+    /// this name.
     pub fn withheld(&self, host: &str) -> u64 {
-        let ours = self.local.values();
-        let ours = ours.filter(|endpoint| matches!(endpoint.qos, EndpointQos::Publisher(_)));
-        let allowed = |topic: &str| self.shared.config.allows(topic, Direction::Out, host);
         // What never leaves its host is not kept back.
-        let kept = |topic: &&str| allowed(topic).is_err_and(|rule| rule.place.is_some());
-        ours.map(|endpoint| &*endpoint.topic).filter(kept).collect::<BTreeSet<_>>().len() as u64
+        let is_kept = |endpoint: &&Arc<Endpoint>| {
+            let direction = direction(endpoint);
+            let allowed = self.shared.config.allows(&endpoint.topic, direction, host);
+            allowed.is_err_and(|rule| rule.place.is_some())
+        };
+        let kept = self.local.values().filter(is_kept).map(|endpoint| &*endpoint.topic);
+        kept.collect::<BTreeSet<_>>().len() as u64
     }
 
     /// Keeps what went wrong, for the status.

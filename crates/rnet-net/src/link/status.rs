@@ -1,11 +1,12 @@
 //! What the link says of itself, once a second and at each change of its hosts: `rnet link status` reads it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, link_status, timestamp_now};
-use rnet::{LossCounts, PublisherOptions, Result};
+use rnet::{Lane, LossCounts, PublisherOptions, Result};
 
 use crate::stream::ClockOffset;
 use crate::transport::{Connection, HostId};
@@ -57,6 +58,10 @@ struct Told {
     address: String,
     /// Why it was lost last, in words.
     why_lost: String,
+    /// The only lane of it that is there, while it is one.
+    half: Option<Lane>,
+    /// Whether it was met, and not only one lane of it.
+    was_met: bool,
     /// What was counted of each channel.
     seen: HashMap<(bool, (u64, u32)), Counts>,
     sums: BTreeMap<Way, Counts>,
@@ -81,6 +86,8 @@ impl Told {
             release: String::new(),
             address: String::new(),
             why_lost: String::new(),
+            half: None,
+            was_met: false,
             seen: HashMap::new(),
             sums: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -220,16 +227,29 @@ impl Status {
         if changed {
             self.problems = known.faults.texts().map(str::to_owned).collect();
         }
+        let network = known.shared.transport();
+        let half = network.map(|network| network.half_there()).unwrap_or_default();
+        let half: BTreeMap<HostId, Lane> = half.into_iter().collect();
+        for id in half.keys() {
+            self.told.entry(*id).or_insert_with(Told::new);
+        }
+        let count = self.told.len();
+        self.told
+            .retain(|id, told| told.was_met || hosts.contains_key(id) || half.contains_key(id));
+        changed |= self.told.len() < count;
         for (id, host) in hosts {
             let told = self.told.entry(*id).or_insert_with(Told::new);
+            (told.was_met, told.half) = (true, half.get(id).copied());
             changed |= told.is(host.state());
             changed |= told.note_steps(host);
         }
         for (id, told) in self.told.iter_mut().filter(|(id, _)| !hosts.contains_key(id)) {
             told.end_session();
-            changed |= told.is(match is_refused(id) {
-                true => link_status::State::Refused,
-                false => link_status::State::Lost,
+            told.half = half.get(id).copied();
+            changed |= told.is(match (is_refused(id), told.half) {
+                (true, _) => link_status::State::Refused,
+                (false, Some(_)) => link_status::State::Connecting,
+                (false, None) => link_status::State::Lost,
             });
         }
         let elapsed = self.sent.map(|sent| sent.elapsed());
@@ -293,10 +313,21 @@ impl Status {
                 show_clock(&mut peer, host);
                 peer.nodes = host.node_count();
             }
+            use link_status::State::{Connected, Lost, Refused};
             let remark = hosts.get(id).map(Host::remark).unwrap_or_default();
-            use link_status::State::{Lost, Refused};
-            let is_gone = matches!(told.state, Lost | Refused);
-            peer.text = if is_gone && remark.is_empty() { told.why_lost.clone() } else { remark };
+            peer.text = match told.half.filter(|_| told.state != Connected) {
+                Some(lane) => half_text(lane).to_owned(),
+                None if remark.is_empty() && matches!(told.state, Lost | Refused) => {
+                    told.why_lost.clone()
+                }
+                None => remark,
+            };
+            if told.half.is_some()
+                && told.address.is_empty()
+                && let Some(connections) = &connections
+            {
+                told.address = only_other(connections, hosts).unwrap_or_default();
+            }
             peer.host.clone_from(&told.name);
             peer.version.clone_from(&told.release);
             peer.address.clone_from(&told.address);
@@ -332,6 +363,32 @@ impl Status {
             interfaces: shared.config.interfaces.iter().map(|one| one.value.clone()).collect(),
         }
     }
+}
+
+/// Why a host is not met of which only this lane is there.
+fn half_text(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Urgent => {
+            "its urgent lane is connected, and its bulk lane, which takes the port above, is not, as where something \
+             on the way lets only the lower of the two ports through"
+        }
+        Lane::Bulk => {
+            "its bulk lane is connected, and its urgent lane, which takes the port below, is not, as where something \
+             on the way lets only the upper of the two ports through"
+        }
+    }
+}
+
+/// The address to which connections go that are of none of these hosts, if it is one: that of a host that has not said
+/// who it is.
+fn only_other(connections: &[Connection], hosts: &BTreeMap<HostId, Host>) -> Option<String> {
+    let is_known = |one: &&Connection| {
+        hosts.values().any(|host| host.address(std::slice::from_ref(one)).is_some())
+    };
+    let others: BTreeSet<IpAddr> =
+        connections.iter().filter(|one| !is_known(one)).map(|one| one.peer.ip()).collect();
+    let mut others = others.into_iter();
+    others.next().filter(|_| others.next().is_none()).map(|ip| ip.to_string())
 }
 
 /// Forgets hosts that are gone for long, and those that were lost first: each boot makes another one.

@@ -4,6 +4,11 @@ mod addresses;
 mod crowd;
 mod delay;
 mod disorder;
+mod doctor;
+mod drivers;
+#[path = "../drivers/mod.rs"]
+mod driving;
+mod interfaces;
 mod killed;
 mod net;
 mod nodes;
@@ -15,6 +20,8 @@ mod relay;
 mod reordered;
 #[path = "../partitions/runs.rs"]
 mod runs;
+mod servers;
 #[path = "../partitions/traffic.rs"]
 mod traffic;
+mod wheels;
 mod zenoh;

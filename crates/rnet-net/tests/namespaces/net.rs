@@ -52,6 +52,10 @@ pub struct Host {
     index: u8,
     address: Ipv4Addr,
     dir: PathBuf,
+    /// By so much its monotonic clock is ahead of this machine's, in seconds.
+    ahead_s: u32,
+    /// The domain of its programs, if it is not the one that they have by default.
+    domain: Option<String>,
     /// While its cable delays packets.
     disorder: Mutex<Option<Disorder>>,
 }
@@ -112,29 +116,71 @@ impl Net {
 
     /// Joins another host, with the address 10.77.0.1, .2 and so on.
     pub fn host(&mut self) -> Host {
+        let host = self.apart(77);
+        let (switch, port) = (&host.switch, format!("port{}", host.index));
+        ip(&[
+            "-n",
+            switch,
+            "link",
+            "add",
+            "name",
+            &port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            &host.namespace,
+        ]);
+        ip(&["-n", switch, "link", "set", &port, "master", "bridge"]);
+        ip(&["-n", switch, "link", "set", &port, "up"]);
+        host.set_up();
+        host
+    }
+
+    /// Another host, which a cable joins with the interface `eth1` of this one, and nothing with the bridge: its address
+    /// is 10.78.0.2 or higher. On that interface the kernel sends nothing by itself.
+    pub fn host_behind(&mut self, other: &Host) -> Host {
+        let host = self.apart(78);
+        ip(&[
+            "-n",
+            &other.namespace,
+            "link",
+            "add",
+            "name",
+            "eth1",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            &host.namespace,
+        ]);
+        // It would look for routers and neighbours.
+        other.run(&["sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth1/disable_ipv6"]);
+        ip(&["-n", &other.namespace, "address", "add", "10.78.0.1/24", "dev", "eth1"]);
+        ip(&["-n", &other.namespace, "link", "set", "eth1", "up"]);
+        host.set_up();
+        host
+    }
+
+    /// A host with no cable yet, and with an address of this network.
+    fn apart(&mut self, network: u8) -> Host {
         self.hosts += 1;
-        let (index, switch) = (self.hosts, self.switch());
+        let index = self.hosts;
         let host = Host {
             namespace: format!("{}-{index}", self.name),
-            address: Ipv4Addr::new(10, 77, 0, index),
+            address: Ipv4Addr::new(10, network, 0, index),
             dir: PathBuf::from(format!("/dev/shm/{}-{index}", self.name)),
-            switch: switch.clone(),
+            switch: self.switch(),
             index,
+            ahead_s: CLOCK_STEP_S * u32::from(index),
+            domain: None,
             disorder: Mutex::default(),
         };
-        let (namespace, port) = (&host.namespace, format!("port{index}"));
-        ip(&["netns", "add", namespace]);
-        ip(&[
-            "-n", &switch, "link", "add", "name", &port, "type", "veth", "peer", "name", "eth0",
-            "netns", namespace,
-        ]);
-        ip(&["-n", &switch, "link", "set", &port, "master", "bridge"]);
-        ip(&["-n", &switch, "link", "set", &port, "up"]);
-        ip(&["-n", namespace, "address", "add", &format!("{}/24", host.address), "dev", "eth0"]);
-        ip(&["-n", namespace, "link", "set", "lo", "up"]);
-        ip(&["-n", namespace, "link", "set", "eth0", "up"]);
-        // For multicast.
-        ip(&["-n", namespace, "route", "add", "default", "dev", "eth0"]);
+        ip(&["netns", "add", &host.namespace]);
         fs::create_dir_all(&host.dir).unwrap();
         host
     }
@@ -157,13 +203,42 @@ impl Host {
     /// process that is spawned is one that waits for it.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
-        let ahead = (CLOCK_STEP_S * u32::from(self.index)).to_string();
+        let ahead = self.ahead_s.to_string();
         command.args(["netns", "exec", &self.namespace]);
         command
             .args(["unshare", "--time", "--fork", "--kill-child", "--monotonic", &ahead, "--"])
             .arg(program);
         command.env("RNET_DIR", &self.dir).env_remove("RNET_DOMAIN");
+        command.envs(self.domain.iter().map(|domain| ("RNET_DOMAIN", domain)));
         command
+    }
+
+    /// Programs that are started from now on are of this domain.
+    pub fn set_domain(&mut self, domain: &str) {
+        self.domain = Some(domain.to_owned());
+    }
+
+    /// Programs that are started from now on have a monotonic clock that is ahead of this machine's by so much. Those of
+    /// before must have ended.
+    pub fn set_clock(&mut self, ahead_s: u32) {
+        self.ahead_s = ahead_s;
+    }
+
+    /// Its interface has an address, and is up.
+    fn set_up(&self) {
+        let namespace = &self.namespace;
+        ip(&["-n", namespace, "address", "add", &format!("{}/24", self.address), "dev", "eth0"]);
+        ip(&["-n", namespace, "link", "set", "lo", "up"]);
+        self.set_interface("up");
+    }
+
+    /// Sets its interface `up` or `down`. With the latter the kernel forgets the routes.
+    pub fn set_interface(&self, to: &str) {
+        ip(&["-n", &self.namespace, "link", "set", "eth0", to]);
+        if to == "up" {
+            // For multicast.
+            ip(&["-n", &self.namespace, "route", "replace", "default", "dev", "eth0"]);
+        }
     }
 
     /// Limits what it sends: a rate as `tc` writes it, such as `20mbit`; `None` for no limit.
@@ -210,6 +285,14 @@ impl Host {
             "table inet loss {{}}\nflush table inet loss\ndelete table inet loss\ntable inet loss {{\nchain input {{ \
              type filter hook input priority 0; iifname eth0 ip saddr {{ {} }} {verdict}; }}\n}}\n",
             from.join(", ")
+        ));
+    }
+
+    /// Hears nothing that fits this expression of nftables, as `tcp dport 7450`; [`Host::heal`] ends it.
+    pub fn refuse(&self, what: &str) {
+        self.nft(&format!(
+            "table inet loss {{}}\nflush table inet loss\ndelete table inet loss\ntable inet loss {{\nchain input {{ \
+             type filter hook input priority 0; iifname eth0 {what} drop; }}\n}}\n"
         ));
     }
 
@@ -346,6 +429,12 @@ impl Host {
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
+    }
+
+    /// How many packets have left on an interface (`tx`), or come (`rx`).
+    pub fn packets(&self, interface: &str, way: &str) -> u64 {
+        let path = format!("/sys/class/net/{interface}/statistics/{way}_packets");
+        self.run(&["cat", &path]).trim().parse().unwrap()
     }
 
     /// What a program on it writes.

@@ -210,7 +210,7 @@ fn run(test: &str, seed: u64) -> Outcome {
     let random = &mut plan.random;
     for _ in 0..random.in_range(1..4) {
         std::thread::sleep(random.ms(0..400)); // sleep: for how long the network is whole
-        let mut cut = partition(&hosts, random);
+        let mut cut = partition(&hosts.iter().collect::<Vec<_>>(), random);
         happened.note(&cut);
         std::thread::sleep(random.ms(10..2500)); // sleep: for how long the network is cut
         if random.chance(1, 4) {
@@ -264,7 +264,7 @@ fn rejoin(peers: &mut [Peer], turn: usize, happened: &mut Happened) -> Duration 
 }
 
 /// Cuts some connections, or ends them; says what it did.
-fn partition(hosts: &[Host], random: &mut Random) -> String {
+pub fn partition(hosts: &[&Host], random: &mut Random) -> String {
     let count = hosts.len();
     let side: Vec<bool> = (0..count).map(|_| random.chance(1, 2)).collect();
     let alone = random.below(count);

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -72,9 +73,22 @@ impl Peer {
         Self::spawn(host, words)
     }
 
+    /// The program `rnet`, as users run it; what it says of errors is among its lines.
+    pub fn program(host: &Host, arguments: &[&str]) -> Self {
+        let mut command = host.command("sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(program());
+        Self::of(command.args(arguments))
+    }
+
     fn spawn(host: &Host, words: &str) -> Self {
         let mut command: Command = host.command(env::current_exe().unwrap());
         command.args(["--exact", "peer::actor", "--ignored", "--nocapture"]).env("ACTOR", words);
+        let peer = Self::of(&mut command);
+        peer.wait("ready", 1);
+        peer
+    }
+
+    fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let written = Arc::new((Mutex::<Written>::default(), Condvar::new()));
         let heard = Arc::clone(&written);
@@ -89,9 +103,7 @@ impl Peer {
             output.lines().map_while(Result::ok).for_each(|line| add(Some(line)));
             add(None);
         });
-        let peer = Self { child, written };
-        peer.wait("ready", 1);
-        peer
+        Self { child, written }
     }
 
     /// Has the network send `count` frames on each lane to a host.
@@ -142,11 +154,41 @@ impl Peer {
         }
     }
 
+    /// Waits until the process has ended, and gives all that it has written.
+    pub fn wait_end(&self) -> String {
+        let end = Instant::now() + LIMIT;
+        let mut written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while !written.is_over {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "it has not ended within {LIMIT:?}: {:?}", written.last());
+            let waited = self.written.1.wait_timeout(written, left);
+            written = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        written.lines.iter().map(|line| format!("{}\n", line.0)).collect()
+    }
+
     /// How many lines begin so, by now.
     pub fn count(&self, begin: &str) -> usize {
         let written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
         written.lines.iter().filter(|(line, _)| line.starts_with(begin)).count()
     }
+}
+
+/// The program `rnet`, which cargo has put beside this test, or where it puts it for users.
+fn program() -> PathBuf {
+    let test = env::current_exe().unwrap();
+    let built = test.ancestors().nth(2).map(Path::to_owned).unwrap();
+    let mut places =
+        [built.clone(), built.with_file_name("release")].map(|at| at.join("rnet")).into_iter();
+    let found = places.find(|place| place.is_file());
+    found.expect("needs the program rnet: cargo build --release --package rnet-cli --bin rnet")
+}
+
+/// A command that runs it on a host.
+pub fn rnet(host: &Host) -> Command {
+    let mut command = host.command(program());
+    command.env("RNET_LINK", env!("CARGO_BIN_EXE_rnet-link"));
+    command
 }
 
 impl Drop for Peer {
@@ -182,6 +224,11 @@ fn actor() {
         ["measure"] => crate::delay::measure(),
         ["talk"] => crate::nodes::talk(None),
         ["talk", log_len_bytes] => crate::nodes::talk(Some(log_len_bytes.parse().unwrap())),
+        ["serve", name] => crate::servers::serve(name),
+        ["call"] => crate::servers::call(),
+        ["wheels"] => crate::wheels::wheels(),
+        ["receive_commands"] => crate::drivers::receive(),
+        ["drive", host, seed] => crate::drivers::drive(host, seed),
         ["listen"] => crate::nodes::listen(),
         ["watch"] => crate::nodes::watch(),
         ["lan", id] => {

@@ -310,7 +310,7 @@ impl Command {
         self.shared.shown().0
     }
 
-    /// Who drives, and whether the receiver has fallen back, as it has said last.
+    /// Who drives, and whether the receiver has fallen back, as it has said last; commands are counted up to now.
     pub fn status(&self) -> CommandStatus {
         self.shared.shown().1
     }

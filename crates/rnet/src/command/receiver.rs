@@ -170,7 +170,10 @@ impl Shared {
     }
 
     pub fn shown(&self) -> (CommandStats, CommandStatus) {
-        lock(&self.shown).clone()
+        let (stats, mut status) = lock(&self.shown).clone();
+        // A status is sent on changes; what is counted goes on between two.
+        (status.applied, status.ignored) = (stats.applied, stats.ignored());
+        (stats, status)
     }
 }
 

@@ -82,10 +82,12 @@ impl Watched {
         {
             return Some(Change::Mistake(format!("it cannot be read: {error}")));
         }
-        if !self.was_there && !self.is_named && self.judged.as_ref().is_some_and(Result::is_ok) {
-            if let Err(why) = check_made_by_us(&self.path) {
-                return Some(Change::Mistake(why));
-            }
+        if !self.was_there
+            && !self.is_named
+            && self.judged.as_ref().is_some_and(Result::is_ok)
+            && let Err(why) = check_made_by_us(&self.path)
+        {
+            return Some(Change::Mistake(why));
         }
         match Config::load(&self.given) {
             Ok(config) => (said(config) != self.config).then_some(Change::Settings),

@@ -1,0 +1,73 @@
+//! Drivers that take authority over a command again and again, and what must hold of what its receiver does.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rnet::{FallbackReason, Node};
+
+use crate::random::Random;
+
+pub const TOPIC: &str = "/cmd";
+
+/// What a driver sends: its host, the number of its authority, and the how many-th command of that number it is.
+pub type Words = [u64; 3];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Did {
+    Applied(Words),
+    FellBack(FallbackReason),
+}
+
+fn bytes(words: Words) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+pub fn words(bytes: &[u8]) -> Words {
+    let word = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap());
+    [word(0), word(1), word(2)]
+}
+
+/// Drives again and again, until it is told to end.
+pub fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driven: &AtomicU64) {
+    while !ends.load(Ordering::Relaxed) {
+        let priority = random.below(3) as i32;
+        let lease = random.ms(20..400);
+        // Some give up waiting before they are answered: what was granted to them is not theirs.
+        let timeout = random.ms(1..1500);
+        let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(Some(timeout));
+        let Ok(mut driver) = taken else {
+            std::thread::sleep(random.ms(0..5)); // sleep: somebody else drives, or nobody is heard
+            continue;
+        };
+        driven.fetch_add(1, Ordering::Relaxed);
+        let number = driver.number();
+        for count in 0..random.in_range(1..300) {
+            if ends.load(Ordering::Relaxed) || driver.send(&bytes([host, number, count])).is_err() {
+                break;
+            }
+            std::thread::sleep(random.ms(0..3)); // sleep: the period of the commands
+        }
+        if random.chance(1, 2) {
+            let _ = driver.release();
+        }
+    }
+}
+
+/// What must hold of the receiver's own order.
+pub fn judge(did: &[Did]) -> usize {
+    let (mut last, mut of) = (None::<Words>, BTreeMap::new());
+    let applied = did.iter().filter_map(|did| match did {
+        Did::Applied(words) => Some(*words),
+        Did::FellBack(_) => None,
+    });
+    for now @ [host, number, count] in applied {
+        assert_eq!(*of.entry(number).or_insert(host), host, "{number} was granted to two hosts");
+        if let Some(before @ [_, last_number, last_count]) = last {
+            assert!(number >= last_number, "{now:?} after {before:?}: an earlier driver");
+            let is_later = number > last_number || count > last_count;
+            assert!(is_later, "{now:?} after {before:?}: an earlier command");
+        }
+        last = Some(now);
+    }
+    of.len()
+}
