@@ -65,6 +65,17 @@ pub fn be_told_twice() {
     LAST.store(3, Ordering::Relaxed);
 }
 
+/// Reads something that may take long, in which the first signal ends the process at once: nothing has been made yet that
+/// would have to be taken away again.
+pub fn reading<T>(read: impl FnOnce() -> T) -> Outcome<T> {
+    let last = LAST.swap(1, Ordering::Relaxed);
+    // One that came before.
+    check()?;
+    let done = read();
+    LAST.store(last, Ordering::Relaxed);
+    Ok(done)
+}
+
 /// Whether one of them has come.
 pub fn stopped() -> bool {
     COUNT.load(Ordering::Relaxed) > 0

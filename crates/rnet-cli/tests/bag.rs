@@ -2,7 +2,10 @@
 
 mod util;
 
+use std::path::PathBuf;
+
 use util::Place;
+use util::processes::until;
 use util::recording::{START_NS, mixed, recording};
 
 #[test]
@@ -91,6 +94,28 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     for wrong in ["/dev/null", "/", "none.mcap"] {
         rnet!(place, "bag", "info", wrong).fails(1);
     }
+}
+
+/// A file that takes seconds to read: a header, and millions of records that nobody knows.
+#[test]
+fn the_first_ctrl_c_ends_what_only_reads() {
+    let place = Place::new();
+    let mut bytes = b"\x89MCAP0\r\n".to_vec();
+    bytes.extend([1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend([0x81, 0, 0, 0, 0, 0, 0, 0, 0].repeat(8_000_000));
+    let file = place.dir.join("long.mcap");
+    std::fs::write(&file, bytes).unwrap();
+    for command in ["info", "check", "recover"] {
+        let running = place.spawn(&["bag", command, file.to_str().unwrap()]);
+        let fds = PathBuf::from(format!("/proc/{}/fd", running.pid()));
+        until("the file is open", || {
+            let mut fds = fds.read_dir().unwrap().flatten();
+            fds.any(|fd| fd.path().read_link().is_ok_and(|to| to == file))
+        });
+        running.signal("INT");
+        running.wait().fails(130);
+    }
+    assert!(!place.dir.join("long.recovered.mcap").exists());
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! `rnet bag check`.
 
-use rnet_record::read::check;
+use rnet_record::read::{ReadError, check};
 use serde_json::{Value, json};
 
 use super::args::FileArg;
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::signal;
 
 pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
     let mut told: Vec<Value> = Vec::new();
     let json = context.json();
-    let checked = check(&args.file, &mut |problem| match json {
+    let mut tell = |problem: &ReadError| match json {
         true => told.push(json!({"offset": problem.offset, "what": problem.problem.to_string()})),
         false => file::tell(context, &args.file, problem),
-    });
+    };
+    let checked = signal::reading(|| check(&args.file, &mut tell))?;
     let checked = checked.map_err(|error| file::unreadable(&args.file, &error))?;
     let (messages, chunks) = (checked.messages, checked.chunks);
     if json {

@@ -8,6 +8,7 @@ use rnet_record::read::{ReadError, Recording, Select};
 use super::args::SelectArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::signal;
 use crate::style::NOTE;
 use crate::value::tame;
 use rnet_monitor::near::did_you_mean;
@@ -17,7 +18,8 @@ const MAX_TOLD: usize = 10;
 
 /// Opens a file. That it has no index, and what is wrong with it, is told.
 pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
-    let recording = Recording::open(path).map_err(|error| unreadable(path, &error))?;
+    let opened = signal::reading(|| Recording::open(path))?;
+    let recording = opened.map_err(|error| unreadable(path, &error))?;
     tell_found(context, &recording);
     Ok(recording)
 }

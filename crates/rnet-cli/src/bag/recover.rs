@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rnet_record::read::Recording;
 use rnet_record::tools::recover;
 use serde_json::json;
 
@@ -14,7 +15,9 @@ use crate::table;
 
 pub fn run(context: &mut Context, args: &RecoverArgs) -> Outcome {
     let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
-    let recovered = recover(&args.file, &to, signal::stopped)?;
+    let opened = signal::reading(|| Recording::open_without_index(&args.file))?;
+    let recording = opened.map_err(|error| file::unreadable(&args.file, &error))?;
+    let recovered = recover(recording, &to, signal::stopped)?;
     for problem in &recovered.problems {
         file::tell(context, &args.file, problem);
     }

@@ -23,15 +23,16 @@ pub struct Recovered {
     pub more_problems: u64,
 }
 
-/// Reads a file to where it ends, and writes all that can be read into a new file with index, statistics and CRCs.
+/// Writes all that can be read of a file, which [`Recording::open_without_index`] has opened, into a new file with index,
+/// statistics and CRCs.
 ///
 /// A Metadata record `rnet.recovered` says of what it was made, and why. Messages are in the order of time.
 ///
 /// # Errors
-/// The file is no MCAP file, or the new one exists or cannot be written; `Interrupted`.
-pub fn recover(from: &Path, to: &Path, stop: Stop) -> Result<Recovered, ToolError> {
+/// The new file exists or cannot be written; `Interrupted`.
+pub fn recover(recording: Recording, to: &Path, stop: Stop) -> Result<Recovered, ToolError> {
+    let from = recording.path();
     let read = |error| ToolError::Read { path: from.to_owned(), error };
-    let recording = Recording::open_without_index(from).map_err(read)?;
     let found = recording.found();
     let most = found.compression.iter().max_by_key(|(_, (_, bytes))| *bytes);
     let compression = most.map_or("zstd", |(name, _)| name);
