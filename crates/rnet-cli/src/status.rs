@@ -24,9 +24,6 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
     let mut found: Vec<Finding> = missing.map(is_missing).collect();
-    if !domain.exists() {
-        found.push(is_never_made(context)?);
-    }
     // A probe that restarts what it watches does not do so for what is merely worth knowing.
     found.extend(problems(&before, &now).into_iter().filter(|f| f.level == Level::Problem));
     print(context, &domain, &figures, &found)?;
@@ -40,20 +37,6 @@ fn is_missing(node: &str) -> Finding {
         what: format!("the node {node} does not run"),
         advice: Some("start it; rnet node list shows the nodes of the domain".to_owned()),
     }
-}
-
-/// A probe that asks about a domain whose name is mistyped must not hear that all is well.
-fn is_never_made(context: &Context) -> Outcome<Finding> {
-    let path = context.location()?.path().display().to_string();
-    Ok(Finding {
-        level: Level::Problem,
-        check: "domain",
-        what: format!("no node has joined this domain yet: there is no {path}"),
-        advice: Some(
-            "start its nodes, or name another domain; rnet domain list shows those that are there"
-                .to_owned(),
-        ),
-    })
 }
 
 fn print(context: &mut Context, domain: &Domain, figures: &Figures, found: &[Finding]) -> Outcome {

@@ -44,6 +44,11 @@ fn a_domain_that_nobody_has_joined_is_not_well() {
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
     assert!(text.contains("PROBLEM  no node has joined this domain yet: there is no "), "{text}");
+    // Who looks on says the same.
+    let text = rnet!(place, "top", "--once", "--interval", "0.1").ok();
+    assert!(text.contains("PROBLEM  no node has joined this domain yet"), "{text}");
+    let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    assert!(text.contains(r#"rnet_problems{domain="clitest",check="domain"} 1"#), "{text}");
     // One whose nodes have ended is not: they may all have been stopped.
     drop(place.node("imu"));
     assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));

@@ -17,6 +17,7 @@
 //! and sleep while no page wants anything. Changes and calls run on threads of a pool that is bounded.
 
 mod desk;
+mod errand;
 mod form;
 mod http;
 mod hub;

@@ -108,7 +108,7 @@ fn without_the_token_nothing_is_answered() {
         );
     }
     let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
-    assert_eq!(get_with(address, "/healthz", &bearer).status, 200);
+    assert_eq!(get_with(address, "/metrics", &bearer).status, 200);
     assert_eq!(upgrade(address, &format!("Host: {address}\r\n")), 401);
     assert_eq!(upgrade(address, &format!("Host: {address}\r\n{bearer}")), 101);
     assert_eq!(get(address, &format!("/?token={half}")).status, 401);
@@ -231,7 +231,7 @@ fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-").unwrap();
         slow.push(stream);
     }
-    assert_eq!(get(dashboard.address(), "/healthz").status, 200);
+    assert_eq!(get(dashboard.address(), "/metrics").status, 200);
     for mut stream in slow {
         let mut answer = Vec::new();
         // Without the limit this would wait until the test is ended.
@@ -307,7 +307,7 @@ fn frames_that_are_too_large_or_no_text_end_the_page() {
     stream.write_all(&[0xff; 64]).unwrap();
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
-    assert_eq!(get(dashboard.address(), "/healthz").status, 200);
+    assert_eq!(get(dashboard.address(), "/metrics").status, 200);
 }
 
 #[test]

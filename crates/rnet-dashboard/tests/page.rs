@@ -60,6 +60,9 @@ fn it_works_before_the_domain_exists_and_shows_nodes_topics_and_who_is_gone() {
     let mut page = Page::open(&dashboard);
     let figures = page.sub(json!({"what": "figures", "interval_ms": 250}));
     page.data(figures, |data| (data["exists"] == false).then_some(()));
+    let health = get(dashboard.address(), "/healthz");
+    assert_eq!(health.status, 503, "{}", health.text());
+    assert!(health.text().contains("no node has joined this domain yet"), "{}", health.text());
     assert!(place.location().exists().is_ok_and(|exists| !exists), "looking has made a domain");
     let (imu, arm) = (place.node("imu"), place.node("arm"));
     let heard = arm.subscriber::<Twist>("/twist").unwrap().on(|_| {});

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -34,7 +35,7 @@ impl Identity {
             pid,
             start_ticks: start_ticks(pid)?,
             pid_namespace: rnet::inspect::pid_namespace(),
-            boot_id: boot_id()?,
+            boot_id: boot_id()?.to_owned(),
         })
     }
 
@@ -97,13 +98,12 @@ impl Identity {
 
     /// Whether it was one of this boot, also of another namespace of numbers.
     pub fn is_of_this_boot(&self) -> bool {
-        Some(&self.boot_id) == boot_id().as_ref()
+        boot_id() == Some(&self.boot_id)
     }
 
     /// Whether it was one of this boot, and of this namespace of numbers.
     pub fn is_seen_from_here(&self) -> bool {
-        self.pid_namespace == rnet::inspect::pid_namespace()
-            && Some(&self.boot_id) == boot_id().as_ref()
+        self.is_of_this_boot() && self.pid_namespace == rnet::inspect::pid_namespace()
     }
 }
 
@@ -145,18 +145,27 @@ pub fn session(pid: i32) -> Option<i32> {
 
 /// What `/proc` says of a process: a number, counted from its state on.
 fn stat<T: std::str::FromStr>(pid: i32, field: usize) -> Option<T> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses, and may hold any.
-    stat.rsplit_once(") ")?.1.split(' ').nth(field)?.parse().ok()
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program stands in parentheses, and may hold any character: the kernel cuts it after 15 bytes, within
+    // a letter as well.
+    String::from_utf8_lossy(&stat).rsplit_once(") ")?.1.split(' ').nth(field)?.parse().ok()
 }
 
-fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
+/// The boot of this kernel. Read once: it stays the same, and a look at a robot compares it with each launched node's.
+fn boot_id() -> Option<&'static str> {
+    static ID: OnceLock<String> = OnceLock::new();
+    if ID.get().is_none() {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let _ = ID.set(id.trim().to_owned());
+    }
+    ID.get().map(String::as_str)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -173,5 +182,21 @@ mod tests {
         child.wait().unwrap();
         assert!(has_ended(&fd) && own.open().is_none());
         signal(&fd, Signal::KILL).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_is_cut_within_a_letter_is_no_obstacle() {
+        let name = r"printf 'leg\303' >/proc/$$/comm; echo; read -r end";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = child.id() as i32;
+        let comm = std::fs::read(format!("/proc/{pid}/comm")).unwrap();
+        assert_eq!(comm, b"leg\xc3\n");
+        assert!(Identity::of(pid).is_some_and(|process| process.open().is_some()));
+        assert_eq!(session(pid), session(std::process::id() as i32));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Figures of nodes, topics and other hosts between two looks at a domain.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rnet::inspect::{ChannelInfo, Domain, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo};
@@ -26,6 +27,8 @@ const TOOL: &str = "tool";
 #[derive(Debug)]
 pub struct Look {
     at: Instant,
+    /// The domain's directory, if no node has joined it yet.
+    pub(crate) never_made: Option<PathBuf>,
     /// What was there.
     pub snapshot: Snapshot,
     /// What the link to other hosts has said last, if one runs.
@@ -52,7 +55,13 @@ impl Look {
         let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
         let link = link::last(&snapshot);
         let recorders = recorders::told(domain.path());
-        Ok(Look { at: Instant::now(), snapshot, link, recorders, processes, launched })
+        let never_made = (!domain.exists()).then(|| domain.path().to_owned());
+        Ok(Look { at: Instant::now(), never_made, snapshot, link, recorders, processes, launched })
+    }
+
+    /// Whether anyone has joined the domain.
+    pub fn domain_exists(&self) -> bool {
+        self.never_made.is_none()
     }
 
     /// How often `rnet launch` has started this process again; `None` if it was not launched.

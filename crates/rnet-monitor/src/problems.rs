@@ -12,6 +12,14 @@ use crate::{health, link, recorders, talk};
 pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
     let figures = Figures::new(before, look, &link::own_host(&look.snapshot), true);
     let mut findings = Findings::default();
+    // A probe that asks about a domain whose name is mistyped must not hear that all is well.
+    if let Some(path) = &look.never_made {
+        findings.problem(
+            "domain",
+            format!("no node has joined this domain yet: there is no {}", path.display()),
+            "start its nodes, or name another domain; rnet domain list shows those that are there",
+        );
+    }
     talk::everything(&mut findings, &look.snapshot, None, None);
     if let Some(status) = &look.link {
         link::moves(&mut findings, status);

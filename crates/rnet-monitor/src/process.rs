@@ -16,7 +16,9 @@ pub struct Process {
 impl Process {
     /// `None` if there is no such process, or it is not to be seen from here.
     pub fn read(pid: u32) -> Option<Process> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The kernel cuts the program's name after 15 bytes, within a letter as well.
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
         Process::parse(&stat, rustix::param::clock_ticks_per_second(), rustix::param::page_size())
     }
 
@@ -51,7 +53,24 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
     use super::Process;
+
+    #[test]
+    fn a_name_that_is_cut_within_a_letter_is_no_obstacle() {
+        let named = r"printf 'leg\303' >/proc/$$/comm; echo; read -r end";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", named]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let comm = std::fs::read(format!("/proc/{}/comm", child.id())).unwrap();
+        assert_eq!(comm, b"leg\xc3\n");
+        assert!(Process::read(child.id()).is_some_and(|process| process.rss_bytes > 0));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 
     #[test]
     fn a_name_with_brackets_is_no_obstacle() {

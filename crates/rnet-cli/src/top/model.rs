@@ -78,6 +78,8 @@ pub struct Model {
     pub is_page: bool,
     /// The name of what is selected: it stays so when rows change places.
     pub selected: Option<String>,
+    /// Lines above those that are shown, of a page and of the problems. Drawing bounds it.
+    pub scrolled: usize,
     rates: BTreeMap<String, VecDeque<u64>>,
 }
 
@@ -95,6 +97,7 @@ impl Model {
             is_paused: false,
             is_page: false,
             selected: None,
+            scrolled: 0,
             rates: BTreeMap::new(),
         }
     }
@@ -150,7 +153,7 @@ impl Model {
             Tab::Topics => self.topics().iter().map(|topic| topic.topic.clone()).collect(),
             Tab::Nodes => self.nodes().iter().map(|node| node.node.clone()).collect(),
             Tab::Hosts => hosts.map(|host| host.host.clone()).collect(),
-            Tab::Problems => self.problems.iter().map(|found| found.what.clone()).collect(),
+            Tab::Problems => Vec::new(),
         }
     }
 
@@ -160,7 +163,16 @@ impl Model {
         self.selected.as_ref().and_then(of).unwrap_or(0)
     }
 
+    /// Whether lines are shown, not rows of which one is selected.
+    fn is_text(&self) -> bool {
+        self.is_page || self.tab == Tab::Problems
+    }
+
     fn go(&mut self, by: isize) {
+        if self.is_text() {
+            self.scrolled = self.scrolled.saturating_add_signed(by);
+            return;
+        }
         let names = self.names();
         let at = self.at().saturating_add_signed(by).min(names.len().saturating_sub(1));
         self.selected = names.into_iter().nth(at);
@@ -191,9 +203,9 @@ impl Model {
             KeyCode::Char('s') => self.sort = self.sort.next(),
             KeyCode::Char(' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('/') if !self.is_page => self.is_filtering = true,
-            KeyCode::Enter if matches!(self.tab, Tab::Topics | Tab::Nodes) => {
+            KeyCode::Enter if !self.is_page && matches!(self.tab, Tab::Topics | Tab::Nodes) => {
                 self.go(0);
-                self.is_page = self.selected.is_some();
+                (self.is_page, self.scrolled) = (self.selected.is_some(), 0);
             }
             KeyCode::Esc if self.is_page => self.is_page = false,
             KeyCode::Esc => self.filter.clear(),
@@ -215,6 +227,6 @@ impl Model {
     }
 
     fn show(&mut self, tab: Tab) {
-        (self.tab, self.is_page, self.selected) = (tab, false, None);
+        (self.tab, self.is_page, self.selected, self.scrolled) = (tab, false, None, 0);
     }
 }

@@ -70,7 +70,7 @@ fn keys(model: &Model) -> Line<'static> {
         return Line::from(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
     }
     let keys = match model.is_page {
-        true => "Esc back  Space pause  q quit",
+        true => "Esc back  up/down scroll  Space pause  q quit",
         false => "Tab next  / filter  s sort  Enter open  Space pause  q quit",
     };
     let filter = match model.filter.is_empty() {
@@ -85,7 +85,7 @@ fn keys(model: &Model) -> Line<'static> {
     ])
 }
 
-fn draw_list(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     let (topic_column, node_column) = model.sort.columns();
     let hosts = model.figures.iter().flat_map(|figures| &figures.hosts);
     let (titles, sorted, cells): (&[&str], _, Vec<Vec<String>>) = match model.tab {
@@ -156,9 +156,9 @@ fn draw_problems(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-fn draw_all_problems(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+fn draw_all_problems(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     let mut lines = Vec::new();
-    for finding in model.problems.iter().skip(model.at()) {
+    for finding in &model.problems {
         lines.push(worded(finding));
         let advice = finding.advice.iter();
         lines.extend(advice.map(|advice| Line::styled(format!("  -> {advice}"), DIM)));
@@ -166,31 +166,46 @@ fn draw_all_problems(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     if lines.is_empty() {
         lines.push(Line::raw("all is well"));
     }
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
+    draw_lines(frame, lines, &mut model.scrolled, area);
+}
+
+/// Lines that may be more than there is room for: those from `scrolled` on, of which the last is shown in any case.
+fn draw_lines(frame: &mut Frame<'_>, lines: Vec<Line<'_>>, scrolled: &mut usize, area: Rect) {
+    *scrolled = (*scrolled).min(lines.len().saturating_sub(1));
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(*scrolled).collect();
+    frame.render_widget(Paragraph::new(shown).wrap(Wrap { trim: false }), area);
 }
 
 /// The page of what is selected; whether it is there still.
-fn draw_page(frame: &mut Frame<'_>, model: &Model, area: Rect) -> bool {
+fn draw_page(frame: &mut Frame<'_>, model: &mut Model, area: Rect) -> bool {
     let Some(name) = &model.selected else { return false };
+    let mut scrolled = model.scrolled;
     match model.tab {
         Tab::Topics => {
             let Some(topic) = model.topics().into_iter().find(|topic| topic.topic == *name) else {
                 return false;
             };
-            draw_topic(frame, model, topic, area);
+            draw_topic(frame, model, topic, &mut scrolled, area);
         }
         Tab::Nodes => {
             let Some(node) = model.nodes().into_iter().find(|node| node.node == *name) else {
                 return false;
             };
-            frame.render_widget(Paragraph::new(of_node(node)).wrap(Wrap { trim: false }), area);
+            draw_lines(frame, of_node(node), &mut scrolled, area);
         }
         Tab::Hosts | Tab::Problems => return false,
     }
+    model.scrolled = scrolled;
     true
 }
 
-fn draw_topic(frame: &mut Frame<'_>, model: &Model, topic: &TopicRow, area: Rect) {
+fn draw_topic(
+    frame: &mut Frame<'_>,
+    model: &Model,
+    topic: &TopicRow,
+    scrolled: &mut usize,
+    area: Rect,
+) {
     let [above, spark, below] =
         Layout::vertical([Constraint::Length(3), Constraint::Length(3), Constraint::Min(0)])
             .areas(area);
@@ -225,7 +240,7 @@ fn draw_topic(frame: &mut Frame<'_>, model: &Model, topic: &TopicRow, area: Rect
     };
     ends("<-", &topic.publishers);
     ends("->", &topic.subscribers);
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), below);
+    draw_lines(frame, lines, scrolled, below);
 }
 
 /// The histogram of latencies in at most so many bars, each of as many buckets.
@@ -391,6 +406,55 @@ pub(super) mod tests {
         model.update(nothing, Vec::new());
         at(&lines(&mut model), "TOPIC");
         at(&lines(&mut model), "all is well");
+    }
+
+    #[test]
+    fn all_ends_of_a_topic_and_all_problems_are_reached_on_a_small_terminal() {
+        let mut model = model();
+        let many = |count: u64| {
+            let mut scan = topic("/scan", 10.0);
+            let end = |at| End { node: format!("/reader{at:02}"), ..scan.subscribers[0].clone() };
+            scan.subscribers = (0..64).map(end).collect();
+            let figures = Figures {
+                interval_s: 1.0,
+                nodes: Vec::new(),
+                topics: vec![scan],
+                hosts: Vec::new(),
+            };
+            let problem = |at: u64| Finding {
+                level: Level::Problem,
+                check: "loss",
+                what: format!("{count} messages of /t{at:02} were lost"),
+                advice: Some(format!("look at /t{at:02}")),
+            };
+            (figures, (0..40).map(problem).collect())
+        };
+        let (figures, problems) = many(1);
+        model.update(figures, problems);
+        model.press(KeyCode::Enter);
+        at(&lines(&mut model), "<- /driver");
+        for _ in 0..6 {
+            model.press(KeyCode::PageDown);
+        }
+        at(&lines(&mut model), "/reader62");
+        model.press(KeyCode::End);
+        let shown = lines(&mut model);
+        at(&shown, "-> /reader63");
+        at(&shown, "/scan  foxglove.Imu");
+        // It goes no further than the last line, so that one step back is seen.
+        model.press(KeyCode::Up);
+        at(&lines(&mut model), "-> /reader62");
+        model.press(KeyCode::Esc);
+        model.press(KeyCode::Char('4'));
+        for _ in 0..50 {
+            model.press(KeyCode::Down);
+        }
+        assert!(lines(&mut model)[1].contains("/t25"), "{:#?}", lines(&mut model));
+        // Their words change at each look, and where one reads does not.
+        let (figures, problems) = many(2);
+        model.update(figures, problems);
+        let shown = lines(&mut model);
+        assert!(shown[1].contains("2 messages of /t25"), "{shown:#?}");
     }
 
     #[test]

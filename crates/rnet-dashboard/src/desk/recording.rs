@@ -1,7 +1,7 @@
 //! The recording of the dashboard: one at a time, in the folder that it was started with.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rnet_monitor::link::own_host;
@@ -11,16 +11,24 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::seat::Seat;
+use crate::errand::Errand;
 use crate::wire::{Answer, Refusal, fields_of};
+use crate::world::World;
 
 /// Longest name of a file, in bytes.
 const MAX_NAME_LEN_BYTES: usize = 128;
 /// For an answer of the black box.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// A folder that does not answer for so long is a problem.
+const SILENT_FOR: Duration = Duration::from_secs(3);
+const FOLDER_THREAD: &str = "rnet-dash-disk";
 
 #[derive(Default)]
 pub struct Recording {
+    /// Held while one is begun. That waits for a disk, and who asks how it goes does not.
+    starting: Mutex<()>,
     running: Mutex<Option<Running>>,
+    folder: Mutex<Folder>,
 }
 
 struct Running {
@@ -28,6 +36,47 @@ struct Running {
     since: Instant,
     file: PathBuf,
     problem: Option<String>,
+}
+
+/// What is known of the folder of recordings.
+#[derive(Default)]
+struct Folder {
+    /// A look at it that is under way, and since when.
+    look: Option<(Instant, Errand<()>)>,
+    problem: Option<String>,
+}
+
+impl Folder {
+    /// What the last look has found. Begins the next one if none is under way, and waits for none: the file system may be
+    /// that of a network, and hang.
+    fn problem(
+        &mut self,
+        folder: &Path,
+        now: Instant,
+        check: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
+    ) -> Option<String> {
+        if let Some((since, look)) = &self.look {
+            let silent = now.saturating_duration_since(*since);
+            if let Some(found) = look.take() {
+                self.problem = found.err().map(|refusal| refusal.message);
+                self.look = None;
+            } else if silent >= SILENT_FOR {
+                self.problem = Some(format!(
+                    "{} (--recordings) has not answered for {} s: look whether its file system is mounted, and whether \
+                     the network or disk below it answers",
+                    folder.display(),
+                    silent.as_secs()
+                ));
+            }
+        }
+        if self.look.is_none() {
+            match Errand::start(FOLDER_THREAD, check) {
+                Ok(look) => self.look = Some((now, look)),
+                Err(refusal) => self.problem = Some(refusal.message),
+            }
+        }
+        self.problem.clone()
+    }
 }
 
 impl From<RecordError> for Refusal {
@@ -46,6 +95,29 @@ struct Start {
 impl Recording {
     fn running(&self) -> MutexGuard<'_, Option<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets one recording be begun at a time.
+    fn begin(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
+        match self.starting.try_lock() {
+            Ok(starting) => Ok(starting),
+            Err(TryLockError::Poisoned(starting)) => Ok(starting.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(Refusal::new("refused", "a recording is being started already"))
+            }
+        }
+    }
+
+    /// Why nothing can be recorded into the folder of recordings, as far as is known.
+    pub fn folder_problem(&self, world: &Arc<World>, now: Instant) -> Option<String> {
+        let folder = world.options.recordings.as_ref()?;
+        let asked = world.clone();
+        let check = move || {
+            let found = asked.options.check_recordings();
+            found.map_err(|why| Refusal::new("refused", why.to_string()))
+        };
+        let mut known = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        known.problem(folder, now, check)
     }
 
     /// How it goes; `None` if nothing is recorded.
@@ -68,10 +140,10 @@ impl Recording {
         let Some(folder) = &options.recordings else {
             return Err(Refusal::new("refused", "the dashboard was started without --recordings"));
         };
-        options.check_recordings().map_err(|error| Refusal::new("refused", error.to_string()))?;
         let file = folder.join(file_name(name)?);
-        let mut running = self.running();
-        if let Some(running) = &*running {
+        let _starting = self.begin()?;
+        options.check_recordings().map_err(|error| Refusal::new("refused", error.to_string()))?;
+        if let Some(running) = &*self.running() {
             let file = running.file.display();
             return Err(Refusal::new(
                 "refused",
@@ -89,8 +161,8 @@ impl Recording {
         options.location = Some(seat.world.options.location.clone());
         options.said = "rnet dashboard".to_owned();
         let recorder = Recorder::start(&file, options)?;
-        *running =
-            Some(Running { recorder, since: Instant::now(), file: file.clone(), problem: None });
+        let since = Instant::now();
+        *self.running() = Some(Running { recorder, since, file: file.clone(), problem: None });
         Ok(json!({"file": file}))
     }
 
@@ -152,7 +224,42 @@ pub fn trigger(seat: &Seat, fields: Json) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
+
+    #[test]
+    fn a_disk_that_hangs_is_told_of_and_holds_nobody_up() {
+        let path = Path::new("/mnt/robot");
+        let (answer, asked) = channel::<()>();
+        let mut folder = Folder::default();
+        let begun = Instant::now();
+        let hangs = move || asked.recv().map_err(|_| Refusal::failed("it is gone"));
+        assert_eq!(folder.problem(path, begun, hangs), None);
+        let again = || panic!("one look is under way");
+        assert_eq!(folder.problem(path, begun + SILENT_FOR / 2, again), None);
+        let told = folder.problem(path, begun + 2 * SILENT_FOR, again).unwrap();
+        assert!(told.starts_with("/mnt/robot (--recordings) has not answered for 6 s"), "{told}");
+        drop(answer);
+        // What it says in the end is the problem then, and no problem once it says so.
+        let mut until = |wanted: Option<&str>| {
+            while folder.problem(path, begun, || Ok(())).as_deref() != wanted {
+                std::thread::yield_now();
+            }
+        };
+        until(Some("it is gone"));
+        until(None);
+    }
+
+    #[test]
+    fn one_recording_is_started_at_a_time_and_who_looks_does_not_wait() {
+        let recording = Recording::default();
+        let starting = recording.begin().unwrap();
+        assert_eq!(recording.begin().unwrap_err().code, "refused");
+        assert!(recording.progress().is_none());
+        drop(starting);
+        assert!(recording.begin().is_ok());
+    }
 
     #[test]
     fn recordings_stay_in_their_folder() {

@@ -2,12 +2,12 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use rnet::state::{RemoteState, Replica};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::desk::Seat;
+use crate::errand::Errand;
 use crate::wire::Refusal;
 
 const THREAD: &str = "rnet-dash-far";
@@ -39,15 +39,11 @@ impl Abroad {
             Some(state) => state.clone(),
             None => self.state.insert(seat.state_of(&self.host)?).clone(),
         };
-        let (tell, answer) = sync_channel(1);
-        let thread = std::thread::Builder::new().name(THREAD.to_owned());
-        let thread = thread.spawn(move || {
-            // Nobody may be left to be told.
-            let _ = tell.send(what(&state));
+        Errand::start(THREAD, move || {
+            let done = what(&state).map_err(Refusal::from);
             drop(place);
-        });
-        thread.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
-        Ok(Errand(answer))
+            done
+        })
     }
 
     /// `@host/key`.
@@ -79,21 +75,5 @@ impl Drop for Followed {
         let replica = self.0.take();
         // Where there is no thread it is waited for here.
         let _ = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || drop(replica));
-    }
-}
-
-/// A question that is under way.
-pub struct Errand<T>(Receiver<rnet::Result<T>>);
-
-impl<T> Errand<T> {
-    /// What came of it; `None` while it is under way.
-    pub fn take(&self) -> Option<Result<T, Refusal>> {
-        match self.0.try_recv() {
-            Ok(done) => Some(done.map_err(Refusal::from)),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                Some(Err(Refusal::failed("the thread that asked has panicked")))
-            }
-        }
     }
 }

@@ -7,8 +7,9 @@ use rnet::param::ParamInfo;
 use rnet_monitor::documents::{self, named};
 use serde_json::{Value as Json, json};
 
-use super::abroad::{Abroad, Errand};
+use super::abroad::Abroad;
 use super::turn::{Sink, Tick};
+use crate::errand::Errand;
 use crate::outbox::Outbox;
 use crate::times::{in_seconds, of_host};
 use crate::wire::Refusal;

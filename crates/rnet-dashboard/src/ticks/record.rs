@@ -74,14 +74,12 @@ impl Sink for RecordSink {
             return;
         }
         self.last = Some(tick.now);
-        let recording = tick.desk.recording.progress();
-        let options = &tick.desk.world().options;
-        let problem = options.check_recordings().err().map(|error| error.to_string());
+        let (recording, world) = (&tick.desk.recording, tick.desk.world());
         let data = json!({
-            "recording": recording,
+            "recording": recording.progress(),
             "blackbox": self.blackbox,
-            "folder": options.recordings,
-            "folder_problem": problem,
+            "folder": world.options.recordings,
+            "folder_problem": recording.folder_problem(world, tick.now),
         });
         self.outbox.whole(self.sub, data.to_string());
     }

@@ -8,9 +8,10 @@ use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
 use rnet_monitor::value::{FieldPath, to_json};
 use serde_json::{Value as Json, json};
 
-use super::abroad::{Abroad, Errand, Followed};
+use super::abroad::{Abroad, Followed};
 use super::turn::{Sink, Tick};
 use crate::desk::Seat;
+use crate::errand::Errand;
 use crate::outbox::Outbox;
 use crate::times::{document, of_host, unix_now_s};
 use crate::topic::Buckets;

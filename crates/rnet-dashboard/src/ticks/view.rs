@@ -41,7 +41,7 @@ impl<'a> View<'a> {
             at_s: unix_now_s(),
             now,
             domain: world.options.location.id().as_str(),
-            exists: world.options.location.exists().unwrap_or(false),
+            exists: now.domain_exists(),
             before,
             own,
             gone,
