@@ -185,7 +185,7 @@ impl Receiver {
 
     /// Whether there is a message, or something that the control thread has brought. The rest of what
     /// [`Receiver::is_ready`] looks at is for who finds nothing here.
-    #[inline]
+    #[inline(always)] // As `Reader::has_more`.
     pub fn has_more(&self) -> bool {
         self.channels.iter().any(Reader::has_more) || self.state.is_full()
     }

@@ -359,7 +359,8 @@ impl Reader {
 
     /// Whether there is more in the log of a publisher that has admitted us: most of what [`Reader::is_ready`] finds,
     /// for a load of its tail.
-    #[inline]
+    // As the look of a loop that waits.
+    #[inline(always)]
     pub fn has_more(&self) -> bool {
         !self.follower.is_asking() && self.log.has_more(self.map.log())
     }

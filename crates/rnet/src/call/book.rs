@@ -159,16 +159,16 @@ impl Book {
     }
 
     fn send(&mut self, number: u32, open: &mut Open, request: &[u8]) {
+        let word = self.word(number);
         let chosen = match open.cancelled {
             true => Err(self.cancelled(CancelReason::Caller)),
             false => self.choose(open),
         };
-        self.turn = self.turn.wrapping_add(1);
-        let word = self.word(number);
-        let sent = chosen.and_then(|server| match &server {
-            Some(one) => one.request(request, word).map(|()| server),
+        let sent = chosen.and_then(|server| match server {
+            Some(one) => one.request(request, word).map(|()| Some(one.clone())),
             None => Ok(None),
         });
+        self.turn = self.turn.wrapping_add(1);
         match sent {
             Ok(server) => {
                 self.unsent |= server.is_none();
@@ -186,13 +186,13 @@ impl Book {
     }
 
     /// The server that a call goes to; `None` while it has to wait for one.
-    fn choose(&self, open: &Open) -> Result<Option<Arc<Server>>> {
+    fn choose(&self, open: &Open) -> Result<Option<&Arc<Server>>> {
         if let [server] = &*self.servers
             && open.refused.is_empty()
             && self.calls.len() < MAX_IN_FLIGHT
             && matches!(server.is_ready(), Ok(true))
         {
-            return Ok(Some(server.clone()));
+            return Ok(Some(server));
         }
         let mut unfit = self.unfit.clone();
         let mut fit = Vec::new();
@@ -219,7 +219,7 @@ impl Book {
             let hint = "wait for some of them, or use another client".to_owned();
             return Err(Error::LimitReached { what, limit, hint });
         }
-        Ok(Some((*server).clone()))
+        Ok(Some(server))
     }
 
     pub fn reply(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
