@@ -183,6 +183,13 @@ impl Receiver {
             || self.has_successor()
     }
 
+    /// Whether there is a message, or something that the control thread has brought. The rest of what
+    /// [`Receiver::is_ready`] looks at is for who finds nothing here.
+    #[inline(always)] // As `Reader::has_more`.
+    pub fn has_more(&self) -> bool {
+        self.channels.iter().any(Reader::has_more) || self.state.is_full()
+    }
+
     /// As [`Receiver::is_ready`], for who then waits without a look that finds nothing.
     pub fn is_ready_before_wait(&mut self) -> bool {
         let is_ready = self.is_ready();

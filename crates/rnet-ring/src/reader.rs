@@ -247,9 +247,12 @@ impl LogReader {
     }
 
     /// As [`LogReader::next`], of a record with extension words.
-    #[cold]
     #[inline(never)]
     fn next_extended(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
+        // One word of eight bytes, as messages of calls have it: there is no more to be checked than that.
+        if let Some(record) = self.next_plain_extended(buf, |&[_, head, _]| head >> 32 == 8) {
+            return Ok(Some(record));
+        }
         let head = Head::from_word(buf[self.batch_at / 8]).ok_or("a record has no known kind")?;
         let Some(record) = self.walk(head, buf)? else { return Ok(None) };
         let extension_len = extension_len(&buf[record.offset / 8..], record.len)

@@ -152,7 +152,7 @@ pub struct Record {
 
 /// Length of the extension words at the begin of these words, which nobody vouches for; `None` if they
 /// contradict themselves. Theirs are as many bytes as the record has.
-#[cold]
+#[inline]
 pub fn extension_len(words: &[u64], record_len: usize) -> Option<usize> {
     let len = usize::try_from(*words.first()?).ok()?;
     let sound = len.is_multiple_of(8) && (8..=MAX_EXTENSION_LEN_BYTES).contains(&len);

@@ -254,15 +254,15 @@ impl LogWriter {
         self.bytes += counted_len;
     }
 
-    /// Writes a record with these extension words of a message that was sent elsewhere at `sent_ns`, if there is room
-    /// for it in the block that the tail is in; returns its byte position. Readers see it, and what was written before
-    /// it, once [`LogWriter::show`] is called or another record is pushed.
+    /// Writes a record with these extension words of a message that was sent at `sent_ns`, here or elsewhere, if there
+    /// is room for it in the block that the tail is in; returns its byte position. Readers see it, and what was written
+    /// before it, once [`LogWriter::show`] is called or another record is pushed.
     ///
     /// # Panics
     /// If words and payload are longer than [`LogWriter::max_payload`].
     // So that the words, of which most callers know how many they are, are stored without a loop.
     #[inline(always)]
-    pub fn write_forwarded(
+    pub fn write_extended(
         &mut self,
         log: Log<'_>,
         sent_ns: u64,

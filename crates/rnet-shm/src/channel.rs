@@ -357,6 +357,14 @@ impl Reader {
         found || sigbus::truncated_so_far() != self.seen_truncated
     }
 
+    /// Whether there is more in the log of a publisher that has admitted us: most of what [`Reader::is_ready`] finds,
+    /// for a load of its tail.
+    // As the look of a loop that waits.
+    #[inline(always)]
+    pub fn has_more(&self) -> bool {
+        !self.follower.is_asking() && self.log.has_more(self.map.log())
+    }
+
     /// Says so if a file of this channel was truncated. A load, unless some file was.
     #[inline]
     fn check_truncated(&mut self) -> Result<(), ChannelError> {

@@ -49,9 +49,8 @@ impl Extension {
             words[..ORIGIN_WORDS].copy_from_slice(&words_of(origin));
             return (words, ORIGIN_WORDS);
         }
-        if let Some(correlation) = self.only_correlation() {
-            let said = [8 * CORRELATION_WORDS as u64, CORRELATION_HEAD, correlation];
-            words[..CORRELATION_WORDS].copy_from_slice(&said);
+        if let Some(correlation) = only_correlation(&self.meta) {
+            words[..CORRELATION_WORDS].copy_from_slice(&words_of_correlation(correlation));
             return (words, CORRELATION_WORDS);
         }
         let mut put = |tag: u32, value: &[u64]| {
@@ -85,14 +84,6 @@ impl Extension {
         let Meta { origin, source_ns, correlation, gap, last_will, .. } = self.meta;
         let others = source_ns.is_some() || correlation.is_some() || gap.is_some() || last_will;
         origin.filter(|_| !others)
-    }
-
-    /// The correlation, if there is nothing else: so it is with most messages of calls.
-    #[inline]
-    fn only_correlation(&self) -> Option<u64> {
-        let Meta { origin, source_ns, correlation, gap, last_will, .. } = self.meta;
-        let others = origin.is_some() || source_ns.is_some() || gap.is_some() || last_will;
-        correlation.filter(|_| !others)
     }
 
     /// Makes `bytes` what stands before the payload.
@@ -132,6 +123,7 @@ impl Extension {
         (head == ORIGIN_HEAD).then_some(Origin { host, publisher, seq })
     }
 
+    #[cold]
     fn from_words(bytes: &[u8]) -> Extension {
         let mut found = Extension::default();
         let mut rest = bytes.get(8..).unwrap_or_default();
@@ -175,6 +167,20 @@ impl Extension {
 #[inline]
 pub(crate) fn words_of(Origin { host, publisher, seq }: Origin) -> [u64; ORIGIN_WORDS] {
     [8 * ORIGIN_WORDS as u64, ORIGIN_HEAD, host, publisher, seq]
+}
+
+/// What stands before the payload of a message that says its correlation and nothing else.
+#[inline]
+pub(crate) fn words_of_correlation(correlation: u64) -> [u64; CORRELATION_WORDS] {
+    [8 * CORRELATION_WORDS as u64, CORRELATION_HEAD, correlation]
+}
+
+/// The correlation, if there is nothing else: so it is with most messages of calls.
+#[inline]
+pub(crate) fn only_correlation(meta: &Meta) -> Option<u64> {
+    let Meta { origin, source_ns, correlation, gap, last_will, .. } = meta;
+    let others = origin.is_some() || source_ns.is_some() || gap.is_some() || *last_will;
+    correlation.filter(|_| !others)
 }
 
 const fn head_of(tag: u32, words: usize) -> u64 {

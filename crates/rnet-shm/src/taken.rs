@@ -47,6 +47,7 @@ impl Batch {
 
 impl Batch {
     /// What the extension words say that take `len` bytes before the payload of a record.
+    #[inline]
     pub(crate) fn extension(&self, record: &Record, len: usize) -> Extension {
         match record.offset.checked_sub(len) {
             Some(begin) => Extension::from_bytes(self.bytes(begin, len)),

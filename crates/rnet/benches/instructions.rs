@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Result};
+use rnet::{Client, Error, Node, OnFull, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
 /// Far longer than any step takes under valgrind; a message that is missing ends the program.
@@ -24,6 +24,8 @@ enum Counted {
     SendUnread,
     Loan,
     Recv,
+    /// A call at both its ends, but for what these do while they wait.
+    Call,
 }
 
 struct Case {
@@ -50,6 +52,7 @@ const CASES: &[Case] = &[
     case("recv_1k", Counted::Recv, 1024, 100),
     case("loan_64k", Counted::Loan, 64 << 10, 4),
     case("recv_64k", Counted::Recv, 64 << 10, 4),
+    case("call_64", Counted::Call, 64, 20),
 ];
 
 fn main() -> ExitCode {
@@ -100,6 +103,9 @@ fn run(case: &Case, rounds: u64) -> Result<u64> {
 }
 
 fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
+    if case.counted == Counted::Call {
+        return run_calls(node, case, rounds);
+    }
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let mut publisher: Publisher<[u8]> = node.publisher_with("/counted", options)?;
     let n = case.per_round;
@@ -137,6 +143,22 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
         return Err(Error::BadValue { what, why: "every one should have arrived".into() });
     }
     Ok(rounds * n)
+}
+
+fn run_calls(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
+    let echo = node.service::<[u8], [u8]>("/counted");
+    let _service = echo.serve(|request| Ok(black_box(request).to_vec()))?;
+    let client: Client<[u8], [u8]> = node.client("/counted")?;
+    let message = vec![7u8; case.len_bytes];
+    for _ in 0..rounds * case.per_round {
+        black_box(client.call(black_box(&message), WAIT_LIMIT)?);
+    }
+    let stats = client.stats();
+    if stats.calls != rounds * case.per_round || stats.late > 0 {
+        let what = format!("{stats:?}");
+        return Err(Error::BadValue { what, why: "every call should have its answer".into() });
+    }
+    Ok(rounds * case.per_round)
 }
 
 /// Callgrind counts what runs inside of this function, which it finds by its name.

@@ -314,6 +314,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.is_ready()
     }
 
+    /// As [`Subscriber::is_ready_now`], of messages and whatever the control thread has brought.
+    pub(crate) fn has_more_now(&self) -> bool {
+        self.receiver.has_more()
+    }
+
     /// All losses so far of the publishers that are there: [`Subscriber::lost`] for who looks after each receive.
     pub(crate) fn lost_now(&self) -> u64 {
         self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()

@@ -188,7 +188,8 @@ impl WaitSet {
             self.pace.keep_short_slice(cpu::For::Bulk);
         }
         let (first, waiting) = (&first.receiver, &self.members);
-        let come = self.pace.glance(|| first.is_ready(), || others() || waiting.must_stop());
+        let other = || first.is_ready() || others() || waiting.must_stop();
+        let come = self.pace.glance(|| first.has_more(), other);
         if come && first.state.is_traced() {
             note_woken();
         }

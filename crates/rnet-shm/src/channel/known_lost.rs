@@ -38,6 +38,7 @@ impl Reader {
     }
 
     /// What the extension words say of the record that was read last.
+    #[inline]
     pub(super) fn extension_of(&self, record: &Record) -> Extension {
         self.batch.extension(record, self.log.extension_len(record))
     }

@@ -10,7 +10,7 @@ use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, Tag};
 use rnet_ring::{Kind, NoRoom};
 
 use super::{Loaned, LogGate, Writer};
-use crate::extension::Extension;
+use crate::extension::{Extension, only_correlation, words_of_correlation};
 
 const _: () = assert!(
     rnet_core::MAX_INLINE_LEN_BYTES + MAX_EXTENSION_LEN_BYTES
@@ -30,6 +30,12 @@ impl Writer {
         self.check_fork()?;
         if payload.len() < self.inline_below {
             let len = payload.len() as u64;
+            if sent_ns.is_none()
+                && let Some(correlation) = only_correlation(meta)
+                && self.commit_correlated(payload, correlation)
+            {
+                return Ok(());
+            }
             return self
                 .commit_extended(Kind::Inline.into(), payload, len, (meta, sent_ns))
                 .map(drop);
@@ -53,6 +59,20 @@ impl Writer {
         self.send_loan_by(loan, |writer, tag, payload, len| {
             writer.commit_extended(tag, payload, len, (meta, sent_ns))
         })
+    }
+
+    /// Commits a small message of a call, whose words and payload are put together in the log itself; `false` where that
+    /// takes room that is not there, or another block, and then nothing was sent.
+    #[inline]
+    fn commit_correlated(&mut self, payload: &[u8], correlation: u64) -> bool {
+        self.refresh_readers();
+        let (now_ns, words) = (self.stamper.now_ns(), words_of_correlation(correlation));
+        let Some(at) = self.log.write_extended(self.map.log(), now_ns, &words, payload) else {
+            return false;
+        };
+        self.log.show(self.map.log(), at);
+        self.notify();
+        true
     }
 
     fn commit_extended(

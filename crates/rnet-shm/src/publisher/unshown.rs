@@ -94,7 +94,7 @@ impl Writer {
             next_seq: None,
         });
         let sent_ns = sent_ns.min(unshown.now_ns);
-        let Some(last) = self.log.write_forwarded(self.map.log(), sent_ns, words, payload) else {
+        let Some(last) = self.log.write_extended(self.map.log(), sent_ns, words, payload) else {
             return false;
         };
         (unshown.last, unshown.end, unshown.next_seq) = (last, self.log.tail(), next_seq);

@@ -1,5 +1,6 @@
 //! The open calls of a client.
 
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -47,7 +48,8 @@ pub struct Book {
     pub closed: bool,
     /// Whether the thread for async calls waits until it is told.
     pub driver_waits: bool,
-    pub calls: ByNumber<Open>,
+    /// Each in memory of its own, which stays where it is when its place in the map moves.
+    pub calls: ByNumber<Box<Open>>,
     pub servers: Vec<Arc<Server>>,
     /// Ids of servers that are gone, whose last answers may be there still.
     pub gone: Vec<u64>,
@@ -62,8 +64,9 @@ pub struct Book {
     unsent: bool,
     /// How many threads wait at the bells of calls.
     threads: usize,
-    /// The memory of a request that was answered, for the next one.
-    spare: Vec<u8>,
+    /// Memory for the next call, and that of one that was answered, which is made ready while the next is on its way.
+    spare: Option<Box<Open>>,
+    answered: Option<Box<Open>>,
 }
 
 impl Book {
@@ -77,24 +80,45 @@ impl Book {
 
     /// Begins a call, and sends it if a server is there; `wants` are the bits of its number. Its time begins now. It is
     /// sent first: what is noted of it is noted while it is on its way.
-    pub fn start(&mut self, mut open: Open, wants: u32, after: Option<Duration>) -> u32 {
-        let number = loop {
-            self.next = self.next.wrapping_add(1) & !FLAGS;
-            let number = self.next | wants;
-            if !self.calls.contains_key(&number) {
-                break number;
-            }
-        };
-        self.send(number, &mut open);
-        self.stats.calls += 1;
-        open.deadline = after.and_then(|after| Instant::now().checked_add(after));
-        self.calls.insert(number, open);
+    pub fn start(&mut self, open: Open, wants: u32, after: Option<Duration>) -> u32 {
+        let (mut open, number) = (Box::new(open), self.free_number(wants));
+        let request = std::mem::take(&mut open.request);
+        self.send(number, &mut open, &request);
+        open.request = request;
+        self.note(number, open, after);
         number
     }
 
-    /// Memory for the next request.
-    pub fn spare(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.spare)
+    /// As [`Book::start`], of a call that wants one reply. Its request is copied, for a server that may have to be asked
+    /// behind this one, when it has left.
+    pub fn ask(&mut self, request: &[u8], after: Duration) -> u32 {
+        let fresh = || Box::new(Open::new(Vec::new(), None, false));
+        let mut open = self.spare.take().unwrap_or_else(fresh);
+        let number = self.free_number(0);
+        self.send(number, &mut open, request);
+        open.request.extend_from_slice(request);
+        self.note(number, open, Some(after));
+        if let Some(mut answered) = self.answered.take() {
+            answered.renew();
+            self.spare = Some(answered);
+        }
+        number
+    }
+
+    fn free_number(&mut self, wants: u32) -> u32 {
+        loop {
+            self.next = self.next.wrapping_add(1) & !FLAGS;
+            let number = self.next | wants;
+            if self.calls.is_empty() || !self.calls.contains_key(&number) {
+                return number;
+            }
+        }
+    }
+
+    fn note(&mut self, number: u32, mut open: Box<Open>, after: Option<Duration>) {
+        self.stats.calls += 1;
+        open.deadline = after.and_then(|after| Instant::now().checked_add(after));
+        self.calls.insert(number, open);
     }
 
     /// Whether a call has something for who waits for it.
@@ -105,7 +129,7 @@ impl Book {
     /// Whether a call has no server yet.
     pub fn any_unsent(&mut self) -> bool {
         self.unsent = self.unsent
-            && self.calls.values().any(|open| open.server.is_none() && !open.has_ended());
+            && self.calls.values().any(|open| is_unsent(open));
         self.unsent
     }
 
@@ -113,8 +137,7 @@ impl Book {
         if !self.any_unsent() {
             return;
         }
-        let unsent = |open: &Open| open.server.is_none() && !open.has_ended();
-        let calls = self.calls.iter().filter(|(_, open)| unsent(open));
+        let calls = self.calls.iter().filter(|(_, open)| is_unsent(open));
         let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
         // In the order in which they were begun.
         unsent.sort_unstable_by_key(|number| number & !FLAGS);
@@ -124,27 +147,28 @@ impl Book {
     /// Sends a call to a server, if one is there.
     pub fn place(&mut self, number: u32) {
         // Another thread may have sent it meanwhile.
-        let unsent = |open: &&Open| open.server.is_none() && !open.has_ended();
-        if self.calls.get(&number).filter(unsent).is_none() {
+        if !self.calls.get(&number).is_some_and(|open| is_unsent(open)) {
             return;
         }
         // Out of the map while it is sent: the choice looks at the others.
         let Some(mut open) = self.calls.remove(&number) else { return };
-        self.send(number, &mut open);
+        let request = std::mem::take(&mut open.request);
+        self.send(number, &mut open, &request);
+        open.request = request;
         self.calls.insert(number, open);
     }
 
-    fn send(&mut self, number: u32, open: &mut Open) {
+    fn send(&mut self, number: u32, open: &mut Open, request: &[u8]) {
+        let word = self.word(number);
         let chosen = match open.cancelled {
             true => Err(self.cancelled(CancelReason::Caller)),
             false => self.choose(open),
         };
-        self.turn = self.turn.wrapping_add(1);
-        let word = self.word(number);
-        let sent = chosen.and_then(|server| match &server {
-            Some(one) => one.request(&open.request, word).map(|()| server),
+        let sent = chosen.and_then(|server| match server {
+            Some(one) => one.request(request, word).map(|()| Some(one.clone())),
             None => Ok(None),
         });
+        self.turn = self.turn.wrapping_add(1);
         match sent {
             Ok(server) => {
                 self.unsent |= server.is_none();
@@ -162,13 +186,13 @@ impl Book {
     }
 
     /// The server that a call goes to; `None` while it has to wait for one.
-    fn choose(&self, open: &Open) -> Result<Option<Arc<Server>>> {
+    fn choose(&self, open: &Open) -> Result<Option<&Arc<Server>>> {
         if let [server] = &*self.servers
             && open.refused.is_empty()
             && self.calls.len() < MAX_IN_FLIGHT
             && matches!(server.is_ready(), Ok(true))
         {
-            return Ok(Some(server.clone()));
+            return Ok(Some(server));
         }
         let mut unfit = self.unfit.clone();
         let mut fit = Vec::new();
@@ -195,7 +219,7 @@ impl Book {
             let hint = "wait for some of them, or use another client".to_owned();
             return Err(Error::LimitReached { what, limit, hint });
         }
-        Ok(Some((*server).clone()))
+        Ok(Some(server))
     }
 
     pub fn reply(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
@@ -340,17 +364,15 @@ impl Book {
 
     /// As [`Book::end`], of a call whose user has what he waited for. Its memory is for the next one.
     pub fn finish(&mut self, number: u32) {
-        match self.calls.get(&number) {
-            Some(open) if open.has_ended() && !open.is_awaited() && open.waits == 0 => {}
-            _ => {
-                self.end(number);
-                return;
-            }
+        let Entry::Occupied(place) = self.calls.entry(number) else { return };
+        let open = place.get();
+        if !open.has_ended() || open.is_awaited() || open.waits > 0 {
+            self.end(number);
+            return;
         }
-        if let Some(open) = self.calls.remove(&number)
-            && open.request.capacity() <= MAX_SPARE_LEN_BYTES
-        {
-            self.spare = open.request;
+        let open = place.remove();
+        if open.request.capacity() <= MAX_SPARE_LEN_BYTES {
+            self.answered = Some(open);
         }
     }
 
@@ -435,7 +457,7 @@ impl Book {
 
 /// The call that a message is of: its number is open, and its server is in the node that sent it.
 fn find<'a>(
-    calls: &'a mut ByNumber<Open>,
+    calls: &'a mut ByNumber<Box<Open>>,
     client: u32,
     node: &str,
     word: u64,
@@ -444,6 +466,11 @@ fn find<'a>(
     let open = calls.get_mut(&id.number).filter(|_| id.client == client)?;
     let known = open.server.as_ref().is_some_and(|server| server.node == node);
     (known && !open.has_ended()).then_some(open)
+}
+
+/// Whether a call has no server yet.
+fn is_unsent(open: &Open) -> bool {
+    open.server.is_none() && !open.has_ended()
 }
 
 /// Whether a call that these have refused may be for this one. One that closes takes nothing, and is there until its

@@ -16,24 +16,15 @@ pub struct Bytes {
 
 impl Bytes {
     pub fn copy_of(bytes: &[u8]) -> Bytes {
-        let mut copy = Bytes::default();
-        copy.refill(bytes);
-        copy
+        let mut words = Vec::with_capacity(bytes.len().div_ceil(8));
+        fill(&mut words, bytes);
+        Bytes { words, len: bytes.len() }
     }
 
     /// Becomes a copy of these, in the same memory if that is long enough.
     pub fn refill(&mut self, bytes: &[u8]) {
-        let words = &mut self.words;
-        words.clear();
-        words.reserve(bytes.len().div_ceil(8));
-        let chunks = bytes.chunks_exact(8);
-        let rest = chunks.remainder();
-        words.extend(chunks.map(|c| u64::from_ne_bytes(c.try_into().expect("eight bytes"))));
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            words.push(u64::from_ne_bytes(last));
-        }
+        self.words.clear();
+        fill(&mut self.words, bytes);
         self.len = bytes.len();
     }
 
@@ -80,9 +71,19 @@ impl Bytes {
 
     pub fn as_slice(&self) -> &[u8] {
         let at = self.words.as_ptr().cast::<u8>();
-        // SAFETY: `copy_of` filled at least `len` bytes of these words, which are initialised and
+        // SAFETY: `fill` has written at least `len` bytes of these words, which are initialised and
         // live as long as the borrow of self; any byte is a value of u8.
         unsafe { std::slice::from_raw_parts(at, self.len) }
+    }
+}
+
+fn fill(words: &mut Vec<u64>, bytes: &[u8]) {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    words.extend(chunks.iter().map(|chunk| u64::from_ne_bytes(*chunk)));
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_ne_bytes(last));
     }
 }
 

@@ -55,6 +55,12 @@ pub struct Held {
 }
 
 impl Held {
+    /// A request that is not of its type.
+    #[cold]
+    fn bad(&self, why: String) -> Error {
+        Error::BadValue { what: format!("request of {}", self.name), why }
+    }
+
     /// A reply, of what came of it.
     pub fn decode<R: Message + ?Sized>(&self, bytes: Bytes) -> Result<Received<R>> {
         Received::decode(bytes, &self.reply).map_err(|why| Error::BadValue {
@@ -146,17 +152,10 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         let held = &*self.held;
         held.line.check_fork()?;
         let after = timeout.unwrap_or(TIMEOUT);
-        let open = Open::new(self.encode(request)?, None, false);
-        let reply = held.line.call(&held.watch, open, after)?;
+        let mut encoded = Vec::new();
+        let bytes = Bytes::of(request, &held.request, &mut encoded).map_err(|why| held.bad(why))?;
+        let reply = held.line.call(&held.watch, bytes, after)?;
         held.decode(reply.ok_or_else(ended)?)
-    }
-
-    fn encode(&self, request: &Q) -> Result<Vec<u8>> {
-        let Held { line, name, request: ty, .. } = &*self.held;
-        let mut encoded = line.spare();
-        Bytes::encode(request, ty, &mut encoded)
-            .map_err(|why| Error::BadValue { what: format!("request of {name}"), why })?;
-        Ok(encoded)
     }
 
     /// Begins a call that wants one reply, without a wait. The result is a future too.
@@ -187,7 +186,10 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         line.check_fork()?;
         let after = options.timeout.unwrap_or(TIMEOUT);
         let goal = wants & WANTS_FEEDBACK != 0;
-        let open = Open::new(self.encode(request)?, options.key.as_deref(), goal);
+        let held = &self.held;
+        let mut encoded = Vec::new();
+        Bytes::encode(request, &held.request, &mut encoded).map_err(|why| held.bad(why))?;
+        let open = Open::new(encoded, options.key.as_deref(), goal);
         let number = line.start(open, wants, Some(after));
         Ok(Pending::new(self.held.clone(), number, after))
     }

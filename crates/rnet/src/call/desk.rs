@@ -239,7 +239,7 @@ impl Desk {
             let next = if free { book.waiting.pop_front() } else { None };
             if let Some(call) = next {
                 book.running.push(call.context());
-                book = self.serve(book, call);
+                book = self.serve(book, call, false);
                 continue;
             }
             if !book.leading && (free || since(book.left_ns) >= GRACE) {
@@ -249,7 +249,7 @@ impl Desk {
                 (book, at_once) = self.read(door);
                 book.leading = false;
                 match at_once {
-                    Some(call) => book = self.serve(book, call),
+                    Some(call) => book = self.serve(book, call, true),
                     None => book.left_ns = clock::now_ns(),
                 }
                 continue;
@@ -267,15 +267,20 @@ impl Desk {
         }
     }
 
-    /// Runs the handler of a call that is among those that run.
+    /// Runs the handler of a call that is among those that run. One that has just been read was not cancelled yet.
     #[inline(never)] // Likewise.
-    fn serve<'a>(&'a self, book: MutexGuard<'a, Book>, mut call: Call) -> MutexGuard<'a, Book> {
+    fn serve<'a>(
+        &'a self,
+        book: MutexGuard<'a, Book>,
+        mut call: Call,
+        just_read: bool,
+    ) -> MutexGuard<'a, Book> {
         // With one handler, another thread reads after a while by itself.
         if !book.leading && (self.settings.at_once > 1 || book.asleep) {
             self.bell.notify_one();
         }
         drop(book);
-        let outcome = (!call.is_cancelled()).then(|| (self.run)(&mut call));
+        let outcome = (just_read || !call.is_cancelled()).then(|| (self.run)(&mut call));
         let end = match outcome {
             Some(Outcome::Answered(end)) => end,
             outcome => {

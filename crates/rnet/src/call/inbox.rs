@@ -37,7 +37,8 @@ impl Inbox {
     /// The first part of such a wait, with an eye on replies alone, which is all that most calls have.
     pub fn glance(&mut self) -> bool {
         let Inbox { replies, status, feedback, set, .. } = self;
-        set.glance(replies, || has_more(status, feedback))
+        let is_ready = |one: &Subscriber<[u8]>| one.is_ready_now();
+        set.glance(replies, || status.is_ready_now() || feedback.as_ref().is_some_and(is_ready))
     }
 
     /// Notes that a reply was taken, which a glance has found if `taken_ns` is given.
@@ -56,7 +57,7 @@ impl Inbox {
     }
 }
 
-/// Whether there is something beside replies.
+/// Whether there is a message beside replies.
 pub fn has_more(status: &Subscriber<CallStatus>, feedback: &Option<Subscriber<[u8]>>) -> bool {
-    status.is_ready_now() || feedback.as_ref().is_some_and(Subscriber::is_ready_now)
+    status.has_more_now() || feedback.as_ref().is_some_and(Subscriber::has_more_now)
 }

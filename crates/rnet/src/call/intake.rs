@@ -99,7 +99,7 @@ impl Intake {
         found: Found,
         take: impl FnOnce(&Sample<'_, [u8]>, CallId) -> Option<R>,
     ) -> Option<R> {
-        if self.control.is_ready_now() {
+        if self.control.has_more_now() {
             return None;
         }
         match self.requests.try_recv() {

@@ -170,20 +170,15 @@ impl Line {
         lock(&self.book).start(open, wants, after)
     }
 
-    /// Memory for the next request.
-    pub fn spare(&self) -> Vec<u8> {
-        lock(&self.book).spare()
-    }
-
     /// A call that wants one reply, from its beginning to its end.
     pub fn call(
         &self,
         watch: &EndpointWatch,
-        open: Open,
+        request: &[u8],
         after: Duration,
     ) -> Result<Option<Bytes>> {
         let mut book = lock(&self.book);
-        let number = book.start(open, 0, Some(after));
+        let number = book.ask(request, after);
         let (mut book, result) = self.next_in(book, watch, (number, Wanted::Reply), after, None);
         book.finish(number);
         result
@@ -360,7 +355,7 @@ impl Line {
 
     /// Has the thread for async calls read, if there is any of these.
     fn wake_driver(&self, book: &Book) {
-        if book.driver_waits && book.calls.values().any(Open::is_awaited) {
+        if book.driver_waits && book.calls.values().any(|open| open.is_awaited()) {
             self.driver_bell.notify_one();
         }
     }
@@ -511,7 +506,7 @@ impl Line {
         let book = lock(&self.book);
         let over = |open: &Open| open.deadline.is_some_and(|deadline| deadline <= Instant::now());
         book.has_next(number, wanted)
-            || book.calls.get(&number).is_none_or(over)
+            || book.calls.get(&number).is_none_or(|open| over(open))
             // Without a thread nobody would wake it: who looks is told.
             || self.arm(book, context, (number, wanted)).is_err()
     }
@@ -557,7 +552,7 @@ impl Line {
                     first = [first, open.deadline].into_iter().flatten().min();
                 }
             }
-            let any = book.calls.values().any(Open::is_awaited);
+            let any = book.calls.values().any(|open| open.is_awaited());
             if any && !book.leading {
                 book.leading = true;
                 let soon = now + LOOK;

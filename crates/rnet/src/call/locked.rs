@@ -54,6 +54,9 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let Some(mut guard) = self.guard.take() else { return };
+        if guard.woken.is_empty() {
+            return;
+        }
         let woken = std::mem::take(&mut guard.woken);
         drop(guard);
         woken.into_iter().for_each(|waker| waker.wake());

@@ -100,6 +100,13 @@ impl Open {
         }
     }
 
+    /// Becomes one that has not begun, with the memory that it has.
+    pub fn renew(&mut self) {
+        let mut request = std::mem::take(&mut self.request);
+        request.clear();
+        *self = Open::new(request, None, false);
+    }
+
     /// Does not send it to this server.
     pub fn avoid(&mut self, server: u64) {
         self.refused.push(server);
