@@ -4,13 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rnet_core::{
     Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
 };
-use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{Sleep, Waiter, Woken};
+use rnet_shm::bell::Waiter;
 use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::shortage::is_passing;
@@ -550,35 +549,6 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// Sleeps until something about matching may have changed.
-    pub fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
-        if self.state.waiting.take_stop() {
-            return Err(Error::Interrupted);
-        }
-        if self.state.bell() != self.waiter.bell() {
-            self.set_bell(self.waiter.bell());
-        }
-        let now = Instant::now();
-        let left = match until {
-            Some(until) if until <= now => return Ok(false),
-            Some(until) => until - now,
-            None => Duration::MAX,
-        };
-        let state = &self.state;
-        let known = || self.channels.iter().chain(self.succession.readers());
-        let ready = || {
-            state.is_full()
-                || state.waiting.must_stop()
-                || known().any(|c| c.is_asking() && c.is_ready())
-        };
-        if self.waiter.sleep(Sleep::Woken, |_| {}, &SleeperBarrier, left, ready) == Woken::Signal
-            && self.interruptible
-        {
-            return Err(Error::Interrupted);
-        }
-        Ok(true)
-    }
-
     /// Counts a message that cannot be decoded, and makes the error of it.
     #[cold]
     pub fn malformed(&self, at: usize, why: String) -> Error {

@@ -36,7 +36,8 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
     const answer = await run("record.stop");
     if (!answer) return;
     const missing = answer.missing ? `, ${units.count(answer.missing)} missing` : ", none missing";
-    set_done(`${answer.file}: ${units.plural(answer.messages, "message")}${missing}`);
+    const unheard = answer.unheard ? `; ${units.plural(answer.unheard, "publisher")} not heard` : "";
+    set_done(`${answer.file}: ${units.plural(answer.messages, "message")}${missing}${unheard}`);
   };
   return (
     <Panel title="Recording" tools={recording && <span class="recording"><span class="dot" aria-hidden="true" />recording</span>}>
@@ -47,6 +48,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
             <Stat name="Messages" value={units.count(recording.messages)} />
             <Stat name="Written" value={units.bytes(recording.bytes)} />
             <Stat name="Missing" value={units.count(recording.missing)} note="what it was too slow for" tone={recording.missing ? "bad" : undefined} />
+            {recording.unheard > 0 && <Stat name="Not heard" value={units.plural(recording.unheard, "publisher")} tone="bad" />}
           </div>
           <p class="dim">{recording.file}</p>
           {recording.problem && <p class="error" role="alert">{recording.problem}</p>}
@@ -85,6 +87,7 @@ function BlackBox({ box }: { box: RecordData["blackbox"] }) {
         <Stat name="Keeps" value={units.span(number("kept_s"))} note={`in up to ${units.bytes(number("memory_bytes"))}`} />
         <Stat name="Messages" value={units.count(number("messages"))} />
         <Stat name="Missing" value={units.count(number("missing"))} tone={number("missing") ? "bad" : undefined} />
+        {(number("unheard") ?? 0) > 0 && <Stat name="Not heard" value={units.plural(number("unheard") ?? 0, "publisher")} tone="bad" />}
         <Stat name="Fired" value={units.count(number("fired"))} note={box.pending ? "a file is in the making" : units.plural(number("files") ?? 0, "file")} />
       </div>
       {triggers.length > 0 && <p>Fires at {triggers.map((one, i) => <span key={one}>{i > 0 && ", "}<code>{one}</code></span>)}.</p>}

@@ -261,6 +261,8 @@ export interface RecordData {
     messages: number;
     bytes: number;
     missing: number;
+    /** Publishers that it saw and did not hear. */
+    unheard: number;
     problem?: string | null;
   } | null;
   blackbox: Record<string, Json> | null;

@@ -181,6 +181,7 @@ fn document(progress: &Progress, file: &Path) -> Json {
         "messages": progress.messages,
         "bytes": progress.file_bytes,
         "missing": progress.losses.total(),
+        "unheard": progress.unheard.total(),
     })
 }
 

@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Lane, Result, Wait};
-use rnet_shm::bell::{MAX_SLEEP, Woken};
+use rnet_core::{Error, Lane, Result, Wait};
+use rnet_shm::barrier::SleeperBarrier;
+use rnet_shm::bell::{MAX_SLEEP, Sleep, Woken};
 use rnet_shm::channel::Reader;
 use rnet_shm::cpu;
 
@@ -65,5 +66,34 @@ impl Receiver {
         let counts = self.channels.iter().flat_map(|c| [c.received(), c.skipped()]);
         let count = counts.fold(0, u64::wrapping_add);
         self.pace.came(self.channels[at].current_came_ns(), count);
+    }
+
+    /// Sleeps until something about matching may have changed.
+    pub fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.waiting.take_stop() {
+            return Err(Error::Interrupted);
+        }
+        if self.state.bell() != self.waiter.bell() {
+            self.set_bell(self.waiter.bell());
+        }
+        let now = Instant::now();
+        let left = match until {
+            Some(until) if until <= now => return Ok(false),
+            Some(until) => until - now,
+            None => Duration::MAX,
+        };
+        let state = &self.state;
+        let known = || self.channels.iter().chain(self.succession.readers());
+        let ready = || {
+            state.is_full()
+                || state.waiting.must_stop()
+                || known().any(|c| c.is_asking() && c.is_ready())
+        };
+        if self.waiter.sleep(Sleep::Woken, |_| {}, &SleeperBarrier, left, ready) == Woken::Signal
+            && self.interruptible
+        {
+            return Err(Error::Interrupted);
+        }
+        Ok(true)
     }
 }

@@ -128,8 +128,7 @@ impl Book {
 
     /// Whether a call has no server yet.
     pub fn any_unsent(&mut self) -> bool {
-        self.unsent = self.unsent
-            && self.calls.values().any(|open| is_unsent(open));
+        self.unsent = self.unsent && self.calls.values().any(|open| is_unsent(open));
         self.unsent
     }
 
