@@ -161,9 +161,9 @@ check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
 
 # The limit is for a cold build on two cores, which is most of the time. Most tests wait for something, so that
-# twice as many of them as cores run at a time.
+# twice as many of them as cores run at a time: as many as cores in each of two runs.
 test-rust: export STEP_LIMIT_S := 2000
-test-rust: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+test-rust: export RUST_TEST_THREADS ?= $(shell nproc)
 test-rust:
 	@$(STEP) --tests test-rust scripts/test-rust.sh
 
