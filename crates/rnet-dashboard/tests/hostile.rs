@@ -16,7 +16,7 @@ use util::{Page, Place, connect, get, get_with, parse, raw, upgrade, what};
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 fn with_host(address: SocketAddr, host: &str) -> u16 {
-    let text = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let text = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     parse(&raw(address, text.as_bytes())).status
 }
 
