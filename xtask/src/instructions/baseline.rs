@@ -5,8 +5,11 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Growth up to this, inclusive, passes.
-pub const TOLERANCE_PERCENT: u64 = 3;
+/// Growth of a case up to this, inclusive, passes. A call has two threads, and what each finds when it looks differs
+/// between runs by some 4 %.
+pub fn tolerance_percent(case: &str) -> u64 {
+    if case.starts_with("call_") { 10 } else { 3 }
+}
 
 const HEAD: &str = "\
 # Instructions per message in the steady state, counted by callgrind and compared by
@@ -35,10 +38,10 @@ impl PerMessage {
         value.checked_add(hundredths.parse().ok()?).map(PerMessage)
     }
 
-    fn verdict(was: PerMessage, is: PerMessage) -> Verdict {
+    fn verdict(case: &str, was: PerMessage, is: PerMessage) -> Verdict {
         let change = Change { was, is };
         let (before, now) = (u128::from(was.0), u128::from(is.0));
-        let tolerance = u128::from(TOLERANCE_PERCENT);
+        let tolerance = u128::from(tolerance_percent(case));
         if now * 100 > before * (100 + tolerance) {
             Verdict::Grew(change)
         } else if now * 100 < before * (100 - tolerance) {
@@ -216,7 +219,7 @@ pub fn compare(was: &Baseline, is: &Baseline) -> Comparison {
         let (verdict, change) = match (before, now) {
             (Some(was), Some(is)) => {
                 let percent = Change { was, is }.percent();
-                (PerMessage::verdict(was, is), format!("{percent:+.2} %"))
+                (PerMessage::verdict(case, was, is), format!("{percent:+.2} %"))
             }
             (None, _) => (Verdict::New, "new".into()),
             (_, None) => (Verdict::Gone, "gone".into()),
@@ -268,6 +271,17 @@ mod tests {
         // Where a few percent are less than a hundredth, one hundredth is too much.
         assert!(matches!(verdict(1, 2), Verdict::Grew(_)));
         assert!(matches!(verdict(u64::MAX, u64::MAX), Verdict::Same));
+    }
+
+    #[test]
+    fn a_call_has_two_threads_and_may_differ_by_ten_percent() {
+        let grew = |case, is| {
+            let (was, is) = (with(&[(case, 10000)]), with(&[(case, is)]));
+            matches!(compare(&was, &is).verdicts[0].1, Verdict::Grew(_))
+        };
+        assert!(!grew("call_64", 11000));
+        assert!(grew("call_64", 11001));
+        assert!(grew("send_64", 11000));
     }
 
     #[test]

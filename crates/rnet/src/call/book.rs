@@ -91,6 +91,7 @@ impl Book {
 
     /// As [`Book::start`], of a call that wants one reply. Its request is copied, for a server that may have to be asked
     /// behind this one, when it has left.
+    #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     pub fn ask(&mut self, request: &[u8], after: Duration) -> u32 {
         let fresh = || Box::new(Open::new(Vec::new(), None, false));
         let mut open = self.spare.take().unwrap_or_else(fresh);
@@ -362,6 +363,7 @@ impl Book {
     }
 
     /// As [`Book::end`], of a call whose user has what he waited for. Its memory is for the next one.
+    #[inline(never)] // Likewise.
     pub fn finish(&mut self, number: u32) {
         let Entry::Occupied(place) = self.calls.entry(number) else { return };
         let open = place.get();

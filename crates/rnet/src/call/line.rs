@@ -361,6 +361,7 @@ impl Line {
     }
 
     /// Takes one reply in, if it is all that there is. `None`: there is more, or something else.
+    #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     fn take_one(&self, inbox: &mut Inbox, is_glanced: bool) -> Option<Locked<'_>> {
         let Inbox { replies, status, feedback, lost, untold, alone, .. } = &mut *inbox;
         if *alone >= MAX_ALONE {
