@@ -91,6 +91,10 @@ impl Viewers {
         }
         let (stats, addr) = (self.server.stats(), self.server.addr());
         drop(self.server);
+        // What it said meanwhile is not lost.
+        for text in self.said.try_iter() {
+            context.say(format_args!("{}", tame(&text)));
+        }
         if stats.refused + stats.dropped > 0 {
             context.say(format_args!(
                 "{addr}: {} refused, {} messages left out because viewers were too slow",
