@@ -118,21 +118,7 @@ impl Net {
     pub fn host(&mut self) -> Host {
         let host = self.apart(77);
         let (switch, port) = (&host.switch, format!("port{}", host.index));
-        ip(&[
-            "-n",
-            switch,
-            "link",
-            "add",
-            "name",
-            &port,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "eth0",
-            "netns",
-            &host.namespace,
-        ]);
+        cable(switch, &port, &host);
         ip(&["-n", switch, "link", "set", &port, "master", "bridge"]);
         ip(&["-n", switch, "link", "set", &port, "up"]);
         host.set_up();
@@ -143,21 +129,7 @@ impl Net {
     /// is 10.78.0.2 or higher. On that interface the kernel sends nothing by itself.
     pub fn host_behind(&mut self, other: &Host) -> Host {
         let host = self.apart(78);
-        ip(&[
-            "-n",
-            &other.namespace,
-            "link",
-            "add",
-            "name",
-            "eth1",
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "eth0",
-            "netns",
-            &host.namespace,
-        ]);
+        cable(&other.namespace, "eth1", &host);
         // It would look for routers and neighbours.
         other.run(&["sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth1/disable_ipv6"]);
         ip(&["-n", &other.namespace, "address", "add", "10.78.0.1/24", "dev", "eth1"]);
@@ -481,6 +453,13 @@ fn missing() -> Option<String> {
         "no namespace can be made here: {}",
         String::from_utf8_lossy(&refused.stderr).trim()
     ))
+}
+
+/// A cable from a new interface of the namespace to `eth0` of the host.
+fn cable(namespace: &str, interface: &str, host: &Host) {
+    let end = ["-n", namespace, "link", "add", "name", interface];
+    let other = ["type", "veth", "peer", "name", "eth0", "netns", &host.namespace];
+    ip(&[&end[..], &other].concat());
 }
 
 fn ip(arguments: &[&str]) {
