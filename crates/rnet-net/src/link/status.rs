@@ -213,6 +213,8 @@ impl Status {
         told.count(known, host, &mut BTreeSet::new());
         told.seen.clear();
         told.end_session();
+        // Also where it came and went between two looks.
+        told.was_met = true;
         told.why_lost = why;
     }
 
