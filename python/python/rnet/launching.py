@@ -75,8 +75,8 @@ def launch(
         if not (isinstance(name, str) and isinstance(value, str)):
             raise TypeError(f"env of a launch: {name!r} is {value!r}; give names and values as str")
     command = [*within, _program()]
-    for option, value in (("--domain", domain), ("--dir", dir), ("--group", group)):
-        command += [f"{option}={os.fspath(value)}"] if value is not None else []
+    for option, given in (("--domain", domain), ("--dir", dir), ("--group", group)):
+        command += [f"{option}={os.fspath(given)}"] if given is not None else []
     command += ["--json", "launch", "--watch", f"--parent={os.getpid()}"]
     command += ["--reload"] if reload else []
     command += [f"--host={host}"] if host is not None else []
