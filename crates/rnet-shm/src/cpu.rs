@@ -297,6 +297,15 @@ impl Attributes {
         self
     }
 
+    pub fn with_slice_of_at_least(self, slice_ns: u64) -> Attributes {
+        self.with_slice(self.slice_ns.max(slice_ns))
+    }
+
+    #[cfg(test)]
+    pub fn slice_ns(&self) -> u64 {
+        self.slice_ns
+    }
+
     pub fn with_policy(mut self, policy: i32) -> Attributes {
         self.policy = policy.cast_unsigned();
         self

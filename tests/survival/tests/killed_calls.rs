@@ -1,0 +1,220 @@
+//! Kills a process at every fail point of calls, replies, goals, jobs and commands; who is left goes on.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rnet::msgs::command_status::State;
+use rnet::{CallOptions, Error, Node};
+use rnet_survival::callers::{ACTION, COMMAND, LEASE, QUEUE, SERVICE, serve};
+use rnet_survival::{LONG, points, roles};
+
+/// Those that a victim passes which calls, sends goals, pushes and drives. At the others one dies that serves.
+const OF_CALLERS: [&str; 6] = [
+    "call.half_open",
+    "call.requested",
+    "call.cancelling",
+    "queue.started",
+    "command.taken",
+    "command.released",
+];
+
+struct World {
+    dir: PathBuf,
+}
+
+impl World {
+    fn new(point: &str) -> World {
+        let dir = PathBuf::from(format!("/dev/shm/rnet-calls-{}-{point}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        World { dir }
+    }
+
+    fn node(&self, name: &str) -> Node {
+        roles::node(&self.dir, name).unwrap()
+    }
+
+    /// A victim, which is killed when it passes the point for the `pass`th time.
+    fn victim(&self, role: &str, point: &str, pass: u32) -> Child {
+        Command::new(Path::new(env!("CARGO_BIN_EXE_survival")))
+            .args([role.as_ref(), self.dir.as_os_str(), "victim".as_ref()])
+            .env("RNET_FAIL_POINT", format!("{point}@{pass}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !condition() {
+        assert!(Instant::now() < until, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+    }
+}
+
+/// Whether it has ended, by the fail point; in another way is a failure.
+fn was_killed(point: &str, victim: &mut Child) -> bool {
+    let Some(status) = victim.try_wait().unwrap() else { return false };
+    assert_eq!(
+        status.signal(),
+        Some(libc::SIGKILL),
+        "{point}: the victim ended by itself: {status}"
+    );
+    true
+}
+
+/// The points at which one dies that has opened its ends: who calls meanwhile is told, and nobody waits for the limit.
+fn a_server_dies(point: &str, pass: u32) {
+    let world = World::new(point);
+    let survivor = world.node("survivor");
+    let client = survivor.client::<[u8], [u8]>(SERVICE).unwrap();
+    let goals = survivor.action_client::<[u8], [u8], [u8]>(ACTION).unwrap();
+    let jobs = survivor.push::<[u8]>(QUEUE).open().unwrap();
+    let mut victim = world.victim("server", point, pass);
+    let mut pushed = 0;
+    let allowed = |error: &Error| {
+        matches!(error, Error::ServerLost { .. } | Error::NotInForce { .. } | Error::Interrupted)
+            || matches!(error, Error::Timeout { what, .. } if !what.contains("reply"))
+    };
+    let until = Instant::now() + 2 * LONG;
+    let short = Duration::from_millis(300);
+    while !was_killed(point, &mut victim) {
+        assert!(Instant::now() < until, "{point}: nobody passes it");
+        if client.server_count() > 0 {
+            let called = client.call(b"\0", Some(LONG)).map(drop);
+            assert!(
+                called.as_ref().is_ok() || called.as_ref().is_err_and(allowed),
+                "{point}: {called:?}"
+            );
+        }
+        if goals.server_count() > 0 {
+            let goal = goals.send(b"\0", CallOptions::new().timeout(LONG)).unwrap();
+            let reached = goal.result(None).map(drop);
+            assert!(
+                reached.as_ref().is_ok() || reached.as_ref().is_err_and(allowed),
+                "{point}: {reached:?}"
+            );
+        }
+        if jobs.worker_count() > 0 {
+            pushed += 1;
+            jobs.push(b"job").unwrap();
+            let _ = jobs.wait_until_done(Some(short));
+        }
+        // What a receiver that dies meanwhile has granted goes with it.
+        if let Ok(mut driver) = survivor.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(short)) {
+            let sent = driver.send(b"go");
+            assert!(sent.is_ok() || sent.as_ref().is_err_and(allowed), "{point}: {sent:?}");
+            let _ = driver.release();
+        }
+    }
+    // Its names are free at once, for the next one, which serves those that have called in vain.
+    let next = world.node("next");
+    let served = serve(&next).unwrap_or_else(|error| panic!("{point}: {error}"));
+    let worker = next.pull::<[u8]>(QUEUE).on(|_, _| Ok(())).unwrap();
+    eventually("the next server is seen", || client.server_count() == 1);
+    assert_eq!(&*client.call(b"\0", LONG.into()).unwrap(), b"\0", "{point}");
+    let goal = goals.send(b"\0", CallOptions::new().timeout(LONG)).unwrap();
+    assert_eq!(&*goal.result(None).unwrap(), b"\0", "{point}");
+    jobs.wait_until_done(Some(LONG)).unwrap_or_else(|error| panic!("{point}: {error}"));
+    let stats = jobs.stats();
+    assert_eq!(
+        (stats.pushed, stats.done, stats.undelivered),
+        (pushed, pushed, 0),
+        "{point}: {stats:?}"
+    );
+    let mut driver = survivor.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(LONG)).unwrap();
+    driver.send(b"go").unwrap();
+    eventually("it is applied", || served.command.stats().applied == 1);
+    drop((driver, worker, served));
+}
+
+/// The points at which one dies that calls: what it had is cancelled, and others are served.
+fn a_caller_dies(point: &str, pass: u32) {
+    let world = World::new(point);
+    let survivor = world.node("survivor");
+    let served = serve(&survivor).unwrap();
+    let worker = survivor.pull::<[u8]>(QUEUE).on(|_, _| Ok(())).unwrap();
+    let mut victim = world.victim("caller", point, pass);
+    let until = Instant::now() + 2 * LONG;
+    while !was_killed(point, &mut victim) {
+        assert!(Instant::now() < until, "{point}: nobody passes it");
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+    }
+    eventually("no handler runs", || {
+        served.service.stats().running + served.action.stats().running + worker.stats().running == 0
+    });
+    eventually("nobody drives", || served.command.status().holder.is_empty());
+    eventually("it has fallen back", || served.command.status().state() == State::Fallback);
+    let other = world.node("other");
+    assert_eq!(&*other.call::<[u8], [u8]>(SERVICE, b"\0", Some(LONG)).unwrap(), b"\0", "{point}");
+    let before = served.command.stats().applied;
+    let mut driver = other.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(LONG)).unwrap();
+    driver.send(b"go").unwrap();
+    eventually("another one is obeyed", || served.command.stats().applied == before + 1);
+}
+
+fn the_points(of_callers: bool) -> Vec<String> {
+    // Not passed with one driver at a time: tests/handover.rs.
+    let found = points::all()
+        .into_iter()
+        .filter(|point| points::is_of_calls(point) && point != "command.preempted");
+    found.filter(|point| OF_CALLERS.contains(&point.as_str()) == of_callers).collect()
+}
+
+#[test]
+fn a_server_may_be_killed_at_any_step() {
+    let points = the_points(false);
+    assert!(points.len() >= 10, "{points:?}");
+    for point in points {
+        // What is passed once while it opens is not passed again.
+        let opening = ["command.shown", "command.heard"].contains(&point.as_str());
+        for pass in if opening { 1..2 } else { 1..3 } {
+            a_server_dies(&point, pass);
+        }
+    }
+}
+
+#[test]
+fn a_caller_may_be_killed_at_any_step() {
+    let points = the_points(true);
+    assert_eq!(points.len(), OF_CALLERS.len());
+    for point in points {
+        for pass in 1..3 {
+            a_caller_dies(&point, pass);
+        }
+    }
+}
+
+/// A victim says that it is there; without that a point that is never passed would look like one that is.
+#[test]
+fn victims_without_a_point_live() {
+    let world = World::new("none");
+    for role in ["server", "caller"] {
+        let served = (role == "caller").then(|| {
+            let survivor = world.node("survivor");
+            let served = serve(&survivor).unwrap();
+            let worker = survivor.pull::<[u8]>(QUEUE).on(|_, _| Ok(())).unwrap();
+            (served, worker)
+        });
+        let mut victim = world.victim(role, "no.such_point", 1);
+        let mut said = String::new();
+        BufReader::new(victim.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "ready\n");
+        if let Some((served, _)) = &served {
+            eventually("it calls", || served.command.stats().applied > 2);
+        }
+        assert!(victim.try_wait().unwrap().is_none());
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    }
+}
