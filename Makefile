@@ -170,15 +170,16 @@ test-rust:
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
 
-# A node is killed at every fail point. The build is that of test-rust, but for what the fail points change.
-FAILPOINTS := --package rnet-survival --package rnet-state-tests --package rnet-ring \
-	--features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
+# A node is killed at every fail point. These and the steps below choose tests of the workspace rather than of a
+# package: cargo then gives libraries the features that they have in test-rust, and builds none of them again.
+FAILPOINTS := --workspace --features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
 test-kill:
-	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test calls --test launch --test state_points --test marks
+	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test killed_calls --test killed_launch \
+	--test state_points --test marks
 
 # A domain of as many nodes as there may be.
 test-full:
-	@$(STEP) --tests test-full cargo test --package rnet --test room -- --ignored --exact a_full_domain
+	@$(STEP) --tests test-full cargo test --workspace --test room -- --ignored --exact a_full_domain
 
 # Nodes are killed at random, and at fail points in the middle of histories.
 test-random: export SURVIVAL_SECONDS ?= 60
@@ -194,7 +195,7 @@ test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --release --package rnet-net --features zenoh --lib --bins \
 	--test conformance --test zenoh --test namespaces --test rnet_link --test ports
-	@$(STEP) --tests test-net-page cargo test --release --package rnet-dashboard --test two_hosts -- --include-ignored
+	@$(STEP) --tests test-net-page cargo test --workspace --test over_link -- --include-ignored
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
 # Only these need node, which scripts/node.sh installs where it is missing. What the page does in a real browser, beside a robot that runs.
@@ -208,12 +209,12 @@ test-dashboard: python-package build-rust
 # What Prometheus itself says of the metrics.
 test-metrics:
 	@$(STEP) setup-metrics scripts/setup.sh --metrics
-	@$(STEP) --tests test-metrics cargo test --package rnet-cli --test metrics -- --include-ignored
+	@$(STEP) --tests test-metrics cargo test --workspace --test metrics -- --include-ignored
 
 # A client of the protocol that is not ours: packages of node.
 test-foxglove:
 	@$(STEP) setup-foxglove scripts/setup.sh --foxglove
-	@$(STEP) --tests test-foxglove scripts/node.sh cargo test --package rnet-foxglove --test independent -- --include-ignored
+	@$(STEP) --tests test-foxglove scripts/node.sh cargo test --workspace --test independent -- --include-ignored
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

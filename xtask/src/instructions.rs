@@ -188,7 +188,7 @@ impl Program {
         std::fs::create_dir_all(&profiles).map_err(|e| format!("{}: {e}", profiles.display()))?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
-            .args(["build", "--release", "--quiet", "--package=rnet", "--bench=instructions"])
+            .args(["build", "--release", "--quiet", "--workspace", "--bench=instructions"])
             .arg("--message-format=json-render-diagnostics")
             // The counts are of what `cargo build --release` gives, and of nothing tuned.
             .env_remove("RUSTFLAGS")
