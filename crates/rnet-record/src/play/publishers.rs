@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use rnet::inspect::Snapshot;
-use rnet::{Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability};
+use rnet::{
+    Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability, TopicName,
+};
 
 use super::{Clock, Options};
 use crate::read::{Channel, Recording, TypeError};
@@ -79,8 +81,8 @@ impl Lives {
 /// By id of the channel.
 pub struct Publishers {
     of: HashMap<u16, Publisher<[u8]>>,
-    /// Topics that are left out, since their types cannot be read.
-    pub left_out: Vec<TypeError>,
+    /// Topics that are left out, since their types cannot be read or their names are none of ours, in words.
+    pub left_out: Vec<String>,
 }
 
 /// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
@@ -106,13 +108,17 @@ impl Publishers {
             }
             let remapped = options.remap.iter().find(|(from, _)| *from == channel.topic);
             let topic = remapped.map_or(&channel.topic, |(_, to)| to);
+            if let Err(error) = TopicName::new(topic) {
+                left_out.push(format!("{error} by a remapping"));
+                continue;
+            }
             if let (Some(node), false) = (lives.publishers.get(topic), options.force) {
                 let (topic, node) = (topic.clone(), node.clone());
                 return Err(PlayError::Published { topic, node });
             }
             let ty = match channel.message_type() {
                 Err(error) if !is_named => {
-                    left_out.push(error);
+                    left_out.push(error.to_string());
                     continue;
                 }
                 ty => ty?,
