@@ -268,6 +268,7 @@ fn document(progress: &Progress, since: Duration) -> Value {
         "removed": progress.removed,
         "gone": progress.gone,
         "missing": progress.losses.total(),
+        "skipped_values": progress.skipped_values,
         "losses": losses.collect::<Vec<Value>>(),
         "disk_is_full": progress.disk_is_full,
         "is_waiting": progress.is_waiting,

@@ -152,6 +152,20 @@ fn what_is_damaged_or_no_recording_is_said() {
     assert!(rnet!(place, "play", "/dev/null").fails(1).contains("no MCAP file"));
 }
 
+/// Two clocks would have the nodes that follow jump to and fro.
+#[test]
+fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let simulator = place.node("simulator");
+    let _clock = simulator.publisher::<rnet::msgs::Clock>("/clock").unwrap();
+    let refused = rnet!(place, "play", file, "--clock", "--rate", "max").fails(1);
+    assert!(refused.contains("/clock is published by /simulator"), "{refused}");
+    rnet!(place, "play", file, "--clock", "--rate", "max", "--force").ok();
+    rnet!(place, "play", file, "--rate", "max").ok();
+}
+
 /// Other recorders have other rules for names.
 #[test]
 fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {

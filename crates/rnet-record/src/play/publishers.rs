@@ -8,6 +8,7 @@ use rnet::{
     Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability, TopicName,
 };
 
+use super::clock::TOPIC as CLOCK_TOPIC;
 use super::{Clock, Options};
 use crate::read::{Channel, Recording, TypeError};
 use crate::{Source, SourceError};
@@ -98,10 +99,20 @@ impl Publishers {
     ) -> Result<Self, PlayError> {
         let mut lanes: HashMap<String, Lane> = HashMap::new();
         let (mut of, mut left_out) = (HashMap::new(), Vec::new());
+        let published = |topic: &str| match lives.publishers.get(topic) {
+            Some(node) if !options.force => {
+                let (topic, node) = (topic.to_owned(), node.clone());
+                Err(PlayError::Published { topic, node })
+            }
+            _ => Ok(()),
+        };
+        if options.clock_hz.is_some() {
+            published(CLOCK_TOPIC)?;
+        }
         for channel in recording.channels() {
             let is_own = channel.topic.starts_with(OWN_TOPICS);
             let is_named = options.select.topics.contains(&channel.topic);
-            let is_clock = options.clock_hz.is_some() && channel.topic == "/clock";
+            let is_clock = options.clock_hz.is_some() && channel.topic == CLOCK_TOPIC;
             let is_taken = options.select.takes(channel) && !channel.is_reserved();
             if !is_taken || is_clock || is_own && !is_named {
                 continue;
@@ -112,10 +123,7 @@ impl Publishers {
                 left_out.push(format!("{error} by a remapping"));
                 continue;
             }
-            if let (Some(node), false) = (lives.publishers.get(topic), options.force) {
-                let (topic, node) = (topic.clone(), node.clone());
-                return Err(PlayError::Published { topic, node });
-            }
+            published(topic)?;
             let ty = match channel.message_type() {
                 Err(error) if !is_named => {
                     left_out.push(error.to_string());
