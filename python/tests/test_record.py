@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import rnet
 from conftest import LIMIT_S
+from rnet.msgs import Imu
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
@@ -74,6 +75,21 @@ def test_it_is_entered_once_and_leaves_nothing_open(tmp_path):
         del recording, file
         gc.collect()
     assert [str(one.message) for one in warned if one.category is ResourceWarning] == []
+
+
+def test_a_file_for_ros_2_has_what_ros_2_has_and_counts_the_rest(tmp_path):
+    file = tmp_path / "run.mcap"
+    with rnet.Node("/n") as node:
+        imu, other = node.publisher("/imu", Imu), node.publisher("/other", bytes)
+        with rnet.record(file, "/imu", "/other", ros2=True) as recording:
+            imu.send(Imu(frame_id="imu"))
+            other.send(b"bytes")
+    assert recording.report.losses == {("/other", "/n", "no_counterpart"): 1}
+    with rnet.open_recording(file) as read:
+        assert (read.profile, read.topics) == ("ros2", ["/imu"])
+        assert read["/imu"].types == ["sensor_msgs/msg/Imu"]
+    with pytest.raises(rnet.RecordFailed, match="--raw"):
+        rnet.record(tmp_path / "other.mcap", ros2=True, raw=True)
 
 
 def test_it_ends_after_its_time_and_says_what_is_wrong(tmp_path):

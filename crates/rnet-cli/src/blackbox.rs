@@ -18,7 +18,6 @@ use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
-use crate::style::NOTE;
 use crate::value::tame;
 use crate::{launch, record, signal, table};
 use args::{BlackBoxCommand, DEFAULT_FOLDER, RunArgs};
@@ -81,9 +80,7 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     while !blackbox.is_over() && !is_stopped {
         std::thread::sleep(STEP);
         is_stopped = signal::stopped();
-        for note in blackbox.take_notes() {
-            context.say(format_args!("{NOTE}rnet:{NOTE:#} {note}"));
-        }
+        record::tell_notes(context, blackbox.take_notes());
     }
     let ended = blackbox.stop()?;
     let (messages, missing, files) = (ended.messages, ended.missing, ended.files);
@@ -170,7 +167,7 @@ fn ask(
 
 fn tell_asked(context: &mut Context, status: &Value) -> Outcome {
     let pending = status["pending"].as_str();
-    context.line(format_args!("asked for {}", pending.unwrap_or("a file")))
+    context.line(format_args!("asked for {}", tame(pending.unwrap_or("a file"))))
 }
 
 fn tell_status(context: &mut Context, status: &Value) -> Outcome {
@@ -185,6 +182,12 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
             last["why"].as_str().unwrap_or("")
         ),
     };
+    let lacking: String =
+        [("lost_files", "removed before they were written"), ("incomplete_files", "incomplete")]
+            .iter()
+            .filter(|(key, _)| number(key) > 0.0)
+            .map(|(key, what)| format!("; {what}: {}", number(key)))
+            .collect();
     let triggers = status["triggers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let rows = [
         ("domain", text("domain")),
@@ -203,10 +206,11 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
         ("triggers", triggers.collect::<Vec<_>>().join(", ")),
         ("fired", format!("{}; the last: {last}", number("fired"))),
         ("pending", text("pending")),
-        ("files", format!("{}; the last: {}", number("files"), text("last_file"))),
+        ("files", format!("{}; the last: {}{lacking}", number("files"), text("last_file"))),
         ("folder", text("folder")),
     ];
-    rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{said}")))
+    // What a caller gave as its reason may be anything.
+    rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{}", tame(said))))
 }
 
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.
@@ -228,6 +232,10 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
                 file::tell_found(context, &recording);
                 damaged += usize::from(!recording.found().problems.is_empty());
                 let document = listed(&recording, len_bytes);
+                if let Some(why) = document["incomplete"].as_str() {
+                    let text = format!("{} is incomplete: {why}", path.display());
+                    record::tell_notes(context, vec![text]);
+                }
                 rows.push(row(&document));
                 documents.push(document);
             }
@@ -258,6 +266,7 @@ fn listed(recording: &Recording, len_bytes: u64) -> Value {
     let fired: Vec<Value> = fired.map(|one| json!(one.metadata)).collect();
     json!({
         "file": recording.path(), "len_bytes": len_bytes, "messages": found.messages(), "fired": fired,
+        "incomplete": fired.first().map(|one| &one["incomplete"]),
         "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
@@ -272,15 +281,13 @@ fn row(of: &Value) -> Vec<String> {
         table::bytes(of["len_bytes"].as_f64().unwrap_or(0.0)),
         of["messages"].to_string(),
         fired.len().to_string(),
-        first,
+        tame(&first).into_owned(),
     ]
 }
 
 fn rescue(context: &mut Context, folder: &Path) -> Outcome {
     let (files, notes) = recover(&context.location()?, folder)?;
-    for note in notes {
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {note}"));
-    }
+    record::tell_notes(context, notes);
     if context.json() {
         return context.document(&json!(files));
     }

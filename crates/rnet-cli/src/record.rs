@@ -14,6 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 use crate::style::NOTE;
 use crate::table::bytes;
+use crate::value::tame;
 use args::RecordArgs;
 use rnet_monitor::link::own_host;
 
@@ -173,9 +174,10 @@ impl Told {
     }
 }
 
-fn tell_notes(context: &Context, notes: Vec<String>) {
+/// Tells what happened meanwhile. What a note quotes may be anything.
+pub fn tell_notes(context: &Context, notes: Vec<String>) {
     for note in notes {
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {note}"));
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&note)));
     }
 }
 
@@ -266,6 +268,7 @@ fn document(progress: &Progress, since: Duration) -> Value {
         "removed": progress.removed,
         "gone": progress.gone,
         "missing": progress.losses.total(),
+        "skipped_values": progress.skipped_values,
         "losses": losses.collect::<Vec<Value>>(),
         "disk_is_full": progress.disk_is_full,
         "is_waiting": progress.is_waiting,

@@ -45,11 +45,17 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let done = rerun(&recording, &location, &mut command, &options);
     signal::check()?;
     if let Some(path) = &args.junit {
-        write(path, junit::document(&args.file, &done).as_bytes())?;
+        let start_ns = recording.found().times.map_or(0, |times| times.0);
+        write(path, junit::document(&args.file, start_ns, &done).as_bytes())?;
     }
     let done = done.map_err(|error| failure(&error))?;
-    if let (Some(path), Some(trace)) = (&args.plot, &done.worst) {
-        write(path, &plot(path, &recording, trace)?)?;
+    match (&args.plot, &done.worst) {
+        (Some(path), Some(trace)) => write(path, &plot(path, &recording, trace)?)?,
+        (Some(path), None) => context.say(format_args!(
+            "{} is not written: nothing that was compared is a field of numbers",
+            path.display()
+        )),
+        (None, _) => {}
     }
     tell(context, &recording, &done)?;
     match done.is_same() {

@@ -96,6 +96,49 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     }
 }
 
+/// A file without an end may be one that is still written, and all that is in it is whole.
+#[test]
+fn nothing_of_a_file_without_an_end_is_called_left_out() {
+    let place = Place::new();
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let file = recording(&place, "run.mcap");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
+    let file = file.to_str().unwrap();
+    let whole = rnet!(place, "bag", "info", file, "--json").json()["messages"].clone();
+    let topic = ["--topic", "/arm/pose"];
+    let made = |command: &str, more: &[&str]| {
+        let args = [&["bag", command, file, "--json"], more].concat();
+        let ran = place.run(&args);
+        assert!(ran.stderr.contains("the file ends"), "{ran:?}");
+        ran.json()
+    };
+    assert_eq!(made("ls", &[])["channels"][0]["messages"], whole);
+    assert_eq!(made("convert", &[&topic[..], &["-o", &path("a.csv")]].concat())["messages"], whole);
+    let plotted = made("plot", &["/arm/pose.x", "-o", &path("a.svg")]);
+    assert_eq!((&plotted["lines"][0]["points"], &plotted["file"]), (&whole, &path("a.svg").into()));
+    for (command, more) in [("filter", &[][..]), ("merge", &[]), ("split", &["--time", "60"])] {
+        let to = path(&format!("{command}.mcap"));
+        let made = made(command, &[more, &["-o", &to]].concat());
+        assert_eq!(made["files"][0]["messages"], whole);
+    }
+}
+
+#[test]
+fn a_recording_without_messages_is_split_into_one() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let (none, part) = (path("none.mcap"), path("part.mcap"));
+    rnet!(place, "bag", "filter", file.to_str().unwrap(), "--start", "60", "-o", none).ok();
+    let made = rnet!(place, "bag", "split", none, "--time", "1", "-o", part, "--json").json();
+    assert_eq!(
+        (&made["files"][0]["file"], &made["files"][0]["messages"]),
+        (&part.clone().into(), &0.into())
+    );
+    assert!(rnet!(place, "bag", "check", part).ok().starts_with("0 messages"));
+}
+
 /// A file that takes seconds to read: a header, and millions of records that nobody knows.
 #[test]
 fn the_first_ctrl_c_ends_what_only_reads() {

@@ -67,6 +67,24 @@ fn a_box_that_cannot_write_is_seen_by_all_who_ask_and_by_its_exit() {
 }
 
 #[test]
+fn a_reason_that_is_no_text_for_a_terminal_is_shown_as_text() {
+    let place = Place::new();
+    let folder = place.dir.join("files").to_string_lossy().into_owned();
+    let _node = place.node("/n");
+    let mut running = place.spawn(&["blackbox", "run", "-o", &folder, "--after", "0.1"]);
+    running.until_stderr("keeps up to");
+    place.run(&["blackbox", "trigger", "smoke\x1b[2J\r\nfire"]).ok();
+    running.until_stderr("is written");
+    let status = place.run(&["blackbox", "status"]).ok();
+    running.signal("INT");
+    let said = running.wait().stderr;
+    let list = place.run(&["blackbox", "list", &folder]).ok();
+    for shown in [said, status, list] {
+        assert!(!shown.contains(['\x1b', '\r']) && shown.contains("fire"), "{shown:?}");
+    }
+}
+
+#[test]
 fn what_a_killed_box_has_left_is_recovered() {
     let place = Place::new();
     let folder = place.dir.join("files").to_string_lossy().into_owned();
@@ -86,6 +104,13 @@ fn what_a_killed_box_has_left_is_recovered() {
     assert_eq!(files.as_array().unwrap().len(), 1);
     let list = place.run(&["blackbox", "list", &folder, "--json"]).json();
     assert_eq!(list[0]["fired"][0]["why"], "smoke");
+    assert!(list[0]["incomplete"].as_str().unwrap().contains("was killed"), "{list}");
+    let list = place.run(&["blackbox", "list", &folder]);
+    assert!(list.stderr.contains("is incomplete: its black box was killed"), "{list:?}");
+    list.ok();
+    let info = place.run(&["bag", "info", files[0].as_str().unwrap()]).ok();
+    assert!(info.contains("\nTriggers:    call: smoke, at 20"), "{info}");
+    assert!(info.contains("\nIncomplete:  its black box was killed"), "{info}");
 }
 
 #[test]

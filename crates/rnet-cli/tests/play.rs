@@ -2,6 +2,7 @@
 
 mod util;
 
+use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +12,12 @@ use rnet::inspect::Location;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::{CommandEvent, Twist, Vector3};
 use rnet::{Lane, Meta, OnFull, Origin, PublisherOptions, Subscriber, SubscriberOptions};
-use rnet_record::{RecordOptions, Recorder};
+use rnet_record::mcap::records::MessageHeader;
+use rnet_record::mcap::{WriteOptions, Writer};
+use rnet_record::{RecordOptions, Recorder, names};
 use rustix::process::Signal;
 use util::processes::until;
-use util::recording::{START_NS, kibibytes, recording};
+use util::recording::{POSE, START_NS, kibibytes, recording};
 use util::terminal::Terminal;
 use util::{DOMAIN, Place, SOON};
 
@@ -147,6 +150,68 @@ fn what_is_damaged_or_no_recording_is_said() {
     assert!(ran.stderr.contains("run.mcap: "), "{ran:#?}");
     assert!(ran.stderr.contains("what could not be read was not played"), "{ran:#?}");
     assert!(rnet!(place, "play", "/dev/null").fails(1).contains("no MCAP file"));
+}
+
+/// Two clocks would have the nodes that follow jump to and fro.
+#[test]
+fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let simulator = place.node("simulator");
+    let _clock = simulator.publisher::<rnet::msgs::Clock>("/clock").unwrap();
+    let refused = rnet!(place, "play", file, "--clock", "--rate", "max").fails(1);
+    assert!(refused.contains("/clock is published by /simulator"), "{refused}");
+    rnet!(place, "play", file, "--clock", "--rate", "max", "--force").ok();
+    rnet!(place, "play", file, "--rate", "max").ok();
+}
+
+/// Other recorders have other rules for names.
+#[test]
+fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {
+    let place = Place::new();
+    let file = place.dir.join("others.mcap");
+    let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
+    for topic in ["/image-raw", "/scan"] {
+        let channel_id = writer.add_channel(0, topic, names::BYTES, &Default::default()).unwrap();
+        let times = (START_NS, START_NS);
+        let header =
+            MessageHeader { channel_id, sequence: 0, log_time: times.0, publish_time: times.1 };
+        writer.write_to_known_channel(&header, topic.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+    std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
+    let file = file.to_str().unwrap();
+    let ran = rnet!(place, "play", file, "--rate", "max", "--json");
+    assert!(ran.stderr.contains("/image-raw") && ran.stderr.contains("not played"), "{ran:?}");
+    assert_eq!(ran.json()["messages"], 1);
+    let renamed = rnet!(place, "play", file, "--rate", "max", "--json", "-m", "/image-raw:=/image");
+    assert_eq!(renamed.json()["messages"], 2);
+}
+
+#[test]
+fn messages_that_cannot_be_published_fail_the_command() {
+    let place = Place::new();
+    let file = place.dir.join("short.mcap");
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let schema = writer.add_schema("Pose", names::PLAIN, POSE.as_bytes()).unwrap();
+    let channel_id =
+        writer.add_channel(schema, "/pose", names::PLAIN, &Default::default()).unwrap();
+    for (sequence, data) in [&[0; 8][..], &[0; 3]].into_iter().enumerate() {
+        let sequence = u32::try_from(sequence).unwrap();
+        let header =
+            MessageHeader { channel_id, sequence, log_time: START_NS, publish_time: START_NS };
+        writer.write_to_known_channel(&header, data).unwrap();
+    }
+    writer.finish().unwrap();
+    std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
+    for json in [&[][..], &["--json"]] {
+        let args = [&["play", file.to_str().unwrap(), "--rate", "max"], json].concat();
+        let ran = place.run(&args);
+        assert!(ran.stderr.contains("1 messages could not be published"), "{ran:?}");
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+    }
 }
 
 #[test]

@@ -287,6 +287,7 @@ fn take_over(waiting: &[PathBuf], left: &[RingPart], bell: &Bell) -> Result<()> 
     let mut taken = Ok(());
     for dir in waiting {
         if let Some(mut window) = Window::found(dir.clone()) {
+            window.note_killed(left);
             taken = taken.and(take_all(&mut window, left, bell));
             bell.note(format!("{} is written now: its box had ended", window.pending().file));
         }

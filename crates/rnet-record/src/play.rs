@@ -143,8 +143,8 @@ pub fn play(
     conductor: &mut dyn Conductor,
 ) -> Result<Played, PlayError> {
     let publishers = Publishers::open(recording, node, lives, options)?;
-    for error in &publishers.left_out {
-        conductor.problem(&format!("{error}; it is not played"));
+    for why in &publishers.left_out {
+        conductor.problem(&format!("{why}; it is not played"));
     }
     let clock = match options.clock_hz {
         Some(hz) => Some(Clock::open(node, hz)?),

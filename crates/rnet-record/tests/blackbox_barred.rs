@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -182,6 +184,40 @@ fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
     let trigger = &common::metadata(file)[rnet_record::names::TRIGGER];
     assert!(trigger["incomplete"].contains("directory"), "{trigger:?}");
     blackbox.stop().unwrap();
+}
+
+#[test]
+fn what_the_ring_forgets_while_a_window_waits_is_said_in_its_file() {
+    let net = Net::new("forgotten");
+    let node = net.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut told = options(&net);
+    told.folder = net.base().join("files");
+    (told.before, told.after) = (Duration::ZERO, Duration::from_secs(60));
+    let files = told.folder.clone();
+    let blackbox = BlackBox::start(told).unwrap();
+    let ring = blackbox.status().ring;
+    std::fs::remove_dir(&files).unwrap();
+    std::fs::write(&files, b"").unwrap();
+    blackbox.trigger("smoke");
+    eventually("the window waits", || blackbox.status().problems.contains_key("window"));
+    raw.send(&1u32.to_le_bytes()).unwrap();
+    let parts = || -> BTreeSet<OsString> {
+        let names = std::fs::read_dir(&ring).unwrap().flatten().map(|part| part.file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".mcap")).collect()
+    };
+    eventually("it is kept", || blackbox.status().messages > 0);
+    let with_it = parts();
+    eventually("the ring has forgotten it", || parts().is_disjoint(&with_it));
+    std::fs::remove_file(&files).unwrap();
+    eventually("there is room again", || blackbox.status().problems.is_empty());
+    raw.send(&2u32.to_le_bytes()).unwrap();
+    let ended = blackbox.stop().unwrap();
+    assert_eq!((ended.files, ended.incomplete_files), (1, 1));
+    let file = &files_of(&files, &place(&net)).unwrap()[0].0;
+    assert_eq!(numbers(file), [2]);
+    let why = &common::metadata(file)[rnet_record::names::TRIGGER]["incomplete"];
+    assert!(why.starts_with("the ring forgot ") && why.contains("(os error "), "{why}");
 }
 
 #[test]

@@ -435,6 +435,33 @@ fn parts_are_complete_in_themselves() {
 }
 
 #[test]
+fn values_of_a_key_that_changes_too_fast_are_counted() {
+    const VALUES: i64 = 5000;
+    let net = Net::new("fast key");
+    let node = net.node("/n");
+    let state = node.state().unwrap();
+    state.set("/k", -1).unwrap();
+    let (file, recorder) = record(&net, options(&net));
+    let values = |all: &[common::Stored]| -> Vec<serde_json::Value> {
+        let said = of(all, names::STATE_TOPIC).into_iter();
+        let said = said.map(|m| serde_json::from_slice(&m.data).unwrap());
+        said.filter(|said: &serde_json::Value| said["key"] == "/k").collect()
+    };
+    eventually("the key is recorded", || !values(&common::stored_in_ruins(&file)).is_empty());
+    for n in 0..VALUES {
+        state.set("/k", n).unwrap();
+    }
+    let report = recorder.stop().unwrap();
+    let values = values(&stored(&file));
+    let skipped: u64 = values.iter().filter_map(|said| said["skipped"].as_u64()).sum();
+    assert_eq!(values.len() as u64 + skipped, VALUES as u64 + 1, "{skipped} skipped");
+    assert_eq!(report.skipped_values, skipped);
+    assert_eq!(values[values.len() - 1]["value"], VALUES - 1);
+    let is_told = report.notes.iter().any(|note| note.contains("values of the state are not"));
+    assert_eq!(is_told, skipped > 0, "{:?}", report.notes);
+}
+
+#[test]
 fn the_oldest_parts_go_first() {
     // Of parts that are ended by their size alone, and also by their age.
     for split_time in [None, Some(Duration::from_millis(30))] {

@@ -53,6 +53,7 @@ def record(
     hosts: Iterable[str] = (),
     compress: Literal["zstd", "lz4", "none"] = "zstd",
     raw: bool = False,
+    ros2: bool = False,
     state: bool = True,
     duration: float | None = None,
     split_size: int | None = None,
@@ -67,7 +68,8 @@ def record(
 
     Everything is recorded, unless ``topics``, ``types``, ``nodes`` or ``hosts`` are named; topics and nodes may be
     patterns, in which ``*`` stands for one part of a name and ``**`` for any number. ``duration`` and ``split_time`` are
-    in s, ``split_size`` and ``max_disk`` in bytes. ``domain``, ``dir`` and ``group`` are as those of :class:`Node`.
+    in s, ``split_size`` and ``max_disk`` in bytes. With ``ros2`` it is a file for ROS 2, and messages without a
+    counterpart there are left out and counted. ``domain``, ``dir`` and ``group`` are as those of :class:`Node`.
 
     Returns when it records: what is sent from then on by publishers that it follows is in the file, or counted as
     missing. It ends by
@@ -98,6 +100,7 @@ def record(
     }
     command += [f"{option}={value}" for option, value in given.items() if value is not None]
     command += ["--raw"] if raw else []
+    command += ["--ros2"] if ros2 else []
     command += [] if state else ["--no-state"]
     return Recording([*command, "--", *topics], os.fspath(file))
 

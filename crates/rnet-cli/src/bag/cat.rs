@@ -21,12 +21,7 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let start_ns = recording.found().times.map_or(0, |times| times.0);
     let limits = Limits::of(args.truncate_length, args.full_length);
     let mut cat = Cat { start_ns, limits, types: Types::default() };
-    let found = recording.found();
-    let mut broken = match found.is_without_end() {
-        // What is there is whole, and more may come.
-        true => 0,
-        false => found.problems.len() as u64 + found.more_problems,
-    };
+    let mut broken = recording.found().is_damaged();
     let mut left = args.count.unwrap_or(u64::MAX);
     for message in recording.messages(select) {
         if left == 0 {
@@ -38,14 +33,14 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
                 left -= 1;
             }
             Err(problem) => {
-                broken += 1;
+                broken = true;
                 file::tell(context, &args.file, &problem);
             }
         }
     }
     match broken {
-        0 => Ok(()),
-        _ => Err(Failure::Failed(format!(
+        false => Ok(()),
+        true => Err(Failure::Failed(format!(
             "{} is damaged, and what cannot be read is not printed; see rnet bag check",
             args.file.display()
         ))),

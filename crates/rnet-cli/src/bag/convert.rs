@@ -8,7 +8,7 @@ use rnet_record::names;
 use rnet_record::read;
 use rnet_record::ros2::{LeftOut, to_ros2};
 use rnet_record::tools::NewFile;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::ConvertArgs;
 use super::cat::{Types, document};
@@ -55,7 +55,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     let (mut out, mut table) = (BufWriter::new(new.file().map_err(failed)?), Table::default());
     let mut columns = parquet::Table::new(new.file().map_err(failed)?);
     let mut types = Types::default();
-    let (mut rows, mut broken) = (0_u64, !recording.found().problems.is_empty());
+    let (mut rows, mut broken) = (0_u64, recording.found().is_damaged());
     for message in recording.messages(select) {
         signal::check()?;
         let message = match message {
@@ -84,7 +84,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     }
     drop(out);
     new.put().map_err(failed)?;
-    context.line(format_args!("{}: {rows} messages", args.output.display()))?;
+    tell_written(context, args, rows, &[])?;
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed("what could not be read is left out".to_owned())),
@@ -99,7 +99,7 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
     }
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
-    let mut broken = !recording.found().problems.is_empty();
+    let mut broken = recording.found().is_damaged();
     let mut tell = |path: &Path, problem: &read::ReadError| {
         broken = true;
         file::tell(context, path, problem);
@@ -110,11 +110,29 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
         let why = format!("{messages} messages of {topic} are left out: ROS 2 has no {type_name}");
         context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&why)));
     }
-    context.line(format_args!("{}: {} messages", args.output.display(), written.messages))?;
+    tell_written(context, args, written.messages, &left_out)?;
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed("what could not be read is left out".to_owned())),
     }
+}
+
+/// Says what there is now.
+fn tell_written(
+    context: &mut Context,
+    args: &ConvertArgs,
+    messages: u64,
+    left_out: &[LeftOut],
+) -> Outcome {
+    if !context.json() {
+        return context.line(format_args!("{}: {messages} messages", args.output.display()));
+    }
+    let one = |one: &LeftOut| {
+        let LeftOut { topic, type_name, messages } = one;
+        json!({ "topic": topic, "type": type_name, "messages": messages })
+    };
+    let left_out: Vec<Value> = left_out.iter().map(one).collect();
+    context.document(&json!({ "file": args.output, "messages": messages, "left_out": left_out }))
 }
 
 /// What is written.

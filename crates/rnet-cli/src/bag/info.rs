@@ -14,6 +14,9 @@ use crate::failure::Outcome;
 use crate::table;
 use crate::value::tame;
 
+/// Triggers of a black box that are shown.
+const MAX_TRIGGERS: usize = 10;
+
 /// What all channels of a topic are together.
 #[derive(Default)]
 struct Topic<'a> {
@@ -103,6 +106,7 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
         let from = map.get("file").map_or("?", String::as_str);
         facts.push(("Recovered:", format!("from {from}")));
     }
+    facts.extend(triggers(recording));
     if let Some((start, end)) = found.times {
         facts.push(("Start:", time(start)));
         facts.push(("End:", time(end)));
@@ -153,6 +157,27 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
         }
         None => {}
     }
+    facts
+}
+
+/// What made a black box write the file, and what the file lacks of the time that it is to cover.
+fn triggers(recording: &Recording) -> Vec<(&'static str, String)> {
+    let records = recording.found().metadata.iter().filter(|one| one.name == names::TRIGGER);
+    let fired: Vec<_> = records.map(|one| &one.metadata).collect();
+    let mut facts = Vec::new();
+    for (number, one) in fired.iter().take(MAX_TRIGGERS).enumerate() {
+        let of = |key: &str| one.get(key).map_or("?", String::as_str);
+        let at = of("at_ns").parse().map_or_else(|_| "?".to_owned(), time);
+        let name = if number == 0 { "Triggers:" } else { "" };
+        facts.push((name, format!("{}: {}, at {at}", of("name"), of("why"))));
+    }
+    if fired.len() > MAX_TRIGGERS {
+        facts.push(("", format!("and {} more", fired.len() - MAX_TRIGGERS)));
+    }
+    let mut lacks: Vec<&String> = fired.iter().filter_map(|one| one.get("incomplete")).collect();
+    // Each trigger of a file says the same; a file that was merged of several has several.
+    lacks.dedup();
+    facts.extend(lacks.into_iter().map(|why| ("Incomplete:", why.clone())));
     facts
 }
 

@@ -28,12 +28,12 @@ struct Read {
 pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let mut all: BTreeMap<u16, Read> = BTreeMap::new();
-    let mut broken = recording.found().problems.len() as u64;
+    let mut broken = recording.found().is_damaged();
     for message in recording.messages(Select::default()) {
         let message = match message {
             Ok(message) => message,
             Err(problem) => {
-                broken += 1;
+                broken = true;
                 file::tell(context, &args.file, &problem);
                 continue;
             }
@@ -51,8 +51,8 @@ pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
     }
     print(context, &recording, &all)?;
     match broken {
-        0 => Ok(()),
-        _ => Err(Failure::Failed(format!(
+        false => Ok(()),
+        true => Err(Failure::Failed(format!(
             "{} is damaged, and what cannot be read is not counted; see rnet bag check",
             args.file.display()
         ))),

@@ -52,7 +52,7 @@ fn make(
     from: &[&Recording],
     run: impl FnOnce(&mut dyn FnMut(&Path, &ReadError)) -> Result<Vec<Written>, ToolError>,
 ) -> Outcome {
-    let mut damaged = from.iter().any(|recording| !recording.found().problems.is_empty());
+    let mut damaged = from.iter().any(|recording| recording.found().is_damaged());
     let written = run(&mut |path, problem| {
         damaged = true;
         file::tell(context, path, problem);

@@ -3,6 +3,7 @@
 mod terminal;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use rnet_record::read::{Recording, SeriesError};
 use rnet_record::tools::NewFile;
@@ -25,7 +26,7 @@ const MAX_TOLD: usize = 10;
 pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let mut lines = Vec::new();
-    let mut broken = !recording.found().problems.is_empty();
+    let mut broken = recording.found().is_damaged();
     for field in &args.fields {
         broken |= !read(context, &recording, args, field, &mut lines)?;
         if lines.len() > MAX_LINES {
@@ -43,13 +44,15 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
             written.map_err(|error| {
                 Failure::Failed(format!("cannot write {}: {error}", path.display()))
             })?;
-            let points: usize = lines.iter().map(|line| line.points.len()).sum();
-            context.line(format_args!("{}: {points} points", path.display()))?;
+            match context.json() {
+                true => context.document(&document(Some(path), &lines))?,
+                false => {
+                    let points: usize = lines.iter().map(|line| line.points.len()).sum();
+                    context.line(format_args!("{}: {points} points", path.display()))?;
+                }
+            }
         }
-        None if context.json() => {
-            let lines: Vec<Value> = lines.iter().map(document).collect();
-            context.document(&json!({ "lines": lines }))?;
-        }
+        None if context.json() => context.document(&document(None, &lines))?,
         None => {
             for line in &lines {
                 terminal::draw(context, line)?;
@@ -132,7 +135,15 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
     Err(Failure::Failed(tame(&why).into_owned()))
 }
 
-fn document(line: &Line) -> Value {
+fn document(file: Option<&PathBuf>, lines: &[Line]) -> Value {
+    let mut document = json!({ "lines": lines.iter().map(of_line).collect::<Vec<Value>>() });
+    if let Some(file) = file {
+        document["file"] = json!(file);
+    }
+    document
+}
+
+fn of_line(line: &Line) -> Value {
     let there = line.values().filter(|value| value.is_finite()).count();
     let range = range(line.values());
     json!({

@@ -7,7 +7,8 @@ use rnet_record::rerun::{Rerun, RerunError};
 
 use super::{difference, said};
 
-pub fn document(file: &Path, done: &Result<Rerun, RerunError>) -> String {
+/// Of a recording that begins at `start_ns`.
+pub fn document(file: &Path, start_ns: u64, done: &Result<Rerun, RerunError>) -> String {
     let name = escaped(&format!("rnet rerun {}", file.display()));
     let (mut cases, mut failures, mut errors) = (String::new(), 0, 0);
     // Writing into a text does not fail.
@@ -22,7 +23,8 @@ pub fn document(file: &Path, done: &Result<Rerun, RerunError>) -> String {
                     continue;
                 }
                 failures += 1;
-                let worst = topic.worst.as_ref().map(|one| difference(one, 0)).unwrap_or_default();
+                let worst = topic.worst.as_ref().map(|one| difference(one, start_ns));
+                let worst = worst.unwrap_or_default();
                 let (message, worst) = (escaped(&said(topic)), escaped(&worst));
                 let _ = writeln!(
                     cases,
@@ -74,7 +76,7 @@ mod tests {
     #[test]
     fn an_error_is_a_case_of_its_own_and_text_stays_text() {
         let error = RerunError::Several("/a\"<b>\u{1}, /c".to_owned());
-        let text = document(Path::new("a&b.mcap"), &Err(error));
+        let text = document(Path::new("a&b.mcap"), 0, &Err(error));
         assert!(text.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{text}");
         assert!(text.contains("name=\"rnet rerun a&amp;b.mcap\""), "{text}");
         assert!(text.contains("type=\"several_nodes\" message=\"/a&quot;&lt;b&gt;?, /c"), "{text}");

@@ -9,7 +9,7 @@ use rnet_record::{Kind, Source, names};
 
 use super::Place;
 
-const POSE: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
+pub const POSE: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
 pub const START_NS: u64 = 1_790_000_000_000_000_000;
 
 /// A recording of a second: `/arm/pose` at 10 Hz without the message 4, and `/raw` once.

@@ -139,7 +139,7 @@ impl Memory {
 }
 
 /// A file of the ring, with the times that it says itself.
-fn part(path: &Path) -> Option<RingPart> {
+pub(super) fn part(path: &Path) -> Option<RingPart> {
     let recording = Recording::open(path).ok()?;
     let said = |of: &str, key: &str| recording.metadata(of)?.get(key)?.parse::<i64>().ok();
     let offset_ns = said(names::CLOCK, "offset_ns")?;

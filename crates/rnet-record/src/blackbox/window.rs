@@ -4,8 +4,8 @@
 //! goes on within its bounds however long the window gets, and whoever comes after a box that was killed finds all that
 //! is needed to write the file ([`finish`]): `pending.json`, which stands first, and the parts.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bell::{Bell, Fired};
 use super::folder::{Folder, is_of, named};
+use super::ring::part;
 use super::write::write;
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
@@ -43,7 +44,7 @@ pub struct Pending {
     pub fired: Vec<Fired>,
     /// Triggers beyond those.
     pub more: u64,
-    /// Why it ended without all that it was to have, if it did.
+    /// Why it lacks something of its time, if it does.
     #[serde(default)]
     pub incomplete: Option<String>,
 }
@@ -66,13 +67,21 @@ pub struct Window {
     dir: PathBuf,
     pending: Pending,
     graph: Option<Vec<u8>>,
-    /// `pending.json` says what is so.
+    /// `pending.json` says what is so, but for what it lacks.
     is_saved: bool,
+    /// It says what it lacks.
+    is_noted: bool,
     /// Names of the parts that were copied, and their bytes.
     copied: BTreeSet<OsString>,
     len_bytes: u64,
+    /// The parts of its time that the ring had at some look, by name, and the time that each covers, in ns.
+    seen: BTreeMap<OsString, u64>,
+    /// Names of those that were gone when they were to be copied.
+    gone: BTreeSet<OsString>,
     /// When something could not be written, and why.
     failed: Option<(Instant, String)>,
+    /// Why something could not be written at any time.
+    hindered: Option<String>,
 }
 
 impl Window {
@@ -91,8 +100,24 @@ impl Window {
         let to_ns = fired.at_ns.saturating_add(after.as_nanos() as u64);
         let pending =
             Pending { file, from_ns, to_ns, fired: vec![fired], more: 0, incomplete: None };
-        let (copied, len_bytes) = (BTreeSet::new(), 0);
-        Window { folder, dir, pending, graph, is_saved: false, copied, len_bytes, failed: None }
+        Window::of(folder, dir, pending, graph)
+    }
+
+    fn of(folder: Folder, dir: PathBuf, pending: Pending, graph: Option<Vec<u8>>) -> Window {
+        Window {
+            folder,
+            dir,
+            pending,
+            graph,
+            is_saved: false,
+            is_noted: true,
+            copied: BTreeSet::new(),
+            len_bytes: 0,
+            seen: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            failed: None,
+            hindered: None,
+        }
     }
 
     pub fn pending(&self) -> &Pending {
@@ -106,16 +131,29 @@ impl Window {
         let copied = parts(&dir).ok()?;
         let copied: BTreeSet<OsString> =
             copied.iter().filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect();
-        Some(Window {
-            folder: Folder::at(dir.parent().unwrap_or(&dir)),
-            dir,
-            pending,
-            graph: None,
-            is_saved: true,
-            copied,
-            len_bytes: 0,
-            failed: None,
-        })
+        let folder = Folder::at(dir.parent().unwrap_or(&dir));
+        Some(Window { is_saved: true, copied, ..Window::of(folder, dir, pending, None) })
+    }
+
+    /// Says that its box was killed, if nothing is recorded up to the end of its time.
+    pub fn note_killed(&mut self, ring: &[RingPart]) {
+        let copied = parts(&self.dir).unwrap_or_default();
+        let copied = copied.iter().filter_map(|path| Some(part(path)?.to_ns));
+        let last_ns = ring.iter().map(|part| part.to_ns).chain(copied).max().unwrap_or(0);
+        let lacks_ns = self.pending.to_ns.saturating_sub(last_ns.max(self.pending.from_ns));
+        if lacks_ns > 0 && self.pending.incomplete.is_none() {
+            let lacks_s = lacks_ns as f64 / 1e9;
+            self.lack(format!(
+                "its black box was killed, and recorded nothing in the last {lacks_s:.1} s of its time"
+            ));
+        }
+    }
+
+    fn lack(&mut self, why: String) {
+        if self.pending.incomplete.as_ref() != Some(&why) {
+            self.pending.incomplete = Some(why);
+            self.is_noted = false;
+        }
     }
 
     pub fn dir(&self) -> &Path {
@@ -143,6 +181,11 @@ impl Window {
 
     /// Copies what has ended of the ring and belongs here. Once it has `max` bytes, its end is now.
     pub fn take(&mut self, ring: &[RingPart], max: u64, bell: &Bell) {
+        self.try_to_take(ring, max, bell);
+        self.look(ring);
+    }
+
+    fn try_to_take(&mut self, ring: &[RingPart], max: u64, bell: &Bell) {
         if self.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < RETRY) {
             return;
         }
@@ -153,12 +196,35 @@ impl Window {
                 self.dir.display()
             ));
             self.failed = Some((Instant::now(), error.to_string()));
+            self.hindered = Some(error.to_string());
         }
         if self.len_bytes >= max && rnet::now_ns() < self.pending.to_ns {
             bell.note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
             self.pending.to_ns = rnet::now_ns();
             self.is_saved = false;
         }
+    }
+
+    /// Notes which parts of its time the ring has, and whether some are gone that were not copied: its file says so.
+    fn look(&mut self, ring: &[RingPart]) {
+        let Pending { from_ns, to_ns, .. } = self.pending;
+        let names = |part: &RingPart| part.path.file_name().map(ToOwned::to_owned);
+        let has: BTreeSet<OsString> = ring.iter().filter_map(names).collect();
+        for part in ring.iter().filter(|part| part.to_ns >= from_ns && part.from_ns <= to_ns) {
+            let covers_ns = part.to_ns.min(to_ns).saturating_sub(part.from_ns.max(from_ns));
+            self.seen.extend(names(part).map(|name| (name, covers_ns)));
+        }
+        let is_gone = |name: &OsString| {
+            !self.copied.contains(name) && (!has.contains(name) || self.gone.contains(name))
+        };
+        let gone = self.seen.iter().filter(|(name, _)| is_gone(name));
+        let gone: Vec<u64> = gone.map(|(_, covers_ns)| *covers_ns).collect();
+        if gone.is_empty() {
+            return;
+        }
+        let lacks_s = gone.iter().sum::<u64>() as f64 / 1e9;
+        let why = self.hindered.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        self.lack(format!("the ring forgot {lacks_s:.1} s of it before that was copied{why}"));
     }
 
     /// Why something of it could not be written at the last try.
@@ -173,28 +239,28 @@ impl Window {
         self.failed.is_none()
     }
 
-    /// Ends it. It lacks what could not be written at the last try.
+    /// Ends it. It lacks what the ring has forgotten, and what could not be written at the last try.
     pub fn end(mut self) -> Over {
-        let incomplete = self.failed.take().map(|(_, why)| why);
-        if incomplete.is_some() {
-            self.pending.incomplete.clone_from(&incomplete);
-            // For the next box, if this one dies before the file is written.
-            self.is_saved = false;
-            let _ = self.save();
+        if let Some((_, why)) = self.failed.take() {
+            let forgotten = self.pending.incomplete.iter().map(|before| format!("{before}; "));
+            self.lack(forgotten.chain([why]).collect());
         }
-        Over { dir: self.dir, incomplete }
+        // For the next box, if this one dies before the file is written.
+        let _ = self.save();
+        Over { dir: self.dir, incomplete: self.pending.incomplete }
     }
 
     fn save(&mut self) -> io::Result<()> {
-        if self.is_saved && self.dir.is_dir() {
+        let is_there = self.dir.is_dir();
+        if self.is_saved && self.is_noted && is_there {
             return Ok(());
         }
-        if self.is_saved {
-            // Somebody has removed it. What the ring still has is copied once more.
+        if !is_there {
+            // If somebody has removed it, what the ring still has is copied once more.
             (self.copied, self.len_bytes) = (BTreeSet::new(), 0);
         }
         self.folder.create(&self.dir)?;
-        if let Some(graph) = self.graph.take() {
+        if let (false, Some(graph)) = (is_there, &self.graph) {
             // A file without it is a file.
             let _ = fs::write(self.dir.join(GRAPH), graph);
         }
@@ -204,17 +270,16 @@ impl Window {
         // Else a power cut may leave the name with nothing behind it, and parts of which nobody knows what they are for.
         new.sync_all()?;
         fs::rename(path, self.dir.join(PENDING))?;
-        self.is_saved = true;
+        (self.is_saved, self.is_noted) = (true, true);
         Ok(())
     }
 
     fn copy(&mut self, ring: &[RingPart]) -> io::Result<()> {
         let Pending { from_ns, to_ns, .. } = self.pending;
         for part in ring.iter().filter(|part| part.to_ns >= from_ns && part.from_ns <= to_ns) {
-            let Some(name) = part.path.file_name().filter(|name| !self.copied.contains(*name))
-            else {
-                continue;
-            };
+            let is_left =
+                |name: &&OsStr| !self.copied.contains(*name) && !self.gone.contains(*name);
+            let Some(name) = part.path.file_name().filter(is_left) else { continue };
             // Under its name it is whole.
             let new = self.dir.join("copy");
             let copied = fs::copy(&part.path, &new).and_then(|len| {
@@ -224,7 +289,10 @@ impl Window {
             match copied {
                 Ok(len) => self.len_bytes += len,
                 // The ring was faster.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !part.path.exists() => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !part.path.exists() => {
+                    self.gone.insert(name.to_owned());
+                    continue;
+                }
                 Err(error) => {
                     let _ = fs::remove_file(&new);
                     return Err(error);

@@ -79,8 +79,15 @@ pub fn write(
         })?;
     }
     let wall = rnet::wall_offset();
+    let incomplete = match (incomplete, &unread[..]) {
+        (why, []) => why.map(str::to_owned),
+        (why, [first, ..]) => {
+            let why = why.map(|why| format!("{why}; ")).unwrap_or_default();
+            Some(format!("{why}what cannot be read is not in it: {first}"))
+        }
+    };
     for fired in fired {
-        output.metadata(&trigger(fired, &wall, incomplete))?;
+        output.metadata(&trigger(fired, &wall, incomplete.as_deref()))?;
     }
     output.metadata(&Metadata { name: names::LOSSES.to_owned(), metadata: with_total(losses) })?;
     let mut unheard = with_total(unheard);

@@ -2,7 +2,8 @@
 
 use rnet::{Node, Publisher, Result, msgs};
 
-const TOPIC: &str = "/clock";
+/// What nodes with simulated time follow.
+pub const TOPIC: &str = "/clock";
 
 /// Publishes the time in even steps of it.
 pub struct Clock {

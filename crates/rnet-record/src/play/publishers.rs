@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use rnet::inspect::Snapshot;
-use rnet::{Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability};
+use rnet::{
+    Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability, TopicName,
+};
 
+use super::clock::TOPIC as CLOCK_TOPIC;
 use super::{Clock, Options};
 use crate::read::{Channel, Recording, TypeError};
 use crate::{Source, SourceError};
@@ -79,8 +82,8 @@ impl Lives {
 /// By id of the channel.
 pub struct Publishers {
     of: HashMap<u16, Publisher<[u8]>>,
-    /// Topics that are left out, since their types cannot be read.
-    pub left_out: Vec<TypeError>,
+    /// Topics that are left out, since their types cannot be read or their names are none of ours, in words.
+    pub left_out: Vec<String>,
 }
 
 /// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
@@ -96,23 +99,34 @@ impl Publishers {
     ) -> Result<Self, PlayError> {
         let mut lanes: HashMap<String, Lane> = HashMap::new();
         let (mut of, mut left_out) = (HashMap::new(), Vec::new());
+        let published = |topic: &str| match lives.publishers.get(topic) {
+            Some(node) if !options.force => {
+                let (topic, node) = (topic.to_owned(), node.clone());
+                Err(PlayError::Published { topic, node })
+            }
+            _ => Ok(()),
+        };
+        if options.clock_hz.is_some() {
+            published(CLOCK_TOPIC)?;
+        }
         for channel in recording.channels() {
             let is_own = channel.topic.starts_with(OWN_TOPICS);
             let is_named = options.select.topics.contains(&channel.topic);
-            let is_clock = options.clock_hz.is_some() && channel.topic == "/clock";
+            let is_clock = options.clock_hz.is_some() && channel.topic == CLOCK_TOPIC;
             let is_taken = options.select.takes(channel) && !channel.is_reserved();
             if !is_taken || is_clock || is_own && !is_named {
                 continue;
             }
             let remapped = options.remap.iter().find(|(from, _)| *from == channel.topic);
             let topic = remapped.map_or(&channel.topic, |(_, to)| to);
-            if let (Some(node), false) = (lives.publishers.get(topic), options.force) {
-                let (topic, node) = (topic.clone(), node.clone());
-                return Err(PlayError::Published { topic, node });
+            if let Err(error) = TopicName::new(topic) {
+                left_out.push(format!("{error} by a remapping"));
+                continue;
             }
+            published(topic)?;
             let ty = match channel.message_type() {
                 Err(error) if !is_named => {
-                    left_out.push(error);
+                    left_out.push(error.to_string());
                     continue;
                 }
                 ty => ty?,

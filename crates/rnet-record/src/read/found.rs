@@ -50,6 +50,11 @@ impl Found {
         !self.problems.is_empty() && self.more_problems == 0 && self.problems.iter().all(is_end)
     }
 
+    /// Whether something that was written to the file cannot be read. Of one without an end, what is there is whole.
+    pub fn is_damaged(&self) -> bool {
+        !self.problems.is_empty() && !self.is_without_end()
+    }
+
     /// Messages of all channels.
     pub fn messages(&self) -> u64 {
         self.counts.values().sum()

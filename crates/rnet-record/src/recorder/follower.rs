@@ -138,9 +138,16 @@ impl Follower {
             });
         }
         self.keys_ended.store(true, Ordering::Release);
-        // It ends within a tenth of a second, unless it has panicked: then its keys are not recorded any more.
+        // It ends within a second or so, unless it has panicked: then its keys are not recorded any more.
         if let Some(Err(_)) = self.keys.take().map(JoinHandle::join) {
             self.shared.note("the state is recorded no more: its thread has panicked".to_owned());
+        }
+        let skipped = self.shared.progress().skipped_values;
+        if skipped > 0 {
+            self.shared.note(format!(
+                "{skipped} values of the state are not recorded: others were written over them before they were read; of \
+                 each key the newest is there"
+            ));
         }
         followed
     }
@@ -348,7 +355,7 @@ impl Follower {
             let (node, queue, ended) = (self.node()?, self.queue.clone(), self.keys_ended.clone());
             let shared = self.shared.clone();
             let follow = move || {
-                if let Err(error) = keys::follow(&node, &queue, &ended) {
+                if let Err(error) = keys::follow(&node, &queue, &shared, &ended) {
                     shared.note(format!("the state is not recorded: {error}"));
                 }
             };

@@ -52,6 +52,9 @@ pub fn change(change: &Change) -> Map<String, Json> {
     let mut said = Map::new();
     said.insert("key".into(), change.key.as_str().into());
     said.insert("revision".into(), change.revision.into());
+    if change.skipped != Some(0) {
+        said.insert("skipped".into(), change.skipped.into());
+    }
     let Some(entry) = &change.entry else {
         said.insert("deleted".into(), true.into());
         return said;

@@ -1,14 +1,14 @@
 //! Following the state: all keys as they are, and each change.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet::state::State;
 use rnet::{Error, Node};
 
 use super::item::{Item, Key};
 use super::json;
+use super::progress::Shared;
 use super::queue::Queue;
 
 /// Longest time between two looks at whether the recording has ended.
@@ -16,20 +16,35 @@ const STEP: Duration = Duration::from_millis(100);
 /// Between two looks while the queue is full: the watch keeps the newest value of each key.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
+/// For so long at most what was written before the end is still read after it.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
 /// Puts the keys of the state of a node's domain, and their changes, until `ended`.
-pub fn follow(node: &Node, queue: &Queue<Item>, ended: &Arc<AtomicBool>) -> rnet::Result<()> {
+pub fn follow(
+    node: &Node,
+    queue: &Queue<Item>,
+    shared: &Shared,
+    ended: &AtomicBool,
+) -> rnet::Result<()> {
     let state: State = node.state()?;
     let mut watch = state.watch("/")?;
-    while !ended.load(Ordering::Acquire) {
+    let mut until: Option<Instant> = None;
+    while until.is_none_or(|until| Instant::now() < until) {
+        if until.is_none() && ended.load(Ordering::Acquire) {
+            until = Some(Instant::now() + DRAIN_LIMIT);
+        }
         if queue.is_full(0) {
             std::thread::sleep(FULL_PAUSE);
             continue;
         }
-        let change = match watch.recv(Some(STEP)) {
+        let step = if until.is_none() { STEP } else { Duration::ZERO };
+        let change = match watch.recv(Some(step)) {
             Ok(change) => change,
+            Err(Error::Timeout { .. }) if until.is_some() => break,
             Err(Error::Timeout { .. } | Error::Interrupted) => continue,
             Err(error) => return Err(error),
         };
+        shared.progress().skipped_values += change.skipped.unwrap_or(1);
         let (said, is_deleted) = (json::change(&change), change.entry.is_none());
         let key = Key { key: change.key, said, is_deleted, at_ns: rnet::now_ns() };
         let item = Item::Key(key);

@@ -43,6 +43,9 @@ pub struct Progress {
     pub gone: Vec<PathBuf>,
     /// Messages that are missing.
     pub losses: Losses,
+    /// Values of keys of the state that are not recorded, since others were written over them too fast. The newest of each
+    /// key is. Where nobody knows how many they are, they count as one.
+    pub skipped_values: u64,
     /// Nothing is written because the disk is full.
     pub disk_is_full: bool,
     /// What keeps it from writing now beside a full disk, in words, by what cannot be written.

@@ -19,7 +19,7 @@ pub enum RerunError {
     Several(String),
     /// The node published nothing that was recorded.
     #[error(
-        "{node} published nothing in the recording; nodes that did: {known}; --name says as which it was recorded"
+        "{node} published nothing in the recording; {known}; --name says as which it was recorded"
     )]
     NotRecorded {
         /// Name of the node.

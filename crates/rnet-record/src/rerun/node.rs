@@ -185,7 +185,10 @@ impl Tested {
             true => Ok(()),
             false => Err(RerunError::NotRecorded {
                 node: self.recorded.clone(),
-                known: nodes.into_iter().collect::<Vec<_>>().join(", "),
+                known: match nodes.is_empty() {
+                    true => "nobody did".to_owned(),
+                    false => format!("nodes that did: {}", Vec::from_iter(nodes).join(", ")),
+                },
             }),
         }
     }

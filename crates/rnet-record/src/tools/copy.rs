@@ -194,7 +194,7 @@ impl Met {
 }
 
 /// Writes a file as several: `NAME.mcap`, `NAME_1.mcap`, `NAME_2.mcap`. Each has the metadata of the file, and the first
-/// its attachments.
+/// its attachments. A file without messages becomes one without messages.
 ///
 /// # Errors
 /// One of the new files exists or cannot be written; `Interrupted`. Those before it stay.
@@ -219,20 +219,19 @@ pub fn split(
         if let Some(full) = part.take_if(|part| part.is_full(&message, cut)) {
             parts.push(full.end(from)?);
         }
-        if part.is_none() {
-            let path = named(to, parts.len());
-            let mut output = begin(from, &path)?;
-            if parts.is_empty() {
-                attachments(from, &mut output, tell)?;
+        let part = match &mut part {
+            Some(part) => part,
+            None => {
+                let start_ns = message.log_ns();
+                part.insert(Part::begin(from, to, parts.len(), start_ns, tell)?)
             }
-            let start_ns = message.log_ns();
-            part = Some(Part { path, output, start_ns, bytes: 0, messages: 0 });
-        }
-        if let Some(part) = &mut part {
-            part.output.message(&message, None)?;
-            part.messages += 1;
-            part.bytes += message.data().len() as u64;
-        }
+        };
+        part.output.message(&message, None)?;
+        part.messages += 1;
+        part.bytes += message.data().len() as u64;
+    }
+    if part.is_none() && parts.is_empty() {
+        part = Some(Part::begin(from, to, 0, 0, tell)?);
     }
     if let Some(last) = part {
         parts.push(last.end(from)?);
@@ -249,6 +248,21 @@ struct Part {
 }
 
 impl Part {
+    fn begin(
+        from: &Recording,
+        to: &Path,
+        number: usize,
+        start_ns: u64,
+        tell: Tell<'_>,
+    ) -> Result<Part, ToolError> {
+        let path = named(to, number);
+        let mut output = begin(from, &path)?;
+        if number == 0 {
+            attachments(from, &mut output, tell)?;
+        }
+        Ok(Part { path, output, start_ns, bytes: 0, messages: 0 })
+    }
+
     fn is_full(&self, next: &Message, cut: Cut) -> bool {
         match cut {
             Cut::Bytes(most) => self.bytes + next.data().len() as u64 > most,
