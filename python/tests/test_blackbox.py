@@ -8,10 +8,11 @@ from pathlib import Path
 
 import rnet
 from mcap.reader import make_reader
+from rerun.chunk import McapReader
 from test_record import RELEASE, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
 
 
-def test_a_program_triggers_and_the_official_reader_opens_the_file(tmp_path: Path) -> None:
+def test_a_program_triggers_and_readers_of_others_open_the_file(tmp_path: Path) -> None:
     command = [RELEASE / "rnet", "blackbox", "run", "-o", tmp_path, "--after", "0.1"]
     with rnet.Node("/arm") as node, subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as box:
         assert box.stderr is not None
@@ -38,3 +39,5 @@ def test_a_program_triggers_and_the_official_reader_opens_the_file(tmp_path: Pat
         assert [one["why"] for one in triggers] == ["it stopped by itself"]
         graph = json.loads(next(iter(reader.iter_attachments())).data)
         assert "/arm" in [of["node"] for of in graph["nodes"]]
+    found = {channel.topic: channel.message_count for channel in McapReader(path).info().channels}
+    assert found["/angles"] == 100

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import foxglove
@@ -19,6 +20,7 @@ from foxglove.messages import Pose, RawImage, Vector3
 from mcap.reader import make_reader
 from mcap.records import Footer, Message
 from mcap.stream_reader import StreamReader
+from mcap_protobuf.decoder import DecoderFactory
 from rerun.chunk import McapReader
 from rnet.msgs import Image
 from rnet.msgs import Pose as OurPose
@@ -145,8 +147,8 @@ def made(kind: str, where: Path) -> tuple[list[Path], int]:
 
 
 @pytest.mark.parametrize("kind", ["one file", "parts", "raw", "recovered", "merged", "split", "filtered"])
-def test_the_official_reader_opens_each_kind_of_file(tmp_path: Path, kind: str) -> None:
-    """With all CRCs; `test_blackbox.py` has it of files of a black box."""
+def test_readers_of_others_open_each_kind_of_file(tmp_path: Path, kind: str) -> None:
+    """The official one with all CRCs, rerun's and Foxglove's; `test_blackbox.py` has it of files of a black box."""
     files, count = made(kind, tmp_path)
     found: dict[str, list[bytes]] = {}
     encodings: dict[str, str] = {}
@@ -168,9 +170,33 @@ def test_the_official_reader_opens_each_kind_of_file(tmp_path: Path, kind: str) 
                 found.setdefault(channel.topic, []).append(message.data)
                 encodings[channel.topic] = channel.message_encoding
     bytes_topic = "/bytes" if kind == "filtered" else "/raw"
-    assert {topic: len(of) for topic, of in found.items()} == dict.fromkeys(("/pose", "/leg", bytes_topic), count)
+    topics = ("/pose", "/leg", bytes_topic)
+    assert {topic: len(of) for topic, of in found.items()} == dict.fromkeys(topics, count)
     assert sorted(data.removesuffix(NOISE) for data in found[bytes_topic]) == sorted(
         b"%d" % n for n in range(COUNT) for _ in range(count // COUNT)
     )
     plain = "rnet-plain" if kind == "raw" else encodings["/leg"]
     assert encodings == {"/pose": "protobuf", "/leg": plain, bytes_topic: "bytes"}
+    assert rerun_finds(files) == (dict.fromkeys(topics, count), count)
+    # Foxglove's reader of protobuf, with the description that stands in the file.
+    xs = []
+    for path in files:
+        with path.open("rb") as file:
+            decoded = make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages(["/pose"])
+            xs += [pose.position.x for _, _, _, pose in decoded]
+    assert sorted(xs) == sorted(n for n in range(COUNT) for _ in range(count // COUNT))
+
+
+def rerun_finds(files: list[Path]) -> tuple[dict[str, int], int]:
+    """Messages by topic, as rerun's reader counts them, and how many poses it has read."""
+    counts: Counter[str] = Counter()
+    poses = 0
+    for path in files:
+        reader = McapReader(path)
+        for channel in reader.info().channels:
+            if not channel.topic.startswith("/_rnet/"):
+                counts[channel.topic] += channel.message_count or 0
+        for chunk in reader.stream().to_chunks():
+            if "foxglove.Pose:message" in chunk.to_record_batch().schema.names:
+                poses += chunk.num_rows
+    return dict(counts), poses
