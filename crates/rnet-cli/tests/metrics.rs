@@ -8,6 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rnet::PublisherOptions;
+use rnet::msgs::link_status::{Lost, Peer, State, Topic};
+use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
 use util::Place;
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
@@ -83,6 +86,37 @@ fn the_text_keeps_the_rules_of_openmetrics() {
             .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap());
         assert!(counts.is_sorted(), "{text}");
     });
+}
+
+#[test]
+fn a_host_whose_link_was_started_again_has_one_series() {
+    let place = Place::new();
+    let link = place.node("_rnet/link_1");
+    let lost = Lost { link: 5, ..Lost::default() };
+    let image = Topic { name: "/image".into(), lost: Some(lost), ..Topic::default() };
+    let before = Peer { host: "laptop".into(), topics: vec![image], ..Peer::default() };
+    let before = Peer { state: State::Lost.into(), ..before };
+    let now = Peer {
+        state: State::Connected.into(),
+        round_trip: Some(duration_from_ns(1_200_000)),
+        ..before.clone()
+    };
+    let mut timestamp = timestamp_now();
+    // Nobody takes it for silent, however slow this machine is.
+    timestamp.seconds += 3600;
+    let peers = vec![before.clone(), now, before];
+    let status = LinkStatus { timestamp: Some(timestamp), peers, ..LinkStatus::default() };
+    let options = PublisherOptions::new().transient_local(1);
+    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    said.send(&status).unwrap();
+    let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    let of_laptop = |name: &str| -> Vec<&str> {
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains("laptop"));
+        lines.map(|line| line.rsplit_once(' ').unwrap().1).collect()
+    };
+    assert_eq!(of_laptop("rnet_host_connected{"), ["1"], "{text}");
+    assert_eq!(of_laptop("rnet_host_round_trip_seconds{"), ["0.0012"], "{text}");
+    assert_eq!(of_laptop("rnet_host_lost_messages_total{"), ["15"], "{text}");
 }
 
 /// The names of metrics in a text.

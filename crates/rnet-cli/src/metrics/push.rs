@@ -4,7 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use rnet_monitor::link::own_host;
 use rnet_monitor::{Figures, Look, otlp_json, problems};
 use serde_json::Value;
 
@@ -35,11 +34,11 @@ pub fn run(context: &mut Context, args: &MetricsArgs, url: &str) -> Outcome {
             break;
         }
         let now = Look::new(&mut domain)?;
-        let host = own_host(&now.snapshot);
-        let figures = Figures::new(&before, &now, &host, args.all);
-        let found = problems(&before, &now);
+        let figures = Figures::new(&before, &now);
+        let found = problems(&before, &now, &figures);
+        let figures = if args.all { figures } else { figures.of_users() };
         let time_ns = rnet::now_ns().saturating_add_signed(rnet::wall_offset().offset_ns);
-        let body = otlp_json(domain.id(), &host, time_ns, &now, &figures, &found);
+        let body = otlp_json(domain.id(), time_ns, &now, &figures, &found);
         match push(&agent, &url, &body) {
             Ok(()) => pushed += 1,
             Err(why) => {
