@@ -130,10 +130,21 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+fn grafana_dashboard() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/robot-net.json");
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn grafana_queries() -> Vec<String> {
+    let dashboard: serde_json::Value = serde_json::from_str(&grafana_dashboard()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn the_grafana_dashboard_asks_for_what_there_is() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/robot-net.json");
-    let dashboard = &std::fs::read_to_string(path).unwrap();
+    let dashboard = &grafana_dashboard();
     let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     assert_eq!(parsed["title"], "robot-net");
     with_robot(|place| {
@@ -141,6 +152,8 @@ fn the_grafana_dashboard_asks_for_what_there_is() {
         let (asked, there) = (names(dashboard), names(&text));
         let missing: Vec<_> = asked.difference(&there).collect();
         assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
+        // Nothing is 0 because nobody has said anything.
+        assert!(grafana_queries().iter().all(|query| !query.contains("vector(")));
     });
 }
 
@@ -318,6 +331,24 @@ fn a_real_prometheus_scrapes_the_dashboard() {
                 assert!(begun.elapsed() < LONG.unwrap() * 3, "{query}: {answer}\n{log}");
                 std::thread::sleep(Duration::from_millis(100)); // sleep: between two questions
             }
+        }
+        // What the dashboard for Grafana asks is understood; of a robot that nobody scrapes it does not say that all is well.
+        for query in grafana_queries() {
+            let query = query.replace("$__rate_interval", "1m");
+            let ask = |domain: &str| {
+                let encoded = query.replace("$domain", domain);
+                let encoded = encoded.bytes().map(|byte| format!("%{byte:02x}"));
+                get(&addr, &format!("/api/v1/query?query={}", encoded.collect::<String>())).unwrap()
+            };
+            let (ours, other) = (ask("clitest"), ask("elsewhere"));
+            assert_eq!(
+                (&ours["status"], &other["status"]),
+                (&"success".into(), &"success".into()),
+                "{query}: {ours}"
+            );
+            assert_eq!(other["data"]["result"], serde_json::json!([]), "{query}");
+            let is_shown = ours["data"]["result"][0]["value"][1].is_string();
+            assert!(is_shown || !query.contains("rnet_series_left_out"), "{query}: {ours}");
         }
     });
 }
