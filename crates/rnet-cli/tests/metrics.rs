@@ -199,6 +199,36 @@ fn pushed(place: &Place) -> Vec<u8> {
 }
 
 #[test]
+fn a_domain_that_cannot_be_read_for_a_while_ends_no_pushing() {
+    let place = Place::new();
+    drop(place.node("early"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut running = place.spawn(&["metrics", "--otlp", &url, "--over", "0.1", "--every", "0.1"]);
+    take_push(&listener, "{}");
+    // What no look gets past: a file where the directory was.
+    let (domain, aside) = (place.domain_dir(), place.dir.join("aside"));
+    std::fs::rename(&domain, &aside).unwrap();
+    std::fs::write(&domain, b"").unwrap();
+    let collector = std::thread::spawn(move || {
+        loop {
+            let (_, body) = take_push(&listener, "{}");
+            let text = String::from_utf8(body).unwrap();
+            if text.contains("/late") {
+                break;
+            }
+        }
+    });
+    running.until_stderr("the domain cannot be read");
+    std::fs::remove_file(&domain).unwrap();
+    std::fs::rename(&aside, &domain).unwrap();
+    let _late = place.node("late");
+    collector.join().unwrap();
+    running.signal("INT");
+    running.wait().fails(130);
+}
+
+#[test]
 fn the_metrics_are_pushed_by_otlp() {
     with_robot(|place| {
         let body: serde_json::Value = serde_json::from_slice(&pushed(place)).unwrap();
