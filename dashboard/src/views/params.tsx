@@ -197,7 +197,7 @@ function NumberInput({ id, label, value, whole, off, set }: { id: string; label?
       inputMode={whole ? "numeric" : "decimal"}
       step={whole ? 1 : "any"}
       aria-label={label}
-      value={typed ?? units.number(value)}
+      value={typed ?? String(value)}
       disabled={off}
       onInput={(event) => set_typed(event.currentTarget.value)}
       onBlur={(event) => typed !== null && done(event.currentTarget.value)}

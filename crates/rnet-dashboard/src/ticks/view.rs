@@ -55,6 +55,7 @@ impl<'a> View<'a> {
                 "at_s": self.at_s,
                 "interval_s": figures.interval_s,
                 "domain": self.domain,
+                "host": self.now.own_host,
                 "exists": self.exists,
                 "nodes": figures.nodes,
                 "topics": figures.topics,
