@@ -119,6 +119,13 @@ test("what is refused is said, and the value that holds is shown again", { skip 
 test("a number that is edited is the whole number", { skip }, async () => {
   const { page } = await opened({}, "params");
   assert.equal(await page.getByLabel("/odometer").inputValue(), "1234567.25");
+  // It would arrive as 9007199254740992.
+  const whole = page.getByLabel("/exposure_us as a number");
+  await whole.fill("9007199254740993");
+  await whole.press("Enter");
+  await page.getByText("9007199254740993 has more digits than a page can send").waitFor();
+  await whole.press("Escape");
+  assert.equal(await whole.inputValue(), "8000");
 });
 
 test("frames in a circle of parents are shown, and once", { skip }, async () => {
@@ -154,6 +161,16 @@ test("a call shows feedback and result", { skip }, async () => {
   await page.locator(".answers .end").waitFor();
   assert.equal(await page.locator(".answers .feedback").count(), 3);
   assert.match(await page.locator(".answers .reply").textContent(), /path_m/);
+  assert.deepEqual(errors, []);
+});
+
+test("a request that is no object stays text", { skip }, async () => {
+  const { page, errors } = await opened({}, "services/%2Fdock");
+  await page.getByRole("button", { name: "JSON" }).click();
+  await page.getByRole("textbox", { name: "Request" }).fill("null");
+  await page.getByRole("button", { name: "Form" }).click();
+  await page.getByRole("alert").filter({ hasText: "for an object" }).waitFor();
+  assert.equal(await page.getByRole("textbox", { name: "Request" }).inputValue(), "null");
   assert.deepEqual(errors, []);
 });
 
