@@ -23,7 +23,7 @@ const now = () => Date.now() / 1000;
 const wobble = (of) => of * (0.97 + 0.06 * Math.random());
 const NO_LOSS = { overrun: 0, link: 0, restart: 0, detached: 0 };
 
-export function robot({ topics = 0 }) {
+export function robot({ topics = 0, no_figures = false }) {
   const began = now();
   const params = [
     { node: "/controller", name: "/pid/gain", value: 2.5, type: "float", default: 1, min: 0, max: 10, unit: "1/s", description: "how hard the legs pull towards their target", declared: true, is_default: false, set_by: "/rnet_param_12" },
@@ -84,7 +84,7 @@ export function robot({ topics = 0 }) {
   }
 
   const kinds = {
-    figures: (r) => ({ each_ms: r.interval_ms ?? 500, next: figures }),
+    figures: (r) => ({ each_ms: r.interval_ms ?? 500, next: no_figures ? () => null : figures }),
     history: () => {
       let first = true;
       return { each_ms: 500, next() {

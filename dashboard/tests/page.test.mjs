@@ -205,6 +205,17 @@ test("when nothing comes any more the page says what Stop does, and Stop can be 
   own.close();
 });
 
+test("Stop waits for no figures", { skip }, async () => {
+  const own = await start(0, { no_figures: true });
+  const { page, errors } = await watched(await chrome.newContext());
+  await page.goto(own.url);
+  const stop = page.locator("header button.stop");
+  await stop.click();
+  await page.locator("header button.stop", { hasText: "Stopped" }).waitFor();
+  assert.deepEqual(errors, []);
+  own.close();
+});
+
 test("the colours follow the button", { skip }, async () => {
   const { page } = await opened({ colorScheme: "light" });
   const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);

@@ -10,7 +10,6 @@ import { Icon } from "./icons";
 import { StopAll } from "./stop";
 
 export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): void }) {
-  const { figures } = useDomain();
   const hello = wire.hello;
   const host = useHost();
   return (
@@ -32,7 +31,7 @@ export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): vo
         </span>
       )}
       <span class="grow" />
-      {figures && <StopAll />}
+      <StopAll />
       <ThemeButton />
     </header>
   );
