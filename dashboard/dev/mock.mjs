@@ -27,6 +27,7 @@ export function start(port = 0, options = {}) {
   });
   // What was upgraded is no connection of the HTTP server any more.
   const sockets = new Set();
+  let is_silent = false;
   server.on("upgrade", (request, socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
@@ -35,6 +36,7 @@ export function start(port = 0, options = {}) {
     const out = accept(request, socket, (text) => handle(JSON.parse(text)), () => subs.forEach((timer) => clearInterval(timer)));
     out.text({ hello: fake.hello });
     const push = (id, next) => {
+      if (is_silent) return;
       const data = next();
       if (data === null) return;
       if (data.payload) out.binary({ sub: id, data: data.json }, data.payload);
@@ -63,7 +65,7 @@ export function start(port = 0, options = {}) {
       }
     }
   });
-  return new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, close: () => (server.close(), server.closeAllConnections(), sockets.forEach((socket) => socket.destroy())) })));
+  return new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, silence: () => (is_silent = true), close: () => (server.close(), server.closeAllConnections(), sockets.forEach((socket) => socket.destroy())) })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

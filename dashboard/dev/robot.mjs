@@ -1,5 +1,8 @@
 // The robot of the mock: what it says to each subscription and request.
 
+/** As long as names get where somebody means well. */
+export const LONG = "/perception/front_left_camera_rectified_and_undistorted_point_cloud_segmentation";
+
 const NODES = {
   "/imu": [["/imu"], []],
   "/lidar": [["/scan", "/cloud"], []],
@@ -12,26 +15,28 @@ const NODES = {
   "/motors": [["/joint_states"], ["/motor_commands"]],
   "/safety": [["/stop"], ["/joint_states", "/imu", "/battery"]],
   "/battery": [["/battery"], []],
+  [LONG]: [[`${LONG}/result`], []],
 };
-const RATES = { "/imu": [1000, 120, "foxglove.Imu"], "/scan": [20, 2900, "foxglove.LaserScan"], "/cloud": [10, 480_000, "rnet.msgs.PointCloud"], "/camera/image": [30, 921_600, "rnet.msgs.Image"], "/contacts": [500, 48, "demo.Contacts"], "/state_estimate": [500, 220, "demo.Estimate"], "/tf": [100, 160, "foxglove.FrameTransforms"], "/map/grid": [1, 65_000, "foxglove.Grid"], "/plan": [5, 900, "demo.Plan"], "/motor_commands": [500, 192, "demo.MotorCommands"], "/joint_states": [500, 300, "foxglove.JointStates"], "/stop": [0, 8, "demo.Stop"], "/battery": [1, 40, "foxglove.Battery"] };
+const RATES = { "/imu": [1000, 120, "foxglove.Imu"], "/scan": [20, 2900, "foxglove.LaserScan"], "/cloud": [10, 480_000, "rnet.msgs.PointCloud"], "/camera/image": [30, 921_600, "rnet.msgs.Image"], "/contacts": [500, 48, "demo.Contacts"], "/state_estimate": [500, 220, "demo.Estimate"], "/tf": [100, 160, "foxglove.FrameTransforms"], "/map/grid": [1, 65_000, "foxglove.Grid"], "/plan": [5, 900, "demo.Plan"], "/motor_commands": [500, 192, "demo.MotorCommands"], "/joint_states": [500, 300, "foxglove.JointStates"], "/stop": [0, 8, "demo.Stop"], "/battery": [1, 40, "foxglove.Battery"], [`${LONG}/result`]: [10, 90, "foxglove.Imu"] };
 
 const now = () => Date.now() / 1000;
 const wobble = (of) => of * (0.97 + 0.06 * Math.random());
 const NO_LOSS = { overrun: 0, link: 0, restart: 0, detached: 0 };
 
-export function robot({ topics = 0 }) {
+export function robot({ topics = 0, no_figures = false }) {
   const began = now();
   const params = [
     { node: "/controller", name: "/pid/gain", value: 2.5, type: "float", default: 1, min: 0, max: 10, unit: "1/s", description: "how hard the legs pull towards their target", declared: true, is_default: false, set_by: "/rnet_param_12" },
     { node: "/controller", name: "/pid/damping", value: 0.4, type: "float", default: 0.4, min: 0, max: 2, unit: "s", declared: true, is_default: true },
     { node: "/controller", name: "/gait", value: "trot", type: "str", default: "stand", choices: ["stand", "walk", "trot"], declared: true, is_default: false, set_by: "/planner" },
     { node: "/controller", name: "/limits", value: [1.2, 2.4, 2.4], type: "list[float]", default: [1, 2, 2], declared: true, is_default: false },
+    { node: "/camera", name: "/odometer", value: 1234567.25, type: "float", default: 0, declared: true, is_default: false },
     { node: "/camera", name: "/exposure_us", value: 8000, type: "int", default: 8000, min: 100, max: 33000, unit: "µs", declared: true, is_default: true, durable: true },
     { node: "/camera", name: "/auto_exposure", value: true, type: "bool", default: true, declared: true, is_default: true },
     { node: "/camera", name: "/serial", value: "X-1204", type: "str", default: "", read_only: true, declared: true, is_default: false },
   ].map((p) => ({ key: `/params${p.node}${p.name}`, ...p }));
   const state = new Map(
-    Object.entries({ "/arm/mode": ["str", "idle"], "/arm/calibration": ["json", { offset: [0.1, 0.2], at: "2026-11-20" }], "/arm/target/x": ["float", 0.25], "/arm/target/y": ["float", -0.5], "/mission/goal": ["str", "dock 3"], "/mission/waypoints_left": ["int", 7], "/battery/low": ["bool", false] }).map(
+    Object.entries({ "/arm/mode": ["str", "idle"], "/arm/calibration": ["json", { offset: [0.1, 0.2], at: "2026-11-20" }], "/arm/target/x": ["float", 0.25], "/arm/target/y": ["float", -0.5], "/mission/goal": ["str", "dock 3"], "/mission/waypoints_left": ["int", 7], "/battery/low": ["bool", false], [`${LONG}/mode`]: ["str", "on"] }).map(
       ([key, [type, value]], i) => [key, { key, type, value, revision: 100 + i, version: i + 1, node: "/planner", written_s: began - 60 * i, durable: i === 1, ttl_s: null, last_will: false }],
     ),
   );
@@ -63,7 +68,7 @@ export function robot({ topics = 0 }) {
       .filter(([node]) => node !== dead)
       .map(([node, [publishes, subscribes]], i) => ({ node, host: "robot", pid: 4000 + i, state: node === "/map" ? "stopped" : "runs", cpu: wobble(0.02 + 0.03 * i), rss_bytes: wobble(24e6 + i * 3e6), uptime_s: up + 342, restarts: i % 4 ? 0 : null, sent_hz: 500, received_hz: 900, publishes, subscribes }));
     return {
-      at_s: now(), interval_s: 0.5, domain: "0", exists: true, nodes, topics: list,
+      at_s: now(), interval_s: 0.5, domain: "0", host: "robot", exists: true, nodes, topics: list,
       hosts: [{ host: "base", state: "connected", round_trip_s: 0.0012, clock_offset_s: 12.5, clock_offset_uncertainty_s: 0.00004, in_bytes_per_s: 120_000, out_bytes_per_s: 3_400_000, lost: 0, held_back: [] }],
       problems: topics ? [] : [{ level: "problem", check: "behind", what: "/planner falls behind on /camera/image and loses 6 messages a second", advice: "subscribe with `latest`, or give the planner a thread of its own" }],
       mismatches: [], gone: dead ? [{ node: dead, host: "robot", since_s: began + 20 }] : [],
@@ -79,7 +84,7 @@ export function robot({ topics = 0 }) {
   }
 
   const kinds = {
-    figures: (r) => ({ each_ms: r.interval_ms ?? 500, next: figures }),
+    figures: (r) => ({ each_ms: r.interval_ms ?? 500, next: no_figures ? () => null : figures }),
     history: () => {
       let first = true;
       return { each_ms: 500, next() {
@@ -111,7 +116,7 @@ export function robot({ topics = 0 }) {
           ? { joints: Array.from({ length: 12 }, (_x, i) => ({ name: `joint_${i}`, position: Math.sin(t + i), velocity: Math.cos(t + i), effort: 0.2 * i })) }
           : r.topic === "/scan" ? { frame_id: "laser", start_angle: -2.35, end_angle: 2.35, ranges: Array.from({ length: 120 }, (_x, i) => 3 + Math.sin(i / 9 + t)) }
           : { timestamp: new Date(t * 1000).toISOString(), frame_id: "imu", orientation: { x: 0, y: 0, z: Math.sin(t / 9), w: Math.cos(t / 9) }, angular_velocity: { x: 0.01 * Math.random(), y: Math.sin(t), z: 0.3 }, linear_acceleration: { x: Math.sin(t * 2), y: 0.2, z: 9.81 }, temperature: 36.5, valid: true, covariance: [0.01, 0, 0, 0.01] };
-        return { node: "/imu", seq, sent_s: t, type: RATES[r.topic]?.[2] ?? "raw", len: 120, json };
+        return { node: r.topic.startsWith(LONG) ? LONG : "/imu", seq, sent_s: t, type: RATES[r.topic]?.[2] ?? "raw", len: 120, json };
       } };
     },
     image: () => {
@@ -141,7 +146,7 @@ export function robot({ topics = 0 }) {
     tf: () => ({ each_ms: 200, next() {
       const turn = now() / 4;
       const frame = (frame, parent, translation, rotation = [0, 0, 0, 1]) => ({ frame, parent, translation, rotation, sent_s: now(), node: "/estimator" });
-      return { frames: [frame("odom", "map", [0.2, 0.1, 0]), frame("base_link", "odom", [0.5, 0, 0.3], [0, 0, Math.sin(turn / 2), Math.cos(turn / 2)]), frame("lidar", "base_link", [0.2, 0, 0.25]), frame("camera", "base_link", [0.3, 0, 0.1], [-0.5, 0.5, -0.5, 0.5]), ...["fl", "fr", "rl", "rr"].map((leg, i) => frame(`${leg}_foot`, "base_link", [i < 2 ? 0.25 : -0.25, i % 2 ? -0.15 : 0.15, -0.3]))] };
+      return { frames: [frame("odom", "map", [0.2, 0.1, 0]), frame("base_link", "odom", [0.5, 0, 0.3], [0, 0, Math.sin(turn / 2), Math.cos(turn / 2)]), frame("lidar", "base_link", [0.2, 0, 0.25]), frame("camera", "base_link", [0.3, 0, 0.1], [-0.5, 0.5, -0.5, 0.5]), frame("a", "b", [1, 0, 0]), frame("b", "a", [1, 0, 0]), ...["fl", "fr", "rl", "rr"].map((leg, i) => frame(`${leg}_foot`, "base_link", [i < 2 ? 0.25 : -0.25, i % 2 ? -0.15 : 0.15, -0.3]))] };
     } }),
     state: ({ host }) => {
       let first = true;
@@ -165,9 +170,9 @@ export function robot({ topics = 0 }) {
         return { lines: [line(t - 40, "info", "/controller", "ready after 0.4 s"), line(t - 30, "warning", "/battery", "22.1 V: below 22.5 V"), line(t - 22, "error", "/force", "no answer of the sensor for 50 ms: contacts are not known"), line(t - 20, "info", "/estimator", "goes on with joint torques in place of contacts")] };
       } };
     },
-    commands: () => ({ each_ms: 300, next: () => ({ commands: [{ command: "/cmd_vel", receiver: "/controller", state: held ? "fallback" : "in_force", reason: held ? "preempted" : "granted", driver: held ? "/rnet_dashboard_1" : "/planner", priority: held ? 100 : 10, lease_ns: 2e8, deadline_ns: 5e7, applied: 12345, ignored: 2, fallbacks: 1, held, stop_wanted: held }] }) }),
+    commands: () => ({ each_ms: 300, next: () => ({ commands: [{ command: "/cmd_vel", receiver: LONG, state: held ? "fallback" : "in_force", reason: held ? "preempted" : "granted", driver: held ? "/rnet_dashboard_1" : "/planner", priority: held ? 100 : 10, lease_ns: 2e8, deadline_ns: 5e7, applied: 12345, ignored: 2, fallbacks: 1, held, stop_wanted: held }] }) }),
     command_log: () => { let sent = false; return { each_ms: 1000, next: () => { if (sent) return null; sent = true; return { lines: [{ time_s: now() - 50, receiver: "/controller", kind: "granted", node: "/planner", priority: 10, number: 1, text: "" }] }; } }; },
-    services: () => ({ each_ms: 1000, next: () => ({ services: [{ service: "/plan", kind: "service", nodes: ["/planner"], clients: 1, request: "demo.PlanRequest", reply: "demo.Plan", feedback: null }, { service: "/dock", kind: "action", nodes: ["/planner"], clients: 0, request: "demo.DockGoal", reply: "demo.DockResult", feedback: "demo.DockFeedback" }] }) }),
+    services: () => ({ each_ms: 1000, next: () => ({ services: [{ service: "/plan", kind: "service", nodes: ["/planner", LONG], clients: 1, request: "demo.PlanRequest", reply: "demo.Plan", feedback: null }, { service: "/dock", kind: "action", nodes: ["/planner"], clients: 0, request: "demo.DockGoal", reply: "demo.DockResult", feedback: "demo.DockFeedback" }] }) }),
     record: () => ({ each_ms: 1000, next: () => ({ recording: recording && { ...recording, seconds: now() - recording.at, messages: Math.round((now() - recording.at) * 4000), bytes: Math.round((now() - recording.at) * 3e7) }, folder: "/home/robot/recordings", blackbox: { kept_s: 31, memory_bytes: 67_108_864, messages: 81_234, missing: 0, fired: 1, files: 1, pending: null, last_file: "blackbox/2026-11-24T05-00-00.mcap", triggers: ["death", "/battery.voltage < 21", "log error"] } }) }),
     launch: () => ({ each_ms: 1000, next: () => ({ nodes: Object.keys(NODES).map((node, i) => ({ node, file: "robot.toml", pid: 4000 + i, state: node === "/force" ? "failed" : "ready", restarts: node === "/force" ? 5 : 0, started_s: began, end: node === "/force" ? "exit code 1, given up" : null })) }) }),
   };

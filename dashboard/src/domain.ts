@@ -2,6 +2,7 @@
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { wire } from "./wire/socket";
 import { useSub } from "./wire/use";
 import type { Command, Figures, Gone, NodeRow } from "./wire/types";
 
@@ -81,4 +82,9 @@ export const DomainContext = createContext<Domain>({ figures: null, nodes: [], c
 
 export function useDomain(): Domain {
   return useContext(DomainContext);
+}
+
+/** The name of the host of the dashboard: as its link has it, once figures have come. */
+export function useHost(): string {
+  return useDomain().figures?.host ?? wire.hello?.host ?? "this host";
 }

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { start } from "../dev/mock.mjs";
+import { LONG } from "../dev/robot.mjs";
 import { browser, CHROMIUM, VIEWS, watched } from "./browser.mjs";
 
 const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`;
@@ -48,14 +49,22 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("on a phone nothing is wider than the screen", { skip }, async () => {
-  const { page, errors } = await opened({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
-  for (const view of [...VIEWS, "topics/%2Fimu", "nodes/%2Fplanner", "services/%2Fplan"]) {
-    await page.goto(`${mock.url}#/${view}`);
-    await page.locator("main h1").waitFor();
-    const [inside, outside] = await page.evaluate(() => [Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth), innerWidth]);
-    assert.ok(inside <= outside, `${view} is ${inside} px wide`);
-  }
+for (const [width, options] of [[320, { hasTouch: true, isMobile: true }], [390, { hasTouch: true, isMobile: true }], [1280, {}]]) {
+  test(`nothing is wider than a screen of ${width} px, however long its name`, { skip }, async () => {
+    const { page, errors } = await opened({ viewport: { width, height: 844 }, ...options });
+    for (const view of [...VIEWS, "topics/%2Fimu", "nodes/%2Fplanner", "services/%2Fplan", `nodes/${encodeURIComponent(LONG)}`, `topics/${encodeURIComponent(`${LONG}/result`)}`]) {
+      await page.goto(`${mock.url}#/${view}`);
+      await page.locator("main h1").waitFor();
+      await page.waitForFunction(() => ![...document.querySelectorAll("main .empty")].some((one) => one.textContent.startsWith("Waiting")));
+      const [inside, outside] = await page.evaluate(() => [Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth), innerWidth]);
+      assert.ok(inside <= outside, `${view} is ${inside} px wide`);
+    }
+    assert.deepEqual(errors, []);
+  });
+}
+
+test("on a phone the menu leads to the views", { skip }, async () => {
+  const { page, errors } = await opened({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }, "hosts");
   await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("link", { name: "Topics" }).click();
   await page.getByRole("heading", { name: "Topics" }).waitFor();
@@ -107,6 +116,25 @@ test("what is refused is said, and the value that holds is shown again", { skip 
   assert.notEqual(await number.inputValue(), "11");
 });
 
+test("a number that is edited is the whole number", { skip }, async () => {
+  const { page } = await opened({}, "params");
+  assert.equal(await page.getByLabel("/odometer").inputValue(), "1234567.25");
+  // It would arrive as 9007199254740992.
+  const whole = page.getByLabel("/exposure_us as a number");
+  await whole.fill("9007199254740993");
+  await whole.press("Enter");
+  await page.getByText("9007199254740993 has more digits than a page can send").waitFor();
+  await whole.press("Escape");
+  assert.equal(await whole.inputValue(), "8000");
+});
+
+test("frames in a circle of parents are shown, and once", { skip }, async () => {
+  const { page } = await opened({}, "transforms");
+  await page.locator(".tree .key", { hasText: "base_link" }).waitFor();
+  const keys = await page.locator(".tree .key").allTextContents();
+  assert.deepEqual(keys.filter((key) => key === "a" || key === "b"), ["a", "b"]);
+});
+
 test("state and parameters of another host are shown, how old they are, and why a change is refused", { skip }, async () => {
   const { page, errors } = await opened({}, "state");
   await page.getByLabel("Host", { exact: true }).selectOption("base");
@@ -136,6 +164,16 @@ test("a call shows feedback and result", { skip }, async () => {
   assert.deepEqual(errors, []);
 });
 
+test("a request that is no object stays text", { skip }, async () => {
+  const { page, errors } = await opened({}, "services/%2Fdock");
+  await page.getByRole("button", { name: "JSON" }).click();
+  await page.getByRole("textbox", { name: "Request" }).fill("null");
+  await page.getByRole("button", { name: "Form" }).click();
+  await page.getByRole("alert").filter({ hasText: "for an object" }).waitFor();
+  assert.equal(await page.getByRole("textbox", { name: "Request" }).inputValue(), "null");
+  assert.deepEqual(errors, []);
+});
+
 test("without a server the page says so, shows nothing as live, and comes back by itself", { skip }, async () => {
   let own = await start();
   const port = Number(new URL(own.url).port);
@@ -153,6 +191,28 @@ test("without a server the page says so, shows nothing as live, and comes back b
   await page.getByText("live", { exact: true }).waitFor();
   await page.locator(".page.stale").waitFor({ state: "detached" });
   await cell.waitFor();
+  own.close();
+});
+
+test("when nothing comes any more the page says what Stop does, and Stop can be pressed", { skip }, async () => {
+  const own = await start();
+  const { page } = await opened({}, "overview", own.url);
+  await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+  own.silence();
+  await page.getByRole("alert").filter({ hasText: "No data from the server" }).waitFor();
+  assert.match(await page.getByRole("alert").textContent(), /Stop may still arrive/);
+  assert.ok(await page.getByRole("button", { name: "Stop", exact: true }).isEnabled());
+  own.close();
+});
+
+test("Stop waits for no figures", { skip }, async () => {
+  const own = await start(0, { no_figures: true });
+  const { page, errors } = await watched(await chrome.newContext());
+  await page.goto(own.url);
+  const stop = page.locator("header button.stop");
+  await stop.click();
+  await page.locator("header button.stop", { hasText: "Stopped" }).waitFor();
+  assert.deepEqual(errors, []);
   own.close();
 });
 

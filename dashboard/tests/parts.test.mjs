@@ -20,6 +20,13 @@ test("figures have three digits and a unit", async () => {
   assert.equal(units.number(1e-7), "1.0000e-7");
 });
 
+test("a whole number that JavaScript would round is refused, and nothing else", async () => {
+  const { typed_json } = await source("typed.ts");
+  for (const text of ["9007199254740993", "[1, -9007199254740993]", '{"a": [{"b": 18446744073709551615}]}']) assert.throws(() => typed_json(text), /more digits/, text);
+  for (const text of ["9007199254740991", "-1", "1e300", "0.1", "true", "null", '"9007199254740993"', '"a \\" 9007199254740993"', '{"9007199254740993": 1.25}']) assert.deepEqual(typed_json(text), JSON.parse(text));
+  assert.throws(() => typed_json("[1,"), SyntaxError);
+});
+
 function overlaps(a, b) {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 }

@@ -4,7 +4,6 @@ pub mod args;
 #[cfg(feature = "otlp")]
 mod push;
 
-use rnet_monitor::link::own_host;
 use rnet_monitor::{Figures, Look, metrics, problems};
 
 use crate::context::Context;
@@ -25,8 +24,9 @@ pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
     let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
     let now = Look::new(&mut domain)?;
-    let figures = Figures::new(&before, &now, &own_host(&now.snapshot), args.all);
-    let found = problems(&before, &now);
+    let figures = Figures::new(&before, &now);
+    let found = problems(&before, &now, &figures);
+    let figures = if args.all { figures } else { figures.of_users() };
     let text = metrics(args.format.into(), domain.id(), &now, &figures, &found);
     context.line(format_args!("{}", text.trim_end()))
 }

@@ -3,7 +3,6 @@
 pub mod args;
 
 use rnet::inspect::Domain;
-use rnet_monitor::link::own_host;
 use rnet_monitor::{Figures, Finding, Level, Look, problems};
 use serde_json::json;
 
@@ -18,14 +17,15 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
     let now = Look::new(&mut domain)?;
-    let own = own_host(&now.snapshot);
-    let figures = Figures::new(&before, &now, &own, false);
+    let figures = Figures::new(&before, &now);
+    let problems = problems(&before, &now, &figures);
+    let figures = figures.of_users();
     let missing = args.nodes.iter().map(|node| node.as_str()).filter(|wanted| {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
     let mut found: Vec<Finding> = missing.map(is_missing).collect();
     // A probe that restarts what it watches does not do so for what is merely worth knowing.
-    found.extend(problems(&before, &now).into_iter().filter(|f| f.level == Level::Problem));
+    found.extend(problems.into_iter().filter(|f| f.level == Level::Problem));
     print(context, &domain, &figures, &found)?;
     if found.is_empty() { Ok(()) } else { Err(Failure::Told) }
 }

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rnet::inspect::Domain;
-use rnet_monitor::link::own_host;
 use rnet_monitor::{Figures, Finding, Level, Look, problems};
 use rnet_record::blackbox::{Memory, NODE};
 use serde_json::json;
@@ -66,9 +65,9 @@ impl Looks {
     /// What has happened since the last look, and what is wrong.
     fn next(&mut self) -> Outcome<(Figures, Vec<Finding>)> {
         let now = Look::new(&mut self.domain)?;
-        let own = own_host(&now.snapshot);
-        let mut figures = Figures::new(&self.last, &now, &own, self.all);
-        let problems = problems(&self.last, &now);
+        let figures = Figures::new(&self.last, &now);
+        let problems = problems(&self.last, &now, &figures);
+        let mut figures = if self.all { figures } else { figures.of_users() };
         self.last = now;
         figures.topics.retain(|topic| topic.topic.contains(&self.filter));
         figures.nodes.retain(|node| node.node.contains(&self.filter));

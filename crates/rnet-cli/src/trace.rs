@@ -54,27 +54,13 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
         let topics: Vec<String> = args.chain.iter().map(TopicName::to_string).collect();
         Chain::of(&topics, &trace.records, args.budget_ms.map(|ms| (ms * 1e6) as u64))
     });
-    if let Some(path) = &args.svg {
-        write(path, &svg::draw(&edges, chain.as_ref()))?;
-    }
-    if let Some(path) = &args.perfetto {
-        write(path, &perfetto::document(&trace.records, &edges, &trace.publishers))?;
-    }
-    if context.json() {
-        context.document(&json!({
-            "for_s": args.time.as_secs_f64(),
-            "records": trace.records.len(),
-            "lost_records": trace.lost,
-            "edges": edges,
-            "chain": chain,
-            "budget_ms": args.budget_ms,
-        }))?;
-    } else {
-        edges.iter().try_for_each(|edge| print_edge(context, edge))?;
-        if let Some(chain) = &chain {
-            print_chain(context, chain, args.budget_ms)?;
-        }
-    }
+    // Neither costs the other: a file that cannot be written not the table, a pipe that is closed not the files.
+    let printed = print(context, args, &trace, &edges, chain.as_ref());
+    let svg = || svg::draw(&edges, chain.as_ref());
+    let perfetto = || perfetto::document(&trace.records, &edges, &trace.publishers);
+    let drawn = args.svg.as_ref().map_or(Ok(()), |path| write(path, &svg()));
+    let written = args.perfetto.as_ref().map_or(Ok(()), |path| write(path, &perfetto()));
+    printed.and(drawn).and(written)?;
     match &chain {
         Some(chain) if chain.total.count == 0 => {
             let what = "no message went through the whole chain: its topics have to be received by the node that \
@@ -86,6 +72,27 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
         }
         _ => Ok(()),
     }
+}
+
+fn print(
+    context: &mut Context,
+    args: &TraceArgs,
+    trace: &Trace,
+    edges: &[Edge],
+    chain: Option<&Chain>,
+) -> Outcome {
+    if context.json() {
+        return context.document(&json!({
+            "for_s": args.time.as_secs_f64(),
+            "records": trace.records.len(),
+            "lost_records": trace.lost,
+            "edges": edges,
+            "chain": chain,
+            "budget_ms": args.budget_ms,
+        }));
+    }
+    edges.iter().try_for_each(|edge| print_edge(context, edge))?;
+    chain.map_or(Ok(()), |chain| print_chain(context, chain, args.budget_ms))
 }
 
 /// What was recorded.

@@ -417,8 +417,10 @@ fn what_waits_for_room_on_the_way_is_named() {
     status.problems.clear();
     status.timestamp = Some(soon());
     status.peers[0].topics[1].held_back = Cause::Credit.into();
+    // Text of others, which is not to steer the terminal.
+    status.peers[0].topics[1].name = "/camera\u{1b}[2J".into();
+    let full = "PROBLEM  the way to host laptop is full: /camera\\u{1b}[2J wait";
     let said = says(&link, &status);
-    let full = "PROBLEM  the way to host laptop is full: /camera/front/image wait";
     for command in [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"]] {
         let ran = place.run(command);
         assert!(ran.stdout.contains(full), "{ran:?}");

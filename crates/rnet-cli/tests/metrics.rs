@@ -8,6 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rnet::PublisherOptions;
+use rnet::msgs::link_status::{Lost, Peer, State, Topic};
+use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
 use util::Place;
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
@@ -85,6 +88,37 @@ fn the_text_keeps_the_rules_of_openmetrics() {
     });
 }
 
+#[test]
+fn a_host_whose_link_was_started_again_has_one_series() {
+    let place = Place::new();
+    let link = place.node("_rnet/link_1");
+    let lost = Lost { link: 5, ..Lost::default() };
+    let image = Topic { name: "/image".into(), lost: Some(lost), ..Topic::default() };
+    let before = Peer { host: "laptop".into(), topics: vec![image], ..Peer::default() };
+    let before = Peer { state: State::Lost.into(), ..before };
+    let now = Peer {
+        state: State::Connected.into(),
+        round_trip: Some(duration_from_ns(1_200_000)),
+        ..before.clone()
+    };
+    let mut timestamp = timestamp_now();
+    // Nobody takes it for silent, however slow this machine is.
+    timestamp.seconds += 3600;
+    let peers = vec![before.clone(), now, before];
+    let status = LinkStatus { timestamp: Some(timestamp), peers, ..LinkStatus::default() };
+    let options = PublisherOptions::new().transient_local(1);
+    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    said.send(&status).unwrap();
+    let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    let of_laptop = |name: &str| -> Vec<&str> {
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains("laptop"));
+        lines.map(|line| line.rsplit_once(' ').unwrap().1).collect()
+    };
+    assert_eq!(of_laptop("rnet_host_connected{"), ["1"], "{text}");
+    assert_eq!(of_laptop("rnet_host_round_trip_seconds{"), ["0.0012"], "{text}");
+    assert_eq!(of_laptop("rnet_host_lost_messages_total{"), ["15"], "{text}");
+}
+
 /// The names of metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
@@ -96,10 +130,21 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+fn grafana_dashboard() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/robot-net.json");
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn grafana_queries() -> Vec<String> {
+    let dashboard: serde_json::Value = serde_json::from_str(&grafana_dashboard()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn the_grafana_dashboard_asks_for_what_there_is() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/robot-net.json");
-    let dashboard = &std::fs::read_to_string(path).unwrap();
+    let dashboard = &grafana_dashboard();
     let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     assert_eq!(parsed["title"], "robot-net");
     with_robot(|place| {
@@ -107,6 +152,8 @@ fn the_grafana_dashboard_asks_for_what_there_is() {
         let (asked, there) = (names(dashboard), names(&text));
         let missing: Vec<_> = asked.difference(&there).collect();
         assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
+        // Nothing is 0 because nobody has said anything.
+        assert!(grafana_queries().iter().all(|query| !query.contains("vector(")));
     });
 }
 
@@ -149,6 +196,36 @@ fn pushed(place: &Place) -> Vec<u8> {
     running.signal("INT");
     assert!(running.wait().fails(130).contains("1 pushed"));
     body
+}
+
+#[test]
+fn a_domain_that_cannot_be_read_for_a_while_ends_no_pushing() {
+    let place = Place::new();
+    drop(place.node("early"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut running = place.spawn(&["metrics", "--otlp", &url, "--over", "0.1", "--every", "0.1"]);
+    take_push(&listener, "{}");
+    // What no look gets past: a file where the directory was.
+    let (domain, aside) = (place.domain_dir(), place.dir.join("aside"));
+    std::fs::rename(&domain, &aside).unwrap();
+    std::fs::write(&domain, b"").unwrap();
+    let collector = std::thread::spawn(move || {
+        loop {
+            let (_, body) = take_push(&listener, "{}");
+            let text = String::from_utf8(body).unwrap();
+            if text.contains("/late") {
+                break;
+            }
+        }
+    });
+    running.until_stderr("the domain cannot be read");
+    std::fs::remove_file(&domain).unwrap();
+    std::fs::rename(&aside, &domain).unwrap();
+    let _late = place.node("late");
+    collector.join().unwrap();
+    running.signal("INT");
+    running.wait().fails(130);
 }
 
 #[test]
@@ -284,6 +361,24 @@ fn a_real_prometheus_scrapes_the_dashboard() {
                 assert!(begun.elapsed() < LONG.unwrap() * 3, "{query}: {answer}\n{log}");
                 std::thread::sleep(Duration::from_millis(100)); // sleep: between two questions
             }
+        }
+        // What the dashboard for Grafana asks is understood; of a robot that nobody scrapes it does not say that all is well.
+        for query in grafana_queries() {
+            let query = query.replace("$__rate_interval", "1m");
+            let ask = |domain: &str| {
+                let encoded = query.replace("$domain", domain);
+                let encoded = encoded.bytes().map(|byte| format!("%{byte:02x}"));
+                get(&addr, &format!("/api/v1/query?query={}", encoded.collect::<String>())).unwrap()
+            };
+            let (ours, other) = (ask("clitest"), ask("elsewhere"));
+            assert_eq!(
+                (&ours["status"], &other["status"]),
+                (&"success".into(), &"success".into()),
+                "{query}: {ours}"
+            );
+            assert_eq!(other["data"]["result"], serde_json::json!([]), "{query}");
+            let is_shown = ours["data"]["result"][0]["value"][1].is_string();
+            assert!(is_shown || !query.contains("rnet_series_left_out"), "{query}: {ours}");
         }
     });
 }

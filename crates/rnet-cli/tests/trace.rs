@@ -101,6 +101,19 @@ fn others_can_open_what_is_written() {
     });
 }
 
+#[test]
+fn a_file_that_cannot_be_written_costs_neither_the_table_nor_the_other_file() {
+    with_robot(|place| {
+        let files = ["none/trace.svg", "trace.json"].map(|name| place.dir.join(name));
+        let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
+        let ran = rnet!(place, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json);
+        assert!(ran.stdout.starts_with("/imu: /sensor -> /estimator, "), "{ran:?}");
+        let said = ran.fails(1);
+        assert!(said.contains(svg), "{said}");
+        assert!(std::fs::read_to_string(json).unwrap().contains("traceEvents"));
+    });
+}
+
 /// The link of a robot, as far as it matters to a trace: laptop's lidar publishes what is received here, and laptop's
 /// viewer receives something and says what became of it. Its clock is known to 250 us.
 fn with_laptop(test: impl FnOnce(&Place)) {

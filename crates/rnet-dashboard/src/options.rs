@@ -83,12 +83,14 @@ impl Access {
     pub fn check(&self) -> crate::Result<()> {
         let refused = |why: String| Err(DashboardError::Access(why));
         if let Some(token) = &self.token {
-            let is_plain =
-                token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\";,\\".contains(&byte));
+            // A link has it in its address, where browsers write some of these in another way.
+            let is_plain = token
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"\"';,\\&#<>".contains(&byte));
             if token.len() < MIN_TOKEN_LEN_BYTES || !is_plain {
                 return refused(format!(
                     "the token has {} characters and needs at least {MIN_TOKEN_LEN_BYTES}, printable ones without \
-                     blanks, quotes, commas, semicolons and backslashes; make one: openssl rand -hex 24",
+                     blanks, quotes, commas, semicolons, backslashes, &, #, < and >; make one: openssl rand -hex 24",
                     token.len()
                 ));
             }
@@ -188,7 +190,13 @@ mod tests {
         assert!(!why.contains("a token") && why.contains("TLS"), "{why}");
         access.tls = Some(Tls { cert_pem: Vec::new(), key_pem: Vec::new() });
         assert!(access.check().is_ok());
-        for bad in ["short", "with a blank in it", "with;semicolon;in;it"] {
+        for bad in [
+            "short",
+            "with a blank in it",
+            "with;semicolon;in;it",
+            "<0123456789abcdef>",
+            "with&ampersands&in&it",
+        ] {
             access.token = Some(bad.into());
             assert!(access.check().is_err(), "{bad}");
         }

@@ -21,6 +21,8 @@ const MAX_KEPT: usize = 64;
 const MAX_KEPT_LEN_BYTES: usize = 8 << 20;
 /// Names of parameters that a client follows.
 const MAX_FOLLOWED: usize = 4096;
+/// Subscriptions that ended with their channel, which a client may still end itself.
+const MAX_ENDED: usize = 4096;
 
 /// A client that has come in.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ struct Member {
     client: Arc<Client>,
     graph: bool,
     params: BTreeSet<String>,
+    /// Its subscriptions that ended with their channel: viewers end them as well when they are told that it has gone.
+    ended: BTreeSet<u32>,
 }
 
 #[derive(Debug)]
@@ -137,7 +141,8 @@ impl Hub {
         if !services.is_empty() {
             client.queue.control(say::advertise_services(&services));
         }
-        let member = Member { client: client.clone(), graph: false, params: BTreeSet::new() };
+        let (params, ended) = Default::default();
+        let member = Member { client: client.clone(), graph: false, params, ended };
         all.members.insert(client.id, member);
         self.note(all);
     }
@@ -218,7 +223,16 @@ impl Hub {
         let channels: BTreeSet<u32> = left.values().copied().collect();
         let is_gone = |id: &u32| !channels.contains(id);
         let gone: Vec<u32> = all.channels.keys().copied().filter(is_gone).collect();
-        all.channels.retain(|id, _| channels.contains(id));
+        for channel in &gone {
+            let ended = all.channels.remove(channel).map(|channel| channel.subscribers);
+            for (client, subscription) in ended.unwrap_or_default() {
+                let Some(member) = all.members.get_mut(&client.id) else { continue };
+                member.ended.insert(subscription);
+                if member.ended.len() > MAX_ENDED {
+                    member.ended.pop_first();
+                }
+            }
+        }
         all.channels.values_mut().for_each(|c| c.retain_kept(|of| left.contains_key(&of)));
         if !gone.is_empty() {
             let said = say::unadvertise(&gone);
@@ -262,6 +276,9 @@ impl Hub {
             client.queue.data(say::message(id, *time_ns, payload));
         }
         channel.subscribers.push((client.clone(), id));
+        if let Some(member) = all.members.get_mut(&client.id) {
+            member.ended.remove(&id);
+        }
         self.note(all);
         Ok(())
     }
@@ -278,7 +295,11 @@ impl Hub {
                 return Ok(());
             }
         }
-        Err(format!("there is no subscription {subscription}"))
+        let member = all.members.get_mut(&client.id);
+        match member.is_some_and(|member| member.ended.remove(&subscription)) {
+            true => Ok(()),
+            false => Err(format!("there is no subscription {subscription}")),
+        }
     }
 
     /// Sends a message to those that want it.

@@ -160,11 +160,12 @@ pub fn serve(options: Options) -> Result<Handle> {
 fn check_access(options: &Options) -> Result<()> {
     let refused = |why: String| Err(FoxgloveError::Access(why));
     if let Some(token) = &options.token {
-        let is_plain = token.bytes().all(|b| b.is_ascii_graphic() && !b"\";,\\&#".contains(&b));
+        // Viewers write it into an address, and some write these in another way there.
+        let is_plain = token.bytes().all(|b| b.is_ascii_graphic() && !b"\"';,\\&#<>".contains(&b));
         if token.len() < MIN_TOKEN_LEN_BYTES || !is_plain {
             return refused(format!(
                 "the token has {} characters and needs at least {MIN_TOKEN_LEN_BYTES}, printable ones without blanks, \
-                 quotes, commas, semicolons, backslashes, & and #; make one: openssl rand -hex 24",
+                 quotes, commas, semicolons, backslashes, &, #, < and >; make one: openssl rand -hex 24",
                 token.len()
             ));
         }
@@ -264,7 +265,7 @@ mod tests {
         assert!(!said.contains("a token") && said.contains("TLS"), "{said}");
         options.tls = Some(Tls { cert_pem: b"none".to_vec(), key_pem: b"none".to_vec() });
         assert!(why(&options).contains("certificate"));
-        for bad in ["short", "with a blank in it", "with&ampersands&in&it"] {
+        for bad in ["short", "with a blank in it", "with&ampersands&in&it", "<0123456789abcdef>"] {
             options.token = Some(bad.into());
             assert!(why(&options).contains("the token has"), "{bad}");
         }

@@ -14,7 +14,8 @@ use crate::wire::{self, ClientChannel, Frame, Said};
 
 /// Longest frame of text, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 1 << 20;
-/// Frames that mean nothing before a client is cut off.
+/// Frames that mean nothing before a client is cut off. A request that is understood and refused is none of them: who moves
+/// a slider too far, or leaves a topic that has just gone, is no enemy.
 const MAX_FAULTS: u32 = 64;
 /// Channels on which a client publishes.
 const MAX_CHANNELS: usize = 256;
@@ -48,23 +49,23 @@ impl Session {
     /// # Errors
     /// Why the client is cut off.
     pub fn take(&mut self, message: &Message) -> Result<(), &'static str> {
-        let done = match message {
+        let understood = match message {
             Message::Text(text) if text.len() > MAX_TEXT_LEN_BYTES => {
                 let len = text.len();
                 Err(format!("a frame of text of {len} bytes: {MAX_TEXT_LEN_BYTES} at most"))
             }
-            Message::Text(text) => wire::said(text).and_then(|said| self.said(said)),
-            Message::Binary(bytes) => wire::frame(bytes).and_then(|frame| self.frame(frame)),
-            _ => Ok(()),
+            Message::Text(text) => wire::said(text).map(|said| self.said(said)),
+            Message::Binary(bytes) => wire::frame(bytes).map(|frame| self.frame(frame)),
+            _ => Ok(Ok(())),
         };
-        if let Err(why) = done {
-            self.faults += 1;
+        self.faults += u32::from(understood.is_err());
+        if let Err(why) = understood.flatten() {
             self.client.queue.control(say::status(Level::Error, &why));
-            if self.faults >= MAX_FAULTS {
-                return Err("too many frames that mean nothing");
-            }
         }
-        Ok(())
+        match self.faults {
+            MAX_FAULTS.. => Err("too many frames that mean nothing"),
+            _ => Ok(()),
+        }
     }
 
     fn said(&mut self, said: Said) -> Result<(), String> {
@@ -77,10 +78,10 @@ impl Session {
                 all(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))
             }
             Said::Advertise { channels } => {
-                channels.into_iter().try_for_each(|channel| self.open(&channel))
+                all(channels.into_iter().map(|channel| self.open(&channel)))
             }
             Said::Unadvertise { channel_ids } => {
-                channel_ids.into_iter().try_for_each(|channel| self.close(channel))
+                all(channel_ids.into_iter().map(|channel| self.close(channel)))
             }
             Said::GetParameters { parameter_names, id } => {
                 bounded(parameter_names.len())?;

@@ -109,6 +109,12 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
             format!(r#"{{"op":"getParameters","parameterNames":["{}"]}}"#, "x".repeat(1 << 20));
         viewer.0.send(Message::text(long)).unwrap();
         told(&mut viewer, "1048576 at most");
+        // What is understood and refused is told as often as it is asked.
+        for _ in 0..64 {
+            viewer
+                .send(&json!({"op": "setParameters", "parameters": [{"name": "/x", "value": 1}]}));
+            told(&mut viewer, "/x was not set");
+        }
         let _ = (0..64).try_for_each(|_| viewer.0.send(Message::binary(vec![0x77])));
         assert!(viewer.closed().contains("too many frames"));
     });

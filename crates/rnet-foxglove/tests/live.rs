@@ -4,10 +4,12 @@ mod util;
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use prost::Message as _;
 use rnet::PublisherOptions;
 use rnet::msgs::plain::Image;
-use rnet::msgs::{Clock, Vector3};
+use rnet::msgs::{Clock, Vector3, foxglove::Pose};
 use rnet::state::Value as StateValue;
 use serde_json::{Value, json};
 use util::{LONG, Place, Viewer, wait};
@@ -100,6 +102,22 @@ fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
     let gone = viewer.said("unadvertise", |_| true);
     assert_eq!(gone["channelIds"], json!([channel["id"]]));
     viewer.said("connectionGraphUpdate", |graph| graph["removedTopics"] == json!(["/late"]));
+    // A viewer that is told so ends its subscription as well, which is no mistake: once, and of its own.
+    let mut is_refused = |subscription: u32| {
+        viewer.send(&json!({"op": "unsubscribe", "subscriptionIds": [subscription]}));
+        // Its answer, of the operation 4, says that the request before it has been done.
+        viewer.send(&json!({"op": "fetchAsset", "uri": "x", "requestId": 1}));
+        let mut refused = false;
+        viewer.until(|message| match message {
+            tungstenite::Message::Binary(bytes) => (bytes[0] == 4).then_some(()),
+            message => {
+                refused |= message.to_text().unwrap().contains("no subscription");
+                None
+            }
+        });
+        refused
+    };
+    assert_eq!([1, 1, 2].map(&mut is_refused), [false, true, true]);
 }
 
 #[test]
@@ -206,6 +224,22 @@ fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
         let text = said["message"].as_str().unwrap();
         text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
     });
+    // Also where the client describes it: nobody would receive its messages. The channel beside it is opened.
+    let mut other = channel(4, "protobuf", "foxglove.Pose");
+    let pose = <Pose as rnet::Message>::message_type().unwrap();
+    let schema = BASE64.encode(pose.schema().unwrap().descriptor_set_for_others());
+    other["channels"][0]["schema"] = schema.into();
+    other["channels"][0]["schemaEncoding"] = "protobuf".into();
+    let beside = channel(5, "json", "")["channels"][0].clone();
+    other["channels"].as_array_mut().unwrap().push(beside);
+    viewer.send(&other);
+    viewer.said("status", |said| {
+        let text = said["message"].as_str().unwrap();
+        text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
+    });
+    goals.wait_for_publishers(3, LONG).unwrap();
+    viewer.binary(&[&[1], &5u32.to_le_bytes(), br#"{"x": 3.5}"#]);
+    assert_eq!(goals.recv(LONG).unwrap().x, 3.5);
     // With the client its publishers go.
     drop(viewer);
     wait("the end of the publishers", || goals.publisher_count() == 0);

@@ -33,6 +33,8 @@ pub struct Look {
     pub snapshot: Snapshot,
     /// What the link to other hosts has said last, if one runs.
     pub link: Option<LinkStatus>,
+    /// The name of this host.
+    pub own_host: String,
     /// What recorders of the domain tell of themselves.
     pub recorders: Vec<Recorder>,
     processes: BTreeMap<u32, Process>,
@@ -54,9 +56,11 @@ impl Look {
         let pids = here.map(|node| node.meta.pid);
         let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
         let link = link::last(&snapshot);
+        let own_host = link::named(link.as_ref());
         let recorders = recorders::told(domain.path());
         let never_made = (!domain.exists()).then(|| domain.path().to_owned());
-        Ok(Look { at: Instant::now(), never_made, snapshot, link, recorders, processes, launched })
+        let at = Instant::now();
+        Ok(Look { at, never_made, snapshot, link, own_host, recorders, processes, launched })
     }
 
     /// Whether anyone has joined the domain.
@@ -137,6 +141,9 @@ pub struct NodeRow {
     pub publishes: Vec<String>,
     /// Topics that it subscribes to.
     pub subscribes: Vec<String>,
+    /// It only looks at others, as a command does.
+    #[serde(skip)]
+    pub is_tool: bool,
 }
 
 /// A topic.
@@ -237,15 +244,13 @@ impl HostRow {
 }
 
 impl Figures {
-    /// What has happened between two looks, on the host `own`; with `all`, topics and nodes of robot-net itself too.
-    pub fn new(before: &Look, now: &Look, own: &str, all: bool) -> Figures {
+    /// What has happened between two looks, topics and nodes of robot-net itself included.
+    pub fn new(before: &Look, now: &Look) -> Figures {
         let interval_s = now.at.duration_since(before.at).as_secs_f64();
         let between = Between { before, now, interval_s };
-        let shown = |topic: &&str| all || !topic.starts_with(RESERVED);
-        let topics = now.snapshot.topics().into_iter().filter(shown);
+        let topics = now.snapshot.topics().into_iter();
         let topics: Vec<TopicRow> = topics.map(|topic| between.topic(topic)).collect();
-        let local = now.snapshot.nodes.iter().filter(|node| all || node.meta.language != TOOL);
-        let nodes = local.map(|node| between.node(node, own));
+        let nodes = now.snapshot.nodes.iter().map(|node| between.node(node));
         let remote = now.snapshot.remote.iter().map(|node| between.remote(&node.node));
         let host = |link: &LinkStatus| {
             let link_hangs = link::silence(link).is_some();
@@ -253,6 +258,14 @@ impl Figures {
         };
         let hosts = now.link.as_ref().map(host).unwrap_or_default();
         Figures { interval_s, nodes: nodes.chain(remote).collect(), topics, hosts }
+    }
+
+    /// The same without topics and nodes of robot-net itself.
+    #[must_use]
+    pub fn of_users(mut self) -> Figures {
+        self.topics.retain(|topic| !topic.topic.starts_with(RESERVED));
+        self.nodes.retain(|node| !node.is_tool);
+        self
     }
 }
 
@@ -354,7 +367,7 @@ impl Between<'_> {
         }
     }
 
-    fn node(&self, node: &NodeInfo, own: &str) -> NodeRow {
+    fn node(&self, node: &NodeInfo) -> NodeRow {
         let meta = &node.meta;
         let process = self.now.processes.get(&meta.pid).filter(|_| meta.is_in_our_pid_namespace());
         let before = self.before.processes.get(&meta.pid);
@@ -369,7 +382,8 @@ impl Between<'_> {
             restarts: process.and_then(|_| self.now.restarts_of(meta.pid)),
             publishes: node.publishes.clone(),
             subscribes: node.subscribes.clone(),
-            ..self.named(&meta.name, own)
+            is_tool: meta.language == TOOL,
+            ..self.named(&meta.name, &self.now.own_host)
         }
     }
 
@@ -396,6 +410,7 @@ impl Between<'_> {
             received_hz: total(subscriptions.map(|s| self.received_hz(s))),
             publishes: Vec::new(),
             subscribes: Vec::new(),
+            is_tool: false,
         }
     }
 }

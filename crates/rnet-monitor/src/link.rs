@@ -53,13 +53,18 @@ pub fn silence(status: &LinkStatus) -> Option<Duration> {
 
 /// The name of this host: as its link has it, else as the system.
 pub fn own_host(snapshot: &Snapshot) -> String {
+    named(last(snapshot).as_ref())
+}
+
+/// The same, where what the link has said last is known.
+pub(crate) fn named(status: Option<&LinkStatus>) -> String {
     let of_system = || {
         let set = std::env::var("RNET_HOST").ok().filter(|name| !name.is_empty());
         let name = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
         set.or_else(name).map_or_else(|| "-".to_owned(), |name| name.trim().to_owned())
     };
-    last(snapshot)
-        .map(|status| status.host)
+    status
+        .map(|status| status.host.clone())
         .filter(|name| !name.is_empty())
         .unwrap_or_else(of_system)
 }

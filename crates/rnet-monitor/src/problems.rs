@@ -2,15 +2,15 @@
 
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Findings, Level};
+use crate::text::tame;
 use crate::{health, link, recorders, talk};
 
 /// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
 /// over is not among it: counters say that.
 ///
 /// `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz` go by these and no others. What is lost of calls and
-/// commands is lost as well, whether or not their topics are shown.
-pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
-    let figures = Figures::new(before, look, &link::own_host(&look.snapshot), true);
+/// commands is lost as well, whether or not their topics are shown: `figures` are all that there are between the two.
+pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     let mut findings = Findings::default();
     // A probe that asks about a domain whose name is mistyped must not hear that all is well.
     if let Some(path) = &look.never_made {
@@ -37,9 +37,10 @@ pub fn problems(before: &Look, look: &Look) -> Vec<Finding> {
         of_topic(&mut findings, topic, figures.interval_s);
     }
     for host in figures.hosts.iter().filter(|host| !host.held_back.is_empty()) {
+        let waits = host.held_back.join(", ");
         findings.problem(
             "held_back",
-            format!("the way to host {} is full: {} wait", host.host, host.held_back.join(", ")),
+            format!("the way to host {} is full: {} wait", tame(&host.host), tame(&waits)),
             "let less cross (network.topics in robot.toml: rate, newest_only, compression), or read faster there; rnet \
              link status shows what waits for what",
         );

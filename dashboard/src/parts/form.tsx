@@ -2,6 +2,7 @@
 // so that the type's own defaults hold.
 
 import { useState } from "preact/hooks";
+import { Inexact, typed_json } from "../typed";
 import type { Field, Form, Json } from "../wire/types";
 import { Icon } from "./icons";
 
@@ -143,14 +144,14 @@ function Value({ field, value, set, off, id }: { field: Field; value: Json | und
 
 function JsonInput({ value, set, off, id, label, hint }: { value: Json | undefined; set(value: Json | undefined): void; off: boolean; id: string; label: string; hint: string }) {
   const [typed, set_typed] = useState<string | null>(null);
-  const [wrong, set_wrong] = useState(false);
+  const [wrong, set_wrong] = useState<string | null>(null);
   return (
     <>
       <input
         id={id}
         type="text"
         aria-label={label}
-        aria-invalid={wrong}
+        aria-invalid={wrong !== null}
         placeholder={hint}
         disabled={off}
         value={typed ?? (value === undefined ? "" : JSON.stringify(value))}
@@ -158,15 +159,15 @@ function JsonInput({ value, set, off, id, label, hint }: { value: Json | undefin
           const text = event.currentTarget.value;
           set_typed(text);
           try {
-            set(text.trim() ? JSON.parse(text) : undefined);
-            set_wrong(false);
-          } catch {
-            set_wrong(true);
+            set(text.trim() ? typed_json(text) : undefined);
+            set_wrong(null);
+          } catch (error) {
+            set_wrong(error instanceof Inexact ? `${error.message}, or write it in quotes` : `not JSON, as ${hint}`);
           }
         }}
         onBlur={() => !wrong && set_typed(null)}
       />
-      {wrong && <span class="bad">not JSON, as {hint}</span>}
+      {wrong && <span class="bad">{wrong}</span>}
     </>
   );
 }

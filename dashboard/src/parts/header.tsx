@@ -1,7 +1,7 @@
 // What is always to be seen: which domain this is, whether it is live, and the button that stops the robot.
 
 import { useState } from "preact/hooks";
-import { useDomain } from "../domain";
+import { useDomain, useHost } from "../domain";
 import { href } from "../router";
 import { set_theme, theme, type Theme } from "../theme";
 import { wire } from "../wire/socket";
@@ -10,8 +10,8 @@ import { Icon } from "./icons";
 import { StopAll } from "./stop";
 
 export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): void }) {
-  const { figures } = useDomain();
   const hello = wire.hello;
+  const host = useHost();
   return (
     <header class="top">
       <button class="quiet menu" aria-expanded={menu} aria-controls="nav" aria-label="Menu" onClick={toggle_menu}>
@@ -26,12 +26,12 @@ export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): vo
         <span class="where">
           <span class="dim">domain</span> <b>{hello.domain}</b>
           <span class="dim opt"> on </span>
-          <b class="opt">{hello.host}</b>
+          <b class="opt">{host}</b>
           {hello.read_only && <span class="tag">read-only</span>}
         </span>
       )}
       <span class="grow" />
-      {figures && <StopAll />}
+      <StopAll />
       <ThemeButton />
     </header>
   );

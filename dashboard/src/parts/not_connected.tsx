@@ -5,6 +5,9 @@ import { clock, span } from "../units";
 import { wire } from "../wire/socket";
 import { useLink } from "../wire/use";
 
+/** The way to the server may be open yet while nothing comes back. */
+const SILENT = "Stop may still arrive, and nothing here would show it; all other controls do not work.";
+
 export function NotConnected() {
   const link = useLink();
   const [, draw] = useReducer((n: number) => n + 1, 0);
@@ -28,7 +31,7 @@ export function NotConnected() {
   return (
     <div class="banner" role="alert">
       <div>
-        <strong>{title}.</strong> {old} Stop and all other controls do not work.
+        <strong>{title}.</strong> {old} {link.is === "silent" ? SILENT : "Stop and all other controls do not work."}
         {link.is === "connecting" && link.why && <span> The server said: {link.why}.</span>}
         <div class="dim">
           {last !== null && link.is !== "silent" && <>Is <code>rnet dashboard</code> still running? </>}

@@ -44,6 +44,13 @@ export function Table<Row>({ label, columns, rows, id, row_class, name, first = 
   };
   if (!rows.length) return <div class="empty">{empty}</div>;
   const sorted = sort_rows(rows, columns[sort.column]!.by, sort.down, id);
+  // Two hosts may have one name for a while; a key that comes twice mixes up the rows.
+  const seen = new Map<string, number>();
+  const key = (row: Row) => {
+    const nth = seen.get(id(row)) ?? 0;
+    seen.set(id(row), nth + 1);
+    return nth ? `${id(row)} ${nth}` : id(row);
+  };
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label={label}>
       <table>
@@ -71,7 +78,7 @@ export function Table<Row>({ label, columns, rows, id, row_class, name, first = 
         </thead>
         <tbody>
           {sorted.map((row) => (
-            <tr key={id(row)} class={row_class?.(row)}>
+            <tr key={key(row)} class={row_class?.(row)}>
               {columns.map((column, i) =>
                 i === 0 ? (
                   <th key={i} scope="row" class={classes(column)}>{column.cell(row)}</th>

@@ -1,9 +1,8 @@
-import { useDomain } from "../domain";
+import { useDomain, useHost } from "../domain";
 import { Head, State, TopicLink } from "../parts/bits";
 import { Table, type Column } from "../parts/table";
 import * as units from "../units";
 import type { HostRow } from "../wire/types";
-import { wire } from "../wire/socket";
 
 const COLUMNS: Column<HostRow>[] = [
   { title: "Host", by: (h) => h.host, cell: (h) => h.host },
@@ -18,10 +17,11 @@ const COLUMNS: Column<HostRow>[] = [
 
 export function Hosts() {
   const { figures } = useDomain();
+  const host = useHost();
   if (!figures) return null;
   return (
     <>
-      <Head title="Hosts" note={`seen from ${wire.hello?.host ?? "this host"}`} />
+      <Head title="Hosts" note={`seen from ${host}`} />
       <Table
         label="Other hosts"
         name="hosts"

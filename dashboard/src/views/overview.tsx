@@ -1,17 +1,17 @@
 // All of the robot at a glance: is it well, who talks to whom, who drives it.
 
 import { useState } from "preact/hooks";
-import { useDomain } from "../domain";
+import { useDomain, useHost } from "../domain";
 import { Graph } from "../graph/graph";
 import { Filter, Head, Panel, Stat, State, total } from "../parts/bits";
 import { href } from "../router";
 import * as units from "../units";
-import { wire } from "../wire/socket";
 import type { TopicRow } from "../wire/types";
 import { ProblemList } from "./problems";
 
 export function Overview() {
   const { figures, nodes, commands } = useDomain();
+  const host = useHost();
   const [filter, set_filter] = useState("");
   if (!figures) return null;
   const sum = (of: (topic: TopicRow) => number) => figures.topics.reduce((n, topic) => n + of(topic), 0);
@@ -43,7 +43,7 @@ export function Overview() {
               <li key={command.command}>
                 <b>{command.command}</b>
                 <State word={command.state} />
-                <span>{command.held ? `stopped by this dashboard on ${wire.hello?.host}` : (command.driver ?? "nobody")}</span>
+                <span>{command.held ? `stopped by this dashboard on ${host}` : (command.driver ?? "nobody")}</span>
               </li>
             ))}
           </ul>

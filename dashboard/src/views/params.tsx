@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Fault, Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
 import { HostChoice } from "../parts/host";
+import { Inexact, typed_json, whole as whole_number } from "../typed";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, Param } from "../wire/types";
@@ -184,42 +185,51 @@ function nice(step: number): number {
 /** A number is sent when it has been typed, not with each digit: 100 begins with 1. */
 function NumberInput({ id, label, value, whole, off, set }: { id: string; label?: string; value: number; whole: boolean; off: boolean; set(value: number): void }) {
   const [typed, set_typed] = useState<string | null>(null);
+  const [wrong, set_wrong] = useState<string | null>(null);
   const done = (text: string) => {
-    const next = Number(text);
-    set_typed(null);
-    if (text.trim() !== "" && Number.isFinite(next) && next !== value) set(next);
+    try {
+      const next = whole ? whole_number(text) : Number(text);
+      set_typed(null);
+      if (text.trim() !== "" && Number.isFinite(next) && next !== value) set(next);
+    } catch (error) {
+      set_wrong((error as Error).message);
+    }
   };
   return (
-    <input
-      id={id}
-      class="number-input"
-      type="number"
-      inputMode={whole ? "numeric" : "decimal"}
-      step={whole ? 1 : "any"}
-      aria-label={label}
-      value={typed ?? units.number(value)}
-      disabled={off}
-      onInput={(event) => set_typed(event.currentTarget.value)}
-      onBlur={(event) => typed !== null && done(event.currentTarget.value)}
-      onKeyDown={(event) => {
-        if (event.key === "Enter") done(event.currentTarget.value);
-        if (event.key === "Escape") set_typed(null);
-      }}
-    />
+    <>
+      <input
+        id={id}
+        class="number-input"
+        aria-invalid={wrong !== null}
+        type="number"
+        inputMode={whole ? "numeric" : "decimal"}
+        step={whole ? 1 : "any"}
+        aria-label={label}
+        value={typed ?? String(value)}
+        disabled={off}
+        onInput={(event) => (set_typed(event.currentTarget.value), set_wrong(null))}
+        onBlur={(event) => typed !== null && done(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") done(event.currentTarget.value);
+          if (event.key === "Escape") (set_typed(null), set_wrong(null));
+        }}
+      />
+      {wrong && <span class="bad">{wrong}</span>}
+    </>
   );
 }
 
 function TextInput({ id, value, as_json, off, set }: { id: string; value: Json; as_json: boolean; off: boolean; set(value: Json): void }) {
   const [typed, set_typed] = useState<string | null>(null);
-  const [wrong, set_wrong] = useState(false);
+  const [wrong, set_wrong] = useState<string | null>(null);
   const done = (text: string) => {
     try {
-      const next = as_json ? JSON.parse(text) : text;
+      const next = as_json ? typed_json(text) : text;
       set_typed(null);
-      set_wrong(false);
+      set_wrong(null);
       if (!same(next, value)) set(next);
-    } catch {
-      set_wrong(true);
+    } catch (error) {
+      set_wrong(error instanceof Inexact ? error.message : "not JSON, as [1, 2]");
     }
   };
   return (
@@ -228,16 +238,16 @@ function TextInput({ id, value, as_json, off, set }: { id: string; value: Json; 
         id={id}
         class="text-input"
         value={typed ?? (as_json ? JSON.stringify(value) : String(value))}
-        aria-invalid={wrong}
+        aria-invalid={wrong !== null}
         disabled={off}
         onInput={(event) => set_typed(event.currentTarget.value)}
         onBlur={(event) => typed !== null && done(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter") done(event.currentTarget.value);
-          if (event.key === "Escape") (set_typed(null), set_wrong(false));
+          if (event.key === "Escape") (set_typed(null), set_wrong(null));
         }}
       />
-      {wrong && <span class="bad">not JSON, as [1, 2]</span>}
+      {wrong && <span class="bad">{wrong}</span>}
     </>
   );
 }

@@ -5,6 +5,7 @@ import { Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
 import { MessageForm, type Values } from "../parts/form";
 import { Table, type Column } from "../parts/table";
 import { href } from "../router";
+import { Inexact, typed_json } from "../typed";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Form, Json, Service } from "../wire/types";
@@ -121,19 +122,21 @@ function CallPanel({ service }: { service: Service }) {
   const raw = form?.kind === "raw";
   const send = () => {
     try {
-      call(raw ? text : as_text ? JSON.parse(text || "{}") : values, timeout_s);
+      call(raw ? text : as_text ? typed_json(text || "{}") : values, timeout_s);
       set_wrong(null);
-    } catch {
-      set_wrong("The request is no JSON.");
+    } catch (error) {
+      set_wrong(no_request(error));
     }
   };
   const switch_to = (json: boolean) => {
     if (json) set_text(JSON.stringify(values, null, 2));
     else {
       try {
-        set_values(JSON.parse(text || "{}"));
-      } catch {
-        set_wrong("The request is no JSON.");
+        const typed = typed_json(text || "{}");
+        if (typed === null || typeof typed !== "object" || Array.isArray(typed)) return set_wrong("The form is for an object: {…}");
+        set_values(typed);
+      } catch (error) {
+        set_wrong(no_request(error));
         return;
       }
     }
@@ -176,6 +179,11 @@ function CallPanel({ service }: { service: Service }) {
       </Panel>
     </div>
   );
+}
+
+function no_request(error: unknown): string {
+  // Its type may have numbers of 64 bits, which JSON of protobuf writes as texts.
+  return error instanceof Inexact ? `${error.message}, or write it in quotes` : "The request is no JSON.";
 }
 
 /** An answer is no stream, so its numbers cannot be plotted: it is shown as text. */

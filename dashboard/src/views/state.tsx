@@ -7,6 +7,7 @@ import { Icon } from "../parts/icons";
 import { PlotCharts } from "../parts/plot";
 import { Tree } from "../parts/tree";
 import { charts, usePlots } from "../plots";
+import { Inexact, typed_json } from "../typed";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, StateData, StateEntry } from "../wire/types";
@@ -136,9 +137,9 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
   const save = async () => {
     let value: Json = text;
     try {
-      if (!is_text(entry.type)) value = JSON.parse(text);
-    } catch {
-      set_wrong(`This is no ${entry.type}: a text needs quotes, as "idle"`);
+      if (!is_text(entry.type)) value = typed_json(text);
+    } catch (error) {
+      set_wrong(error instanceof Inexact ? error.message : `This is no ${entry.type}: a text needs quotes, as "idle"`);
       return;
     }
     set_wrong(null);
@@ -175,14 +176,17 @@ function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
   const { busy, error, run, clear } = useRequest();
   const [key, set_key] = useState("");
   const [text, set_text] = useState("");
+  const [wrong, set_wrong] = useState<string | null>(null);
   if (wire.hello?.read_only) return null;
   const add = async () => {
     let value: Json = text;
     try {
-      value = JSON.parse(text);
-    } catch {
+      value = typed_json(text);
+    } catch (error) {
       // What is no JSON is a text, as on the command line.
+      if (error instanceof Inexact) return set_wrong(error.message);
     }
+    set_wrong(null);
     if (await run("state.set", { key: at + key, value })) {
       choose(at + key);
       set_key("");
@@ -196,7 +200,7 @@ function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
         <input aria-label="Value" placeholder='"idle", 1.5, [1, 2]' required value={text} onInput={(event) => set_text(event.currentTarget.value)} />
         <button type="submit" disabled={busy || link.is !== "open"}>Set</button>
       </form>
-      <Fault text={error} clear={clear} />
+      <Fault text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
     </Panel>
   );
 }

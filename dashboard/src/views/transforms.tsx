@@ -18,7 +18,7 @@ export function Transforms() {
       <div class={frames.length ? "columns" : "hidden"}>
         <Panel class="flush"><Picture kind="tf" /></Panel>
         <Panel title="Frames">
-          <ul class="tree">{roots(frames).map((root) => <Branch key={root} name={root} frames={frames} depth={0} />)}</ul>
+          <ul class="tree">{roots(frames).map((root) => <Branch key={root} name={root} frames={frames} above={[]} />)}</ul>
         </Panel>
       </div>
     </>
@@ -28,19 +28,32 @@ export function Transforms() {
 function roots(frames: Frame[]): string[] {
   const children = new Set(frames.map((frame) => frame.frame));
   const tops = [...new Set(frames.map((frame) => frame.parent))].filter((parent) => !children.has(parent));
-  return tops.length || !frames.length ? tops : [frames[0]!.parent];
+  // What no top leads to stands in a circle of parents.
+  const seen = new Set<string>();
+  const see = (name: string) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    for (const frame of frames) if (frame.parent === name) see(frame.frame);
+  };
+  tops.forEach(see);
+  for (const { frame } of frames) {
+    if (seen.has(frame)) continue;
+    tops.push(frame);
+    see(frame);
+  }
+  return tops;
 }
 
-const DEEPEST = 30;
-
-function Branch({ name, frames, depth }: { name: string; frames: Frame[]; depth: number }) {
+/** A frame that stands above itself, in a circle of parents, is shown once. */
+function Branch({ name, frames, above }: { name: string; frames: Frame[]; above: string[] }) {
   const own = frames.find((frame) => frame.frame === name);
-  const children = depth < DEEPEST ? frames.filter((frame) => frame.parent === name && frame.frame !== name) : [];
+  const here = [...above, name];
+  const children = frames.filter((frame) => frame.parent === name && !here.includes(frame.frame));
   return (
     <li>
       <span class="key">{name}</span>
       {own && <span class="dim figures"> {own.translation.map((v) => v.toFixed(3)).join("  ")} m · <NodeLink name={own.node} /></span>}
-      {children.length > 0 && <ul>{children.map((child) => <Branch key={child.frame} name={child.frame} frames={frames} depth={depth + 1} />)}</ul>}
+      {children.length > 0 && <ul>{children.map((child) => <Branch key={child.frame} name={child.frame} frames={frames} above={here} />)}</ul>}
     </li>
   );
 }

@@ -92,6 +92,7 @@ export interface Figures {
   at_s: number;
   interval_s: number;
   domain: string;
+  host: string;
   exists: boolean;
   nodes: NodeRow[];
   topics: TopicRow[];

@@ -1,10 +1,11 @@
 //! `rnet metrics --otlp`: the figures as OTLP over HTTP, from time to time.
 //!
-//! Counters are cumulative, so a push that fails loses no counts: the next one has them.
+//! Counters are cumulative, so a push that fails loses no counts: the next one has them. Nor does a domain that cannot be
+//! read for a while end it: it is opened anew.
 
 use std::time::{Duration, Instant};
 
-use rnet_monitor::link::own_host;
+use rnet::inspect::Domain;
 use rnet_monitor::{Figures, Look, otlp_json, problems};
 use serde_json::Value;
 
@@ -26,28 +27,32 @@ pub fn run(context: &mut Context, args: &MetricsArgs, url: &str) -> Outcome {
     let url = address(url)?;
     let config = ureq::Agent::config_builder().timeout_global(Some(LIMIT)).max_redirects(0);
     let agent = ureq::Agent::new_with_config(config.build());
-    let mut domain = context.domain()?;
-    let (mut pushed, mut failed) = (0u64, 0u64);
+    let location = context.location_that_exists()?;
+    let (mut domain, mut pushed, mut failed) = (Some(location.domain()?), 0u64, 0u64);
     while !signal::stopped() {
         let begun = Instant::now();
-        let before = Look::new(&mut domain)?;
-        if signal::sleep(args.over.min(args.every)).is_err() {
-            break;
-        }
-        let now = Look::new(&mut domain)?;
-        let host = own_host(&now.snapshot);
-        let figures = Figures::new(&before, &now, &host, args.all);
-        let found = problems(&before, &now);
-        let time_ns = rnet::now_ns().saturating_add_signed(rnet::wall_offset().offset_ns);
-        let body = otlp_json(domain.id(), &host, time_ns, &now, &figures, &found);
-        match push(&agent, &url, &body) {
+        let body = match domain.take().map_or_else(|| location.domain(), Ok) {
+            Ok(opened) => body(domain.insert(opened), args),
+            Err(error) => Err(error),
+        };
+        let done = match body {
+            Ok(None) => break,
+            Ok(Some(body)) => push(&agent, &url, &body),
+            Err(error) => {
+                domain = None;
+                Err(format!("the domain cannot be read: {error}"))
+            }
+        };
+        match done {
             Ok(()) => pushed += 1,
             Err(why) => {
                 failed += 1;
                 // A collector that is away for hours is not told of each time.
                 if failed.is_power_of_two() {
                     let why = tame(&why);
-                    context.say(format_args!("{NOTE}rnet:{NOTE:#} {url}: {why} ({failed} so far)"));
+                    context.say(format_args!(
+                        "{NOTE}rnet:{NOTE:#} not pushed to {url}: {why} ({failed} so far)"
+                    ));
                 }
             }
         }
@@ -57,6 +62,20 @@ pub fn run(context: &mut Context, args: &MetricsArgs, url: &str) -> Outcome {
     }
     context.say(format_args!("{pushed} pushed, {failed} failed"));
     Err(Failure::Interrupted)
+}
+
+/// What is pushed now; `None` if somebody says stop meanwhile.
+fn body(domain: &mut Domain, args: &MetricsArgs) -> rnet::Result<Option<Value>> {
+    let before = Look::new(domain)?;
+    if signal::sleep(args.over.min(args.every)).is_err() {
+        return Ok(None);
+    }
+    let now = Look::new(domain)?;
+    let figures = Figures::new(&before, &now);
+    let found = problems(&before, &now, &figures);
+    let figures = if args.all { figures } else { figures.of_users() };
+    let time_ns = rnet::now_ns().saturating_add_signed(rnet::wall_offset().offset_ns);
+    Ok(Some(otlp_json(domain.id(), time_ns, &now, &figures, &found)))
 }
 
 /// Where to push.

@@ -334,6 +334,7 @@ pub(super) mod tests {
             received_hz: 0.0,
             publishes: vec!["/imu".to_owned()],
             subscribes: Vec::new(),
+            is_tool: false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use rnet_monitor::link::{host_of, own_host};
+use rnet_monitor::link::host_of;
 use rnet_monitor::{Figures, Finding, Look, problems};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -20,30 +20,28 @@ const MAX_GONE: usize = 64;
 /// Two looks, and what follows from them.
 pub struct View<'a> {
     pub figures: Figures,
+    /// With topics and nodes of robot-net itself.
+    every: Figures,
     pub problems: Vec<Finding>,
     pub at_s: f64,
     pub now: &'a Look,
     pub domain: &'a str,
     pub exists: bool,
-    before: &'a Look,
-    own: String,
     gone: &'a Gone,
     texts: [OnceCell<String>; 2],
 }
 
 impl<'a> View<'a> {
     pub fn new(before: &'a Look, now: &'a Look, gone: &'a Gone, world: &'a World) -> View<'a> {
-        let own = own_host(&now.snapshot);
-        let figures = Figures::new(before, now, &own, false);
+        let every = Figures::new(before, now);
         View {
-            problems: problems(before, now),
-            figures,
+            problems: problems(before, now, &every),
+            figures: every.clone().of_users(),
+            every,
             at_s: unix_now_s(),
             now,
             domain: world.options.location.id().as_str(),
             exists: now.domain_exists(),
-            before,
-            own,
             gone,
             texts: Default::default(),
         }
@@ -52,12 +50,12 @@ impl<'a> View<'a> {
     /// The data of a subscription to figures; with `all`, topics and nodes of robot-net itself too. Made once for all.
     pub fn text(&self, all: bool) -> &str {
         self.texts[usize::from(all)].get_or_init(|| {
-            let every = all.then(|| Figures::new(self.before, self.now, &self.own, true));
-            let figures = every.as_ref().unwrap_or(&self.figures);
+            let figures = if all { &self.every } else { &self.figures };
             json!({
                 "at_s": self.at_s,
                 "interval_s": figures.interval_s,
                 "domain": self.domain,
+                "host": self.now.own_host,
                 "exists": self.exists,
                 "nodes": figures.nodes,
                 "topics": figures.topics,
@@ -103,12 +101,12 @@ struct Row {
 
 impl Gone {
     pub fn look(&mut self, look: &Look) {
-        let own = own_host(&look.snapshot);
+        let own = &look.own_host;
         let local = look.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
         let mut here: BTreeMap<String, String> =
             local.map(|node| (node.meta.name.clone(), own.clone())).collect();
         for node in &look.snapshot.remote {
-            let host = host_of(&node.node).0.unwrap_or(&own).to_owned();
+            let host = host_of(&node.node).0.unwrap_or(own).to_owned();
             here.insert(node.node.clone(), host);
         }
         let (now, since_s) = (Instant::now(), unix_now_s());

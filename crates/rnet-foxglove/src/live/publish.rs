@@ -77,9 +77,6 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
         (Some(encoding), Some(schema)) => shape::described(schema_name, encoding, schema)?,
         _ => None,
     };
-    if let Some(ty) = described {
-        return Ok(ty);
-    }
     let known = |desc: &rnet::TypeDesc, schema: &Option<rnet::schema::Schema>| match schema {
         Some(schema) => Some(MessageType::from(schema.clone())),
         None => MessageType::try_from(desc.clone()).ok(),
@@ -92,13 +89,13 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
         let desc = ty.desc();
         let name = desc.name().unwrap_or_default();
         if schema_name.is_empty() || schema_name == name {
-            return Ok(ty.clone());
+            return Ok(described.unwrap_or_else(|| ty.clone()));
         }
         return Err(format!(
             "messages of {topic} are {name}, and the client has {schema_name:.80}"
         ));
     }
-    if let Some(ty) = shape::built_in(schema_name) {
+    if let Some(ty) = described.or_else(|| shape::built_in(schema_name)) {
         return Ok(ty);
     }
     if encoding == JSON && (!ends.is_empty() || ["", "bytes"].contains(&schema_name.as_str())) {

@@ -16,7 +16,6 @@ const CUMULATIVE: u8 = 2;
 /// The metrics of a domain as they were at `time_ns`, in ns since 1970 UTC.
 pub fn otlp_json(
     domain: &str,
-    host: &str,
     time_ns: u64,
     look: &Look,
     figures: &Figures,
@@ -29,7 +28,7 @@ pub fn otlp_json(
         "resource": {"attributes": [
             attribute("service.name", "robot-net"),
             attribute("service.version", rnet::VERSION),
-            attribute("host.name", host),
+            attribute("host.name", &look.own_host),
         ]},
         "scopeMetrics": [{"scope": {"name": "rnet", "version": rnet::VERSION}, "metrics": metrics}],
     }]})
