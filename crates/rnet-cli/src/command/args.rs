@@ -65,7 +65,7 @@ pub struct TakeArgs {
     /// End after this time, in seconds
     #[arg(long = "for", value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Longest time until a receiver is there and has given authority, in seconds
+    /// Longest time for a receiver, in seconds
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
     #[command(flatten)]

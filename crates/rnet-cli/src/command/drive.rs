@@ -34,7 +34,6 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
             "--rate is {rate}, and must be above 0, up to {MAX_RATE}"
         )));
     }
-    let begun = Instant::now();
     let snapshot = wait_for(context, topic, args.timeout)?;
     let message_type = type_of(&snapshot, topic)?;
     let data = args.data.as_deref().map(|data| encoded(data, &message_type)).transpose()?;
@@ -43,7 +42,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
     let drive = node.drive::<[u8]>(topic).priority(args.priority).lease(args.lease);
     // A robot that it drives falls back at once when it dies; one that it stops stays stopped.
     let drive = drive.outlasts_driver(data.is_none()).message_type(message_type);
-    let mut driver = taken(drive, args.timeout.saturating_sub(begun.elapsed()))?;
+    let mut driver = taken(drive, args.timeout)?;
     if context.json() {
         context.document(&json!({
             "command": topic,
