@@ -175,7 +175,7 @@ test-doc:
 FAILPOINTS := --workspace --features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
 test-kill:
 	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test killed_calls --test killed_launch \
-	--test state_points --test marks
+	--test handover --test state_points --test marks
 
 # A domain of as many nodes as there may be.
 test-full:

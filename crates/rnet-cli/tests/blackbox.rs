@@ -106,11 +106,11 @@ fn what_a_killed_box_has_left_is_recovered() {
     assert_eq!(list[0]["fired"][0]["why"], "smoke");
     assert!(list[0]["incomplete"].as_str().unwrap().contains("was killed"), "{list}");
     let list = place.run(&["blackbox", "list", &folder]);
-    assert!(list.stderr.contains("is incomplete: its black box was killed"), "{list:?}");
+    assert!(list.stderr.contains("is incomplete: its black box ended before its time"), "{list:?}");
     list.ok();
     let info = place.run(&["bag", "info", files[0].as_str().unwrap()]).ok();
     assert!(info.contains("\nTriggers:    call: smoke, at 20"), "{info}");
-    assert!(info.contains("\nIncomplete:  its black box was killed"), "{info}");
+    assert!(info.contains("\nIncomplete:  its black box ended before its time"), "{info}");
 }
 
 #[test]

@@ -78,19 +78,21 @@ impl Session {
                 all(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))
             }
             Said::Advertise { channels } => {
+                bounded(channels.len(), "channels")?;
                 all(channels.into_iter().map(|channel| self.open(&channel)))
             }
             Said::Unadvertise { channel_ids } => {
+                bounded(channel_ids.len(), "channels")?;
                 all(channel_ids.into_iter().map(|channel| self.close(channel)))
             }
             Said::GetParameters { parameter_names, id } => {
-                bounded(parameter_names.len())?;
+                bounded(parameter_names.len(), "parameters")?;
                 let found = block_in_place(|| self.backend.parameters(&parameter_names))?;
                 client.queue.control(say::parameter_values(&found, id.as_deref()));
                 Ok(())
             }
             Said::SetParameters { parameters, id } => {
-                bounded(parameters.len())?;
+                bounded(parameters.len(), "parameters")?;
                 let done =
                     all(parameters.iter().map(|one| block_in_place(|| self.backend.set(one))));
                 let Some(id) = id else { return done };
@@ -212,10 +214,10 @@ fn all(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
     Err(told)
 }
 
-fn bounded(names: usize) -> Result<(), String> {
+fn bounded(names: usize, what: &str) -> Result<(), String> {
     match names {
         0..=MAX_NAMES => Ok(()),
-        _ => Err(format!("{names} parameters in one request: {MAX_NAMES} at most")),
+        _ => Err(format!("{names} {what} in one request: {MAX_NAMES} at most")),
     }
 }
 

@@ -245,27 +245,27 @@ impl<'a> Families<'a> {
     /// beside it. Figures are those of one that is connected; what was lost is the sum.
     fn hosts(&mut self, figures: &'a Figures) {
         let is_up = |h: &HostRow| h.state == "connected";
-        let mut by_name: BTreeMap<&str, (&HostRow, u64)> = BTreeMap::new();
+        let mut by_name: BTreeMap<&str, &HostRow> = BTreeMap::new();
         for host in figures.hosts.iter().take(MAX_OF_A_KIND) {
-            let (shown, lost) = by_name.entry(&host.host).or_insert((host, 0));
-            *lost = lost.saturating_add(host.lost);
+            let shown = by_name.entry(&host.host).or_insert(host);
             if !is_up(shown) {
                 *shown = host;
             }
         }
-        let each = |value: &dyn Fn(&HostRow, u64) -> Option<f64>| -> Vec<(Labels<'a>, f64)> {
+        let each = |value: &dyn Fn(&HostRow) -> Option<f64>| -> Vec<(Labels<'a>, f64)> {
             let of = by_name.iter();
-            of.filter_map(|(name, (h, lost))| Some((vec![("host", *name)], value(h, *lost)?)))
-                .collect()
+            of.filter_map(|(name, host)| Some((vec![("host", *name)], value(host)?))).collect()
         };
-        let up = each(&|h, _| Some(f64::from(u8::from(is_up(h)))));
+        let up = each(&|h| Some(f64::from(u8::from(is_up(h)))));
         self.gauge("rnet_host_connected", "", "Whether the link hears it.", up);
-        let rtt = each(&|h, _| h.round_trip_s);
+        let rtt = each(&|h| h.round_trip_s);
         self.gauge("rnet_host_round_trip_seconds", "seconds", "Time there and back.", rtt);
-        let uncertain = each(&|h, _| h.clock_offset_uncertainty_s);
+        let uncertain = each(&|h| h.clock_offset_uncertainty_s);
         let help = "How far off the measured offset of its clock may be, either way.";
         self.gauge("rnet_host_clock_uncertainty_seconds", "seconds", help, uncertain);
-        let lost = each(&|_, lost| Some(lost as f64));
+        // Of this link: a sum would fall when the link forgets one of the others. A new one begins with 0, as a counter
+        // does whose process was started again.
+        let lost = each(&|h| Some(h.lost as f64));
         let help = "Messages lost between the hosts.";
         self.counter("rnet_host_lost_messages", "messages", help, lost);
     }

@@ -135,7 +135,8 @@ impl BlackBox {
         let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
         let left = ring.left_of_this_boot();
         let waiting = window::waiting(&options.folder, &prefix)?;
-        if let Err(error) = take_over(&waiting, &left, &bell) {
+        let (waiting, taken) = take_over(waiting, &left, &bell);
+        if let Err(error) = taken {
             bell.note(format!("a file of an earlier box will lack a part: {error}"));
         }
         let status = Status {
@@ -226,13 +227,14 @@ impl Drop for BlackBox {
 /// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is left as it is then.
 pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
     let (bell, prefix) = (Bell::default(), prefix(location));
-    let mut waiting = window::waiting(folder, &prefix)?;
+    let waiting = window::waiting(folder, &prefix)?;
     if waiting.is_empty() && !Ring::path_of(location.path()).exists() {
         return Ok(Default::default());
     }
     let ring = Ring::take(location, 0)?;
     let left = ring.left();
-    take_over(&waiting, &left, &bell)?;
+    let (mut waiting, taken) = take_over(waiting, &left, &bell);
+    taken?;
     if waiting.is_empty()
         && let (Some(first), Some(last)) = (left.first(), left.last())
     {
@@ -242,15 +244,15 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
         let mut window =
             Window::new(Folder::at(folder), &prefix, fired, (before, Duration::ZERO), None);
         take_all(&mut window, &left, &bell)?;
-        waiting.push(window.dir().to_owned());
+        waiting.push(window.end());
     }
     let mut files = Vec::new();
     let mut failed = None;
-    for dir in waiting {
+    for over in waiting {
         // One that cannot be written keeps no other from it.
-        match window::finish(&dir.clone().into(), &bell) {
+        match window::finish(&over, &bell) {
             Ok(file) => files.extend(file),
-            Err(why) => failed = failed.or(Some(RecordError::Format { path: dir, why })),
+            Err(why) => failed = failed.or(Some(RecordError::Format { path: over.dir, why })),
         }
     }
     if let Some(error) = failed {
@@ -283,16 +285,19 @@ fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
 ///
 /// # Errors
 /// There is no room for it. What could be copied is there.
-fn take_over(waiting: &[PathBuf], left: &[RingPart], bell: &Bell) -> Result<()> {
+fn take_over(waiting: Vec<PathBuf>, left: &[RingPart], bell: &Bell) -> (Vec<Over>, Result<()>) {
     let mut taken = Ok(());
-    for dir in waiting {
-        if let Some(mut window) = Window::found(dir.clone()) {
-            window.note_killed(left);
-            taken = taken.and(take_all(&mut window, left, bell));
-            bell.note(format!("{} is written now: its box had ended", window.pending().file));
-        }
-    }
-    taken
+    let mut take = |dir: PathBuf| {
+        let Some(mut window) = Window::found(dir.clone()) else { return Over::from(dir) };
+        window.note_ended(left);
+        let its = take_all(&mut window, left, bell);
+        taken = std::mem::replace(&mut taken, Ok(())).and(its);
+        bell.note(format!("{} is written now: its box had ended", window.pending().file));
+        // It lacks what could not be copied.
+        window.end()
+    };
+    let over = waiting.into_iter().map(&mut take).collect();
+    (over, taken)
 }
 
 fn take_all(window: &mut Window, left: &[RingPart], bell: &Bell) -> Result<()> {
@@ -384,7 +389,7 @@ struct Box_ {
 }
 
 impl Box_ {
-    fn run(mut self, recorder: Recorder, waiting: Vec<PathBuf>) -> Result<()> {
+    fn run(mut self, recorder: Recorder, waiting: Vec<Over>) -> Result<()> {
         let (windows, given) = channel();
         let writer = self.start_writer(given, waiting)?;
         while !self.bell.is_stopped() && !recorder.is_over() {
@@ -536,8 +541,7 @@ impl Box_ {
     }
 
     /// The thread that writes files, so that a slow disk keeps nobody from the ring.
-    fn start_writer(&self, given: Receiver<Over>, waiting: Vec<PathBuf>) -> Result<JoinHandle<()>> {
-        let mut todo: Vec<Over> = waiting.into_iter().map(Over::from).collect();
+    fn start_writer(&self, given: Receiver<Over>, mut todo: Vec<Over>) -> Result<JoinHandle<()>> {
         let (bell, status) = (self.bell.clone(), self.status.clone());
         let (folder, prefix, max) =
             (self.folder.clone(), self.prefix.clone(), self.options.max_disk);

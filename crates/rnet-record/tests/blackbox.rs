@@ -332,7 +332,7 @@ fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
     assert_eq!(all, (0..200).collect::<Vec<u32>>());
     assert_eq!(fired(&file), [("call".to_owned(), "child".to_owned())]);
     let trigger = &common::metadata(&file)[names::TRIGGER];
-    assert!(trigger["incomplete"].contains("its black box was killed"), "{trigger:?}");
+    assert!(trigger["incomplete"].contains("its black box ended before its time"), "{trigger:?}");
     blackbox.stop().unwrap();
     assert_eq!((files(&net).len(), is_pending()), (1, false));
 }

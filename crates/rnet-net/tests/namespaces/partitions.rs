@@ -311,10 +311,9 @@ pub fn partition(hosts: &[&Host], random: &mut Random) -> String {
     kinds[kind].into()
 }
 
-fn run_in_namespaces(test: &str, count: u64) {
-    if Net::new(test).is_some() {
-        run_all(count, |seed| run(test, seed));
-    }
+/// `None` where there can be no namespaces.
+fn run_in_namespaces(test: &str, count: u64) -> Option<Outcome> {
+    Net::new(test).map(|_| run_all(count, |seed| run(test, seed)))
 }
 
 #[test]
@@ -325,5 +324,7 @@ fn a_few_partition_schedules() {
 #[test]
 #[ignore = "for `make soak`, which has four run at once: they wait most of the time"]
 fn soak_partition_schedules() {
-    run_in_namespaces("partitions::soak_partition_schedules", 1000);
+    if let Some(outcome) = run_in_namespaces("partitions::soak_partition_schedules", 1000) {
+        outcome.judge();
+    }
 }

@@ -24,5 +24,5 @@ fn a_few_schedules() {
 #[test]
 #[ignore = "for `make soak`: half an hour"]
 fn soak() {
-    runs::run_all(1000, schedule::run);
+    runs::run_all(1000, schedule::run).judge();
 }

@@ -71,8 +71,8 @@ impl Outcome {
         )
     }
 
-    /// Publishes how long healings took, and fails if one took longer than is promised.
-    fn judge(&self) {
+    /// Publishes how long healings took.
+    fn publish(&self) {
         step_note(&format!(
             "{} healings of {} partition schedules: all heard again after {} ms in the median, {} ms at most",
             self.rejoined.len(),
@@ -80,6 +80,11 @@ impl Outcome {
             self.ms_at(0.5),
             self.ms_at(1.0),
         ));
+    }
+
+    /// Fails if one took longer than is promised. Only the soak asks, which has the machine for itself: beside other
+    /// tests on two cores one of some thousand took 8 s.
+    pub fn judge(&self) {
         let broken = self.later_than(PROMISED);
         assert!(broken.is_empty(), "not within {PROMISED:?}:\n{}", broken.join("\n"));
     }
@@ -134,7 +139,7 @@ pub fn step_note(what: &str) {
 }
 
 /// Runs `PARTITIONS` schedules, or as many as are named here.
-pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) {
+pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) -> Outcome {
     let count = number("PARTITIONS").unwrap_or(count);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let first = number("PARTITIONS_SEED").unwrap_or(now.as_millis() as u64);
@@ -163,5 +168,6 @@ pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) 
     println!("{}", outcome.summary());
     assert!(failed.is_empty(), "PARTITIONS=1 and one of PARTITIONS_SEED={failed:?} shows it again");
     assert!(outcome.received > 0);
-    outcome.judge();
+    outcome.publish();
+    outcome
 }

@@ -29,6 +29,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// So long behind its end a window waits for the part that holds it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// So much without a message at the end is not told as missing.
+const QUIET: Duration = Duration::from_secs(1);
+
 const PENDING: &str = "pending.json";
 const GRAPH: &str = "graph.json";
 const SUFFIX: &str = ".pending";
@@ -135,17 +138,20 @@ impl Window {
         Some(Window { is_saved: true, copied, ..Window::of(folder, dir, pending, None) })
     }
 
-    /// Says that its box was killed, if nothing is recorded up to the end of its time.
-    pub fn note_killed(&mut self, ring: &[RingPart]) {
+    /// Says that its box ended within its time, if nothing is recorded of the rest.
+    pub fn note_ended(&mut self, ring: &[RingPart]) {
         let copied = parts(&self.dir).unwrap_or_default();
         let copied = copied.iter().filter_map(|path| Some(part(path)?.to_ns));
         let last_ns = ring.iter().map(|part| part.to_ns).chain(copied).max().unwrap_or(0);
         let lacks_ns = self.pending.to_ns.saturating_sub(last_ns.max(self.pending.from_ns));
-        if lacks_ns > 0 && self.pending.incomplete.is_none() {
+        // Parts that are read back end with their last message, on a quiet robot a while before the box did.
+        if lacks_ns > QUIET.as_nanos() as u64 {
             let lacks_s = lacks_ns as f64 / 1e9;
-            self.lack(format!(
-                "its black box was killed, and recorded nothing in the last {lacks_s:.1} s of its time"
-            ));
+            let before = self.pending.incomplete.iter().map(|before| format!("{before}; "));
+            let why = format!(
+                "its black box ended before its time, and recorded nothing in the last {lacks_s:.1} s of it"
+            );
+            self.lack(before.chain([why]).collect());
         }
     }
 

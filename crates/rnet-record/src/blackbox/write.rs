@@ -39,6 +39,10 @@ pub fn write(
                 continue;
             }
         };
+        if part.found().is_damaged() {
+            let problems = part.found().problems.iter().take(1);
+            unread.extend(problems.map(|problem| format!("{}: {problem}", path.display())));
+        }
         for metadata in &part.found().metadata {
             match &*metadata.name {
                 names::RECORDING if clock.is_some() => {}

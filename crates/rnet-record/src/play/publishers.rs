@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub enum PlayError {
     /// Somebody publishes the topic.
     #[error(
-        "{topic} is published by {node}; play it under another name with a remapping, leave it out, or force it"
+        "{topic} is published by {node}; play it under another name with a remapping, leave it out (of /clock: without --clock), or force it"
     )]
     Published {
         /// The topic.

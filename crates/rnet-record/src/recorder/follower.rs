@@ -145,8 +145,7 @@ impl Follower {
         let skipped = self.shared.progress().skipped_values;
         if skipped > 0 {
             self.shared.note(format!(
-                "{skipped} values of the state are not recorded: others were written over them before they were read; of \
-                 each key the newest is there"
+                "{skipped} values of the state are not recorded: others were written over them before they were read"
             ));
         }
         followed

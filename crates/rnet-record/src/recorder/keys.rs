@@ -29,6 +29,7 @@ pub fn follow(
     let state: State = node.state()?;
     let mut watch = state.watch("/")?;
     let mut until: Option<Instant> = None;
+    let mut is_all = false;
     while until.is_none_or(|until| Instant::now() < until) {
         if until.is_none() && ended.load(Ordering::Acquire) {
             until = Some(Instant::now() + DRAIN_LIMIT);
@@ -40,7 +41,10 @@ pub fn follow(
         let step = if until.is_none() { STEP } else { Duration::ZERO };
         let change = match watch.recv(Some(step)) {
             Ok(change) => change,
-            Err(Error::Timeout { .. }) if until.is_some() => break,
+            Err(Error::Timeout { .. }) if until.is_some() => {
+                is_all = true;
+                break;
+            }
             Err(Error::Timeout { .. } | Error::Interrupted) => continue,
             Err(error) => return Err(error),
         };
@@ -50,6 +54,13 @@ pub fn follow(
         let item = Item::Key(key);
         let len = item.len_bytes();
         queue.put(item, len);
+    }
+    if !is_all {
+        let limit_s = DRAIN_LIMIT.as_secs();
+        shared.note(format!(
+            "the last changes of the state were not all read within {limit_s} s of the end: of some keys the newest value \
+             may be missing"
+        ));
     }
     Ok(())
 }

@@ -249,6 +249,8 @@ impl Output {
     pub fn key(&mut self, key: &Key, is_initial: bool) -> Result<()> {
         let mut said = key.said.clone();
         if is_initial {
+            // What was missing before it is said where it came.
+            said.remove("skipped");
             said.insert("initial".to_owned(), true.into());
         }
         let at = self.wall(key.at_ns);
