@@ -104,7 +104,7 @@ fn what_a_killed_box_has_left_is_recovered() {
     assert_eq!(files.as_array().unwrap().len(), 1);
     let list = place.run(&["blackbox", "list", &folder, "--json"]).json();
     assert_eq!(list[0]["fired"][0]["why"], "smoke");
-    assert!(list[0]["incomplete"].as_str().unwrap().contains("was killed"), "{list}");
+    assert!(list[0]["incomplete"].as_str().unwrap().contains("ended before its time"), "{list}");
     let list = place.run(&["blackbox", "list", &folder]);
     assert!(list.stderr.contains("is incomplete: its black box ended before its time"), "{list:?}");
     list.ok();
