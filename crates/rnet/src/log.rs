@@ -261,10 +261,13 @@ impl Shared {
     fn report(&self, held: Vec<HeldBack>, to_stderr: bool) {
         for HeldBack { place, level, count } in held {
             let lines = if count == 1 { "line" } else { "lines" };
+            let from = match place.line {
+                0 => place.file.clone(),
+                line => format!("{}:{line}", place.file),
+            };
             let text = format!(
-                "{count} {lines} from {}:{} held back: at most {LINES_PER_S_OF_A_PLACE} per second of one place, \
-                 {LINES_PER_S_OF_A_NODE} of a node",
-                place.file, place.line
+                "{count} {lines} from {from} held back: at most {LINES_PER_S_OF_A_PLACE} per second of one place, \
+                 {LINES_PER_S_OF_A_NODE} of a node"
             );
             self.put(level, text, place, to_stderr);
         }

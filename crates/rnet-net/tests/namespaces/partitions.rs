@@ -318,7 +318,9 @@ fn run_in_namespaces(test: &str, count: u64) -> Option<Outcome> {
 
 #[test]
 fn a_few_partition_schedules() {
-    run_in_namespaces("partitions::a_few_partition_schedules", 2);
+    if let Some(outcome) = run_in_namespaces("partitions::a_few_partition_schedules", 2) {
+        outcome.judge();
+    }
 }
 
 #[test]

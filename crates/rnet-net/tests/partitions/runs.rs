@@ -82,8 +82,8 @@ impl Outcome {
         ));
     }
 
-    /// Fails if one took longer than is promised. Only the soak asks, which has the machine for itself: beside other
-    /// tests on two cores one of some thousand took 8 s.
+    /// Fails if one took longer than is promised. Not asked of those in memory that run beside all other tests: on two
+    /// cores one took 8 s there.
     pub fn judge(&self) {
         let broken = self.later_than(PROMISED);
         assert!(broken.is_empty(), "not within {PROMISED:?}:\n{}", broken.join("\n"));

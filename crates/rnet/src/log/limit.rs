@@ -11,6 +11,8 @@ pub(super) const LINES_PER_S_OF_A_PLACE: u32 = 100;
 pub(super) const LINES_PER_S_OF_A_NODE: u32 = 1_000;
 /// Places that are told apart. Those that have been silent make room for others.
 const MAX_PLACES: usize = 1_024;
+/// Named in place of a file where there are more places than are told apart.
+const OTHERS: &str = "other places";
 /// How often lines that were held back are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -76,22 +78,16 @@ impl Limiter {
     /// Whether a line may go out.
     pub fn admit(&mut self, place: &Place, level: LogLevel, now: Instant) -> bool {
         self.node.fill(LINES_PER_S_OF_A_NODE, now);
-        if !self.places.contains_key(place) && self.places.len() >= MAX_PLACES {
+        if !self.places.contains_key(place) && self.places.len() >= MAX_PLACES - 1 {
             self.forget_silent(now);
         }
-        // Where all are busy, a place that is not known is limited as the node is.
-        let count = if self.places.len() < MAX_PLACES {
-            let new =
-                || Count { bucket: Bucket::new(LINES_PER_S_OF_A_PLACE, now), held_back: 0, level };
-            Some(self.places.entry(place.clone()).or_insert_with(new))
-        } else {
-            self.places.get_mut(place)
-        };
-        let Some(count) = count else {
-            let admitted = self.node.tokens >= 1.0;
-            self.node.tokens -= f64::from(u8::from(admitted));
-            return admitted;
-        };
+        // Where all are busy, those that are not known share one.
+        let is_one_more = !self.places.contains_key(place) && self.places.len() >= MAX_PLACES - 1;
+        let place =
+            if is_one_more { Place { file: OTHERS.to_owned(), line: 0 } } else { place.clone() };
+        let new =
+            || Count { bucket: Bucket::new(LINES_PER_S_OF_A_PLACE, now), held_back: 0, level };
+        let count = self.places.entry(place).or_insert_with(new);
         count.bucket.fill(LINES_PER_S_OF_A_PLACE, now);
         if count.bucket.tokens >= 1.0 && self.node.tokens >= 1.0 {
             count.bucket.tokens -= 1.0;
@@ -179,9 +175,19 @@ mod tests {
             limiter.admit(&place(at), LogLevel::Info, begun);
         }
         assert_eq!(limiter.places.len(), MAX_PLACES);
+        let held = limiter.all();
+        assert_eq!(
+            held.iter().map(|held| held.count).sum::<u64>(),
+            5_000 - 1_000,
+            "each is counted"
+        );
+        assert!(held.iter().any(|held| held.place.file == OTHERS));
+        for at in 0..100 {
+            assert!(!limiter.admit(&place(at), LogLevel::Info, begun));
+        }
         let later = begun + Duration::from_secs(2);
         limiter.admit(&place(9_000), LogLevel::Info, later);
         let held = limiter.places.values().filter(|count| count.held_back > 0).count();
-        assert_eq!(limiter.places.len(), held + 1);
+        assert_eq!((limiter.places.len(), held), (101, 100), "what is not reported is kept");
     }
 }
