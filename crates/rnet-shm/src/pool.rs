@@ -245,6 +245,13 @@ impl Pool {
         self.live.back().map(|number| self.message_of(*number).map_or(0, |(position, _)| position))
     }
 
+    /// Where the message stands that is the `nth` of those that chunks carry, counted from the newest, which is the
+    /// first.
+    pub(crate) fn position_back(&self, nth: usize) -> Option<u64> {
+        let number = self.live.get(self.live.len().checked_sub(nth)?)?;
+        self.message_of(*number).map(|(position, _)| position)
+    }
+
     /// Where the oldest message stands that a chunk carries.
     #[cfg(test)]
     pub(crate) fn oldest_position(&self) -> Option<u64> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
+use rnet_core::{Error, MAX_INLINE_LEN_BYTES};
 use rnet_core::{Proxy, PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{
@@ -27,11 +27,12 @@ use crate::fork::ForkGuard;
 use crate::mapping::Access;
 use crate::node::OwnNode;
 use crate::observers::ObserverBells;
-use crate::pool::{LogView, NoChunk, Pool, check_history, chunk_path};
+use crate::pool::{Pool, check_history, chunk_path};
 use crate::reader_table::{ReaderRef, ReaderTable};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod behind;
+mod catch_up;
 mod extended;
 mod gate;
 mod loan;
@@ -47,6 +48,7 @@ mod truncated;
 mod unshown;
 mod will;
 
+use catch_up::CatchUp;
 use gate::LogGate;
 pub use loan::Loaned;
 use loan::Place;
@@ -166,6 +168,7 @@ pub struct Writer {
     lingers: bool,
     /// The wait that a reader would have caused, of a writer that never waits.
     held: Held,
+    catch_up: CatchUp,
     /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.
     stop: Arc<AtomicBool>,
     /// Where small loans are built, kept between two of them.
@@ -242,6 +245,7 @@ impl Writer {
             interruptible: false,
             lingers: true,
             held: Held::default(),
+            catch_up: CatchUp::default(),
             stop: Arc::default(),
             scratch: Vec::new(),
             extended: Vec::new(),
@@ -315,53 +319,6 @@ impl Writer {
         payload.len() < self.inline_below
             && !self.fork_guard.is_parents()
             && self.commit_now(Kind::Inline.into(), payload, payload.len() as u64).is_some()
-    }
-
-    /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
-    /// [`Writer::drop_loan`].
-    pub fn loan(&mut self, len: usize) -> Result<Loaned, Error> {
-        self.check_fork()?;
-        if len > MAX_MESSAGE_LEN_BYTES {
-            return Err(Error::MessageTooLarge {
-                topic: self.topic.clone(),
-                len,
-                limit: MAX_MESSAGE_LEN_BYTES,
-            });
-        }
-        if len < self.inline_below {
-            let mut bytes = std::mem::take(&mut self.scratch);
-            bytes.resize(len, 0);
-            return Ok(Loaned { len, place: Place::Scratch(bytes) });
-        }
-        let mut stall = None;
-        loop {
-            self.check_truncated()?;
-            self.refresh_readers();
-            let slowest = self.slowest();
-            let seen_epoch = self.seen_epoch;
-            let mut view = LogView {
-                head: self.log.head(),
-                next_seq: self.log.seq(),
-                seen_epoch: &mut self.seen_epoch,
-                readers: &mut self.readers,
-                reader_table: &self.reader_table,
-            };
-            let got = self.pool.acquire(len, &mut view);
-            if self.seen_epoch != seen_epoch {
-                self.note_readers();
-            }
-            let flow = &self.map.control().flow;
-            fail_point!("loan.acquired");
-            flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
-            fail_point!("loan.bytes");
-            flow.pool_chunks.store(self.pool.len() as u64, Ordering::Relaxed);
-            fail_point!("loan.chunks");
-            match got {
-                Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
-                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut stall, 1, slowest)?,
-                Err(NoChunk::Short(short)) => return Err(self.no_chunk(len, short)),
-            }
-        }
     }
 
     /// The bytes of a loan.

@@ -1,5 +1,13 @@
 //! Memory that a publisher lends to its user, who fills it and sends it or gives it back.
 
+use std::sync::atomic::Ordering;
+
+use rnet_core::{Error, MAX_MESSAGE_LEN_BYTES};
+use rnet_ring::fail_point;
+
+use super::Writer;
+use crate::pool::{LogView, NoChunk};
+
 /// Memory lent to the sender.
 #[derive(Debug)]
 pub struct Loaned {
@@ -30,4 +38,56 @@ pub(super) enum Place {
     Scratch(Vec<u8>),
     /// Large: the chunk that readers will read.
     Chunk(u32),
+}
+
+impl Writer {
+    /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
+    /// [`Writer::drop_loan`].
+    pub fn loan(&mut self, len: usize) -> Result<Loaned, Error> {
+        self.check_fork()?;
+        if len > MAX_MESSAGE_LEN_BYTES {
+            return Err(Error::MessageTooLarge {
+                topic: self.topic.clone(),
+                len,
+                limit: MAX_MESSAGE_LEN_BYTES,
+            });
+        }
+        if len < self.inline_below {
+            let mut bytes = std::mem::take(&mut self.scratch);
+            bytes.resize(len, 0);
+            return Ok(Loaned { len, place: Place::Scratch(bytes) });
+        }
+        let mut stall = None;
+        loop {
+            self.check_truncated()?;
+            self.refresh_readers();
+            let slowest = self.slowest();
+            if let Some((reader, needed)) = &slowest {
+                self.let_catch_up(reader, *needed, len)?;
+            }
+            let seen_epoch = self.seen_epoch;
+            let mut view = LogView {
+                head: self.log.head(),
+                next_seq: self.log.seq(),
+                seen_epoch: &mut self.seen_epoch,
+                readers: &mut self.readers,
+                reader_table: &self.reader_table,
+            };
+            let got = self.pool.acquire(len, &mut view);
+            if self.seen_epoch != seen_epoch {
+                self.note_readers();
+            }
+            let flow = &self.map.control().flow;
+            fail_point!("loan.acquired");
+            flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
+            fail_point!("loan.bytes");
+            flow.pool_chunks.store(self.pool.len() as u64, Ordering::Relaxed);
+            fail_point!("loan.chunks");
+            match got {
+                Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
+                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut stall, 1, slowest)?,
+                Err(NoChunk::Short(short)) => return Err(self.no_chunk(len, short)),
+            }
+        }
+    }
 }

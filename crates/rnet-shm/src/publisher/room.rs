@@ -55,7 +55,8 @@ impl Writer {
         Ok(())
     }
 
-    fn sleep_for_room(
+    /// Sleeps until the reader needs nothing before `wanted`, there are other readers, or `limit` is over.
+    pub(super) fn sleep_for_room(
         &mut self,
         slowest: &Arc<ReaderRef>,
         wanted: u64,
@@ -146,7 +147,7 @@ enum Verdict {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Whether the writer never waits.
-    never_waits: bool,
+    pub(super) never_waits: bool,
     /// When the wait would have begun; 0 before.
     since_ns: u64,
     /// Messages sent until then.

@@ -12,6 +12,7 @@ use rnet_ring::binding::Past;
 
 use super::*;
 use crate::domain::{DomainConfig, DomainDir};
+use crate::pool::LogView;
 use crate::random::random_u64;
 use crate::subscription::{
     Binding, BoundPage, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
@@ -20,14 +21,14 @@ use crate::subscription::{
 /// How long a send may take that nothing holds up, on a machine that does much else.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-struct World {
+pub(super) struct World {
     base: PathBuf,
-    node: Arc<OwnNode>,
+    pub(super) node: Arc<OwnNode>,
     id: u64,
 }
 
 impl World {
-    fn new() -> World {
+    pub(super) fn new() -> World {
         let base = std::env::temp_dir().join(format!("rnet-writer-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -38,7 +39,7 @@ impl World {
         World { base, node, id }
     }
 
-    fn writer(&self, qos: PublisherQos) -> Writer {
+    pub(super) fn writer(&self, qos: PublisherQos) -> Writer {
         let (topic, proxy) = ("/t".to_owned(), None);
         let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy, will: false };
         Writer::create(&self.node, self.node.folder().join("p"), self.id, &meta).unwrap()
@@ -63,7 +64,11 @@ impl World {
     }
 
     /// A reader that is bound and admitted, and reads nothing.
-    fn admit(&self, reader_table: &ReaderTable, reliable: bool) -> (SubscriptionFile, Arc<Slot>) {
+    pub(super) fn admit(
+        &self,
+        reader_table: &ReaderTable,
+        reliable: bool,
+    ) -> (SubscriptionFile, Arc<Slot>) {
         let (file, slot, bound) = self.bind(reliable, 0);
         reader_table.admit(file.id(), "/both", "/t", bound, self.node.bells().clone()).unwrap();
         (file, slot)
