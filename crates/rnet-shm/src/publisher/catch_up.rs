@@ -14,7 +14,7 @@ use crate::pool::size_for;
 use crate::reader_table::ReaderRef;
 
 /// A reader may be as far behind as the publisher's depth of large messages, and by as many bytes as this.
-const AHEAD_LEN_BYTES: u64 = 8 << 20;
+const AHEAD_LEN_BYTES: u64 = 16 << 20;
 
 /// How far a writer has waited for readers that fell behind.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ mod tests {
     use super::super::tests::World;
     use super::*;
 
-    const LEN: usize = 1 << 20;
+    const LEN: usize = 2 << 20;
     /// So many unread messages of [`LEN`] are far behind.
     const AHEAD: usize = 11;
     const LONG: Duration = Duration::from_secs(3600);
