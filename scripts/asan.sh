@@ -6,7 +6,8 @@
 set -euo pipefail
 readonly host=x86_64-unknown-linux-gnu
 if compgen -G "$(rustc --print sysroot)/lib/rustlib/$host/lib/librustc-*_rt.asan.a" >/dev/null; then
-    # What is never freed is none of its business: the table of mappings lives as long as the process.
+    # With lines in what it reports. What is never freed is none of its business: the table of mappings lives as long as the process.
+    export CARGO_PROFILE_DEV_DEBUG=line-tables-only CARGO_PROFILE_DEV_STRIP=none
     export RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0
     export RUSTFLAGS="-Zsanitizer=address ${RUSTFLAGS-}"
 else

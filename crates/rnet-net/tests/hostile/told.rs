@@ -46,10 +46,12 @@ impl Transport for Slow {
     }
 }
 
+/// So many messages of 16 KiB are more than the log holds, and what may wait beside it.
+const FILLING: u64 = 2_000;
 /// As many faults may wait for the control thread of a link.
 const BACKLOG: usize = (64 << 20) / 256;
-/// So many messages without content may be under way, at most: those of a window.
-const UNDER_WAY: usize = 400_000;
+/// More messages without content than may be under way: a window of 4 MiB and what waits for it, and some bytes each.
+const UNDER_WAY: usize = 2_000_000;
 
 #[test]
 fn an_owner_that_ignores_its_credit_fills_no_queue() {
@@ -91,12 +93,13 @@ fn an_owner_that_ignores_its_credit_fills_no_queue() {
         true
     };
     let payload = [7; 16 << 10];
-    let filled = (0..2_000).all(|seq| has_room(&data(channel, seq, &payload)));
-    let refused = (2_000..).take(BACKLOG + UNDER_WAY);
+    let filled = (0..FILLING).take_while(|seq| has_room(&data(channel, *seq, &payload))).count();
+    let refused = (FILLING..).take(BACKLOG + UNDER_WAY);
     let taken = refused.take_while(|seq| has_room(&data(channel, *seq, b""))).count();
     // Before anything fails: the link waits for the control thread as it ends.
     stands.store(false, Ordering::SeqCst);
-    assert!(filled && taken < BACKLOG + UNDER_WAY, "all were taken, however many wait");
+    assert_eq!(filled as u64, FILLING, "it was given up too early; {} sessions", peer.sessions());
+    assert!(taken < BACKLOG + UNDER_WAY, "all were taken, however many wait");
     wait(&peer, "it is given up", || peer.sessions() == 2);
     assert!(peer.greet("evil"));
     is_told(&peer, "too much is asked at once");
