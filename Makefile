@@ -78,7 +78,7 @@ bench-own: ## robot-net alone, by cargo bench
 bench-typed: python-package ## how fast Python receives typed messages, against the protobuf runtime alone
 	@$(PY) python/benches/typed.py
 
-soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules in one process and 1,000 over network namespaces, a link killed each second for a minute, 1,000 drivers of a command killed, stopped and cut off, 1,000 servers killed in mid-call, two minutes of histories, 10^6 rounds of the barrier pair, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
+soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules in one process and 1,000 over network namespaces, a link killed each second for a minute, 1,000 drivers of a command killed, stopped and cut off, drivers of three hosts whose cables are cut 1,000 times, 1,000 servers killed in mid-call, two minutes of histories, 10^6 rounds of the barrier pair, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
 	@$(STEP) --tests soak-lives cargo test --release --package rnet --test restart -- --ignored soak
 	@STATE_MODEL_OPERATIONS=10000000 $(STEP) --tests soak-model cargo test --release --package rnet-shm --test state_model
 	@LITMUS_ROUNDS=1000000 $(STEP) --tests soak-litmus cargo test --release --package rnet-shm --test litmus -- --include-ignored --nocapture --test-threads=1
@@ -86,6 +86,7 @@ soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules
 	@$(STEP) --tests soak-net cargo test --release --package rnet-net --features zenoh --test namespaces --test ports -- --ignored --nocapture soak --skip partition
 	@$(STEP) --tests soak-net-conformance cargo test --release --package rnet-net --features zenoh --test conformance -- --ignored soak --test-threads=2
 	@STEP_LIMIT_S=7200 $(STEP) soak-commands cargo run --release --package rnet-net --example command_trials -- 1000
+	@COMMANDS=1000 COMMANDS_SEED=$$(date +%s) $(STEP) --tests soak-drivers cargo test --release --package rnet-net --test commands_random -- --nocapture
 	@$(STEP) soak-server-lost cargo run --release --package rnet --example server_lost -- 1000
 	@STEP_LIMIT_S=7200 PARTITIONS_AT_ONCE=$(or $(PARTITIONS_AT_ONCE),4) $(STEP) --tests soak-net-partitions cargo test --release --package rnet-net --features zenoh --test namespaces -- --ignored --nocapture soak_partition
 	@cargo build --release --package rnet-state-tests --features failpoints --bin rnet-state-tests

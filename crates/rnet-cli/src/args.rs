@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
-use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
-use rnet::{DomainId, NamePattern, NodeName, TopicName};
+use rnet::{DomainId, NodeName, TopicName};
 
 use crate::action::args::ActionCommand;
 use crate::bag::args::BagCommand;
@@ -335,9 +334,10 @@ pub struct LogArgs {
     /// Go on with the lines that come
     #[arg(short, long)]
     pub follow: bool,
-    /// Only those of nodes whose names match: * stands for one part of a name, ** for any number of them
-    #[arg(long, value_name = "PATTERN", value_parser = node_pattern)]
-    pub node: Option<NamePattern>,
+    /// Only those of nodes whose names match: * stands for one part of a name, ** for any number of them; @HOST/...
+    /// for those of that host
+    #[arg(long, value_name = "PATTERN")]
+    pub node: Option<crate::log::Nodes>,
     /// Only those of this level and above
     #[arg(short, long, value_enum, default_value_t = LevelArg::Debug)]
     pub level: LevelArg,
@@ -360,10 +360,6 @@ pub enum LevelArg {
     Warning,
     Error,
     Fatal,
-}
-
-fn node_pattern(text: &str) -> Result<NamePattern, String> {
-    NamePattern::new("node", text, MAX_NODE_NAME_LEN_BYTES).map_err(|error| error.to_string())
 }
 
 /// Publish on a topic.

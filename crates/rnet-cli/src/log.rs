@@ -1,9 +1,13 @@
 //! `rnet log`: the lines of all nodes.
 
+use std::fmt;
+use std::str::FromStr;
+
 use prost::Message as _;
 use rnet::inspect::{Follow, Heard};
+use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 use rnet::msgs::{Log, Timestamp, timestamp_now, timestamp_to_ns};
-use rnet::{LOG_TOPIC, LogLevel};
+use rnet::{LOG_TOPIC, LogLevel, NamePattern};
 use serde_json::json;
 
 use crate::args::LogArgs;
@@ -13,6 +17,39 @@ use crate::style::{NOTE, PROBLEM};
 use crate::topic::listen::{Go, Listener, listen};
 use crate::value::tame;
 use rnet_monitor::link::host_of;
+
+/// Nodes of one host, or of all: `/arm/**` or `@host1/arm/**`.
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    host: Option<String>,
+    names: NamePattern,
+}
+
+impl Nodes {
+    fn matches(&self, node: &str) -> bool {
+        let (host, name) = host_of(node);
+        self.names.matches(name) && self.host.as_deref().is_none_or(|of| host == Some(of))
+    }
+}
+
+impl FromStr for Nodes {
+    type Err = rnet::Error;
+
+    fn from_str(text: &str) -> Result<Nodes, rnet::Error> {
+        let (host, names) = host_of(text);
+        let names = NamePattern::new("node", names, MAX_NODE_NAME_LEN_BYTES)?;
+        Ok(Nodes { host: host.map(str::to_owned), names })
+    }
+}
+
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Some(host) => write!(f, "@{host}{}", self.names.as_str()),
+            None => f.write_str(self.names.as_str()),
+        }
+    }
+}
 
 pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
     let now_ns = timestamp_to_ns(&timestamp_now()).unwrap_or(0);
@@ -93,24 +130,22 @@ impl Lines {
     fn is_wanted(&self, node: &str, log: &Log, at_ns: i64) -> bool {
         // A level that is not known may be the worst of all.
         let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
-        let (_, own_name) = host_of(node);
         level > self.args.level as i32
-            && self.args.node.as_ref().is_none_or(|pattern| pattern.matches(own_name))
+            && self.args.node.as_ref().is_none_or(|nodes| nodes.matches(node))
             && self.since_ns.is_none_or(|since| at_ns >= since)
     }
 
     /// A name that no node has is more likely a mistake than a node that has said nothing.
     fn tell_unknown(&self, context: &Context) -> Outcome {
-        let Some(pattern) = self.args.node.as_ref().filter(|_| self.printed == 0) else {
+        let Some(nodes) = self.args.node.as_ref().filter(|_| self.printed == 0) else {
             return Ok(());
         };
         let snapshot = context.domain()?.snapshot()?;
         let here = snapshot.nodes.iter().map(|node| node.meta.name.as_str());
-        let remote = snapshot.remote.iter().map(|node| host_of(&node.node).1);
-        if !here.chain(remote).any(|name| pattern.matches(name)) {
-            let pattern = pattern.as_str();
+        let remote = snapshot.remote.iter().map(|node| node.node.as_str());
+        if !here.chain(remote).any(|name| nodes.matches(name)) {
             context.say(format_args!(
-                "{NOTE}rnet:{NOTE:#} there is no node {pattern}, and none of its lines; rnet node list shows the nodes"
+                "{NOTE}rnet:{NOTE:#} there is no node {nodes}, and none of its lines; rnet node list shows the nodes"
             ));
         }
         Ok(())
@@ -168,5 +203,26 @@ impl Lines {
         }
         self.printed += 1;
         Ok(if Some(self.printed) == self.args.count { Go::Enough } else { Go::On })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_chosen_by_name_and_by_host() {
+        let nodes = |text: &str| text.parse::<Nodes>().unwrap();
+        for (of, matching, other) in [
+            ("/arm", ["/arm", "@host1/arm"], "/arm/hand"),
+            ("@host1/**", ["@host1/arm", "@host1/arm/hand"], "/arm"),
+            ("@host1/arm", ["@host1/arm"; 2], "@host2/arm"),
+        ] {
+            assert!(matching.iter().all(|node| nodes(of).matches(node)), "{of}");
+            assert!(!nodes(of).matches(other), "{of}");
+            assert_eq!(nodes(of).to_string(), of);
+        }
+        assert_eq!(nodes("arm").to_string(), "/arm");
+        assert!("@host1".parse::<Nodes>().is_err() && "a b".parse::<Nodes>().is_err());
     }
 }

@@ -2,6 +2,10 @@
 
 mod util;
 
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::Command;
+
 use serde_json::Value;
 use util::Place;
 use util::robot::{Robot, is_alive, sleeper, until, until_gone};
@@ -132,22 +136,120 @@ fn dependents_wait_until_a_node_is_ready() {
 fn a_crash_loop_is_given_up_and_on_failure_runs() {
     let robot = Robot::new(
         "[node.bad]\ncommand = [\"sh\", \"-c\", \"echo x >> starts; echo broken >&2; exit 3\"]\n\
-         backoff_s = 0.01\ngive_up_after = 3\non_failure = [\"sh\", \"-c\", \"echo $$RNET_FAILED_NODE > safe\"]\n\
+         backoff_s = 0.01\ngive_up_after = 3\n\
+         on_failure = [\"sh\", \"-c\", \"echo $$RNET_FAILED_NODE > safe; echo parked; exit 4\"]\n\
          [node.next]\ncommand = [\"true\"]\nafter = [\"missing\"]\n[node.missing]\ncommand = [\"./none\"]\n\
          restart = \"never\"\n",
     );
     let ran = robot.launch(&[]).wait();
     let said = ran.stderr.clone();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
-    assert!(said.contains("/bad: exit code 3"), "{said}");
+    assert!(said.contains("/bad: exit code 3; on_failure: sh: exit code 4"), "{said}");
+    assert!(ran.stdout.contains("/bad  on-failure  sh: exit code 4"), "{}", ran.stdout);
     assert!(said.contains("/missing: cannot be started: ./none in "), "{said}");
     assert!(said.contains("/next: never started: /missing is not ready"), "{said}");
     assert_eq!(robot.until("starts", |_| true).lines().count(), 3);
     robot.until("safe", |text| text == "/bad\n");
-    assert_eq!(robot.run(&["node", "logs", "bad", "--lines", "2"]).ok(), "broken\nbroken\n");
+    assert_eq!(robot.run(&["node", "logs", "bad", "--lines", "2"]).ok(), "broken\nparked\n");
     let lines = robot.run(&["node", "logs", "bad", "--lines", "2", "--json"]).json_lines();
-    let line = serde_json::json!({"node": "/bad", "line": "broken"});
-    assert_eq!(lines, [line.clone(), line]);
+    let line = |text: &str| serde_json::json!({"node": "/bad", "line": text});
+    assert_eq!(lines, [line("broken"), line("parked")]);
+}
+
+/// Who stops a launch stops what helps, too; with the second signal it says what runs on.
+#[test]
+fn a_command_of_on_failure_ends_with_the_launch() {
+    for (helper, killed) in [
+        ("exec sleep 600", false),
+        ("trap 'echo told > deaf' TERM; touch deaf; while :; do sleep 0.1; done", true),
+    ] {
+        let robot = Robot::new(&format!(
+            "[node.bad]\ncommand = [\"false\"]\nrestart = \"never\"\nstop_timeout_s = {}\n\
+             on_failure = [\"sh\", \"-c\", \"echo $$$$ >> pids; {helper}\"]\n",
+            if killed { 600 } else { 5 }
+        ));
+        let mut launch = robot.launch(&[]);
+        launch.until_stdout("/bad  on-failure  sh runs, pid ");
+        let pid = robot.pids("pids", 1).remove(0);
+        if killed {
+            until(&|| robot.path("deaf").exists().then_some(()), &String::new);
+        }
+        launch.signal("INT");
+        if killed {
+            // The second one is heard when the first one was.
+            robot.until("deaf", |text| text == "told\n");
+            launch.signal("INT");
+        }
+        let ran = launch.wait();
+        assert!(ran.code.is_some_and(|code| code != 0), "{ran:#?}");
+        if killed {
+            let left = format!("its on_failure sh runs on, pid {pid}, told to stop");
+            assert!(ran.stderr.contains(&left) || ran.stdout.contains(&left), "{ran:#?}");
+            let group = format!("-{pid}");
+            assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
+        } else {
+            assert!(ran.stdout.contains("/bad  on-failure  sh: ended by SIGTERM"), "{ran:#?}");
+        }
+        until_gone(&pid);
+    }
+}
+
+/// A node that is always started again has not failed when it has done its work.
+#[test]
+fn one_that_ends_well_and_is_started_again_has_ended() {
+    let robot = Robot::new(
+        "[node.once]\ncommand = [\"true\"]\nrestart = \"always\"\nbackoff_s = 0.01\ngive_up_after = 1000\n",
+    );
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/once  ended  exit code 0; it is started again in ");
+    launch.signal("INT");
+    let ran = launch.wait();
+    assert!(!ran.stdout.contains("failed"), "{}", ran.stdout);
+}
+
+/// Those that fail together do not start together again.
+#[test]
+fn waits_before_a_restart_differ() {
+    let text: String = (0..8)
+        .map(|n| {
+            format!("[node.n{n}]\ncommand = [\"false\"]\nbackoff_s = 100\nbackoff_max_s = 100\n")
+        })
+        .collect();
+    let robot = Robot::new(&text);
+    let mut launch = robot.launch(&[]);
+    for n in 0..8 {
+        launch.until_stdout(&format!("/n{n}  failed"));
+    }
+    launch.signal("INT");
+    let ran = launch.wait();
+    let words = "it is started again in ";
+    let waits = ran.stdout.lines().filter_map(|line| line.split_once(words)).map(|(_, wait)| wait);
+    let different: BTreeSet<&str> = waits.collect();
+    assert!(different.len() > 4, "{}", ran.stdout);
+}
+
+/// Where this user may choose it, a node has the scheduler and the priority that the file says.
+#[test]
+fn a_node_runs_in_real_time() {
+    let robot = Robot::new(
+        "[node.fast]\ncommand = [\"sh\", \"-c\", \"cut -d ' ' -f 40-41 /proc/self/stat > policy; exec sleep 600\"]\n\
+         scheduler = \"fifo\"\npriority = 5\n[node.round]\n\
+         command = [\"sh\", \"-c\", \"cut -d ' ' -f 40-41 /proc/self/stat > round; exec sleep 600\"]\n\
+         scheduler = \"rr\"\npriority = 7\n",
+    );
+    let file = robot.path("robot.toml");
+    let check = robot.run(&["launch", file.to_str().unwrap(), "--check"]);
+    let launch = robot.launch(&[]);
+    if check.code != Some(0) {
+        let line =
+            b"NOT RUN: a_node_runs_in_real_time: it may not be scheduled in real time here\n";
+        let _ = std::io::stderr().write_all(line);
+    } else {
+        robot.until("policy", |text| text == "5 1\n");
+        robot.until("round", |text| text == "7 2\n");
+    }
+    launch.signal("INT");
+    launch.wait();
 }
 
 #[test]

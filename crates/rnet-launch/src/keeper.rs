@@ -368,7 +368,8 @@ fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     machine::schedule(limits)
 }
 
-fn end(status: ExitStatus) -> End {
+/// How a process has ended, of which the system says this.
+pub fn end(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),
         (None, Some(signal)) => End::Signal(signal),

@@ -5,6 +5,7 @@
 //! stands in the records of the keepers.
 
 mod ending;
+mod on_failure;
 mod ready;
 mod reload;
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rnet::inspect::Domain;
@@ -24,7 +25,6 @@ use rustix::event::epoll;
 use crate::file::{Choices, Plan};
 use crate::identity::Identity;
 use crate::keeper::{Answer, KeeperOrder, Signals};
-use crate::machine;
 use crate::node::{Node, ParamValue};
 use crate::place::RunFolder;
 use crate::policy::Verdict;
@@ -96,7 +96,7 @@ pub struct Launcher<'s> {
     began: Instant,
     is_stopping: bool,
     /// Commands of `on_failure` that run.
-    helpers: Vec<Child>,
+    helpers: Vec<on_failure::Helper>,
     /// With reload: the files as the last round saw them, and whether they were refused.
     seen: Option<reload::Seen>,
     _lock: File,
@@ -172,7 +172,7 @@ impl<'s> Launcher<'s> {
                 self.start_due();
                 self.end_what_is_beside();
             }
-            self.helpers.retain_mut(|helper| helper.try_wait().is_ok_and(|end| end.is_none()));
+            self.look_after_helpers();
             let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
             self.around.status(&rows);
             if self.is_over() {
@@ -272,7 +272,8 @@ impl<'s> Launcher<'s> {
                 let until = Instant::now().checked_add(Duration::from_millis(wait_ms));
                 slot.enter(until.map_or(State::Ended, State::Backoff));
                 let detail = format!("{end}; it is started again in {} s", wait_ms as f64 / 1e3);
-                self.around.event(&name, "failed", &detail);
+                let what = if end.is_failure() { "failed" } else { "ended" };
+                self.around.event(&name, what, &detail);
             }
             Verdict::GiveUp => {
                 slot.enter(State::GivenUp);
@@ -281,30 +282,6 @@ impl<'s> Launcher<'s> {
                     format!("{end}; it is not started again; its output: {}", log.display());
                 self.around.event(&name, "given-up", &detail);
                 self.help(at);
-            }
-        }
-    }
-
-    /// Runs `on_failure` of a node.
-    fn help(&mut self, at: usize) {
-        let Node { name, process, on_failure, .. } = &self.slots[at].node;
-        let Some((program, arguments)) = on_failure.split_first() else { return };
-        let mut command = Command::new(machine::program(program, &process.dir));
-        command.args(arguments).current_dir(&process.dir).stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null()).env("RNET_FAILED_NODE", name.as_str());
-        let name = name.clone();
-        match command.spawn() {
-            Ok(child) => {
-                self.around.event(
-                    &name,
-                    "on-failure",
-                    &format!("{program} runs, pid {}", child.id()),
-                );
-                self.helpers.push(child);
-            }
-            Err(error) => {
-                let detail = format!("{program} cannot be started: {error}");
-                self.around.event(&name, "on-failure", &detail);
             }
         }
     }
@@ -482,10 +459,9 @@ impl<'s> Launcher<'s> {
     }
 
     fn is_over(&self) -> bool {
-        let helped = self.helpers.is_empty() || self.is_stopping;
         // What is beside has been stopped by then, but for what waits to be started.
         let runs = self.slots.iter().any(|slot| slot.node.is_beside && slot.is_running());
-        helped && !runs && !self.goes_on()
+        self.helpers.is_empty() && !runs && !self.goes_on()
     }
 
     /// Whether a node runs or is due, of those that the launch is for.

@@ -2,7 +2,8 @@
 //!
 //! Each host has a driver that takes authority with a random priority, drives for a while, and gives it back or is
 //! dropped; the receiver is on one of these hosts. Cables are cut, in one direction too, reset, healed and slowed
-//! at random. What is judged is the receiver's own order of what it applied.
+//! at random. What is judged is what the receiver writes down of itself: the order of what it applied, and that a
+//! fallback is in each pause.
 //!
 //! The hosts of one process have one clock. What stands in for clocks that are wrong: the delay of the network
 //! changes at random, so the offsets by which stamps are translated are wrong by up to half of it until they are
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::eventually;
-use drivers::{Did, drive, judge, words};
+use drivers::{Did, drive, judge};
 use hosts::Hosts;
 use random::Random;
 use rnet::FallbackReason;
@@ -104,7 +105,7 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
         .command::<[u8]>(drivers::TOPIC)
         .deadline(DEADLINE)
         .fallback_handler(move |why| falls.lock().unwrap().push(Did::FellBack(why)))
-        .apply(move |bytes| applies.lock().unwrap().push(Did::Applied(words(bytes))))
+        .apply(move |bytes| applies.lock().unwrap().push(Did::applied(bytes)))
         .unwrap();
     let (ends, driven) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; HOSTS]);
     let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, "driver")).collect();
@@ -127,7 +128,7 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
             let did = did.lock().unwrap();
             let since = &did[before..];
             (0..HOSTS as u64).all(|host| {
-                since.iter().any(|did| matches!(did, Did::Applied([of, ..]) if *of == host))
+                since.iter().any(|did| matches!(did, Did::Applied(_, [of, ..]) if *of == host))
             })
         };
         // Each has to win once against random priorities, and to be in time: on a busy machine that takes its time.
@@ -141,9 +142,46 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
     let stats = command.stats();
     drop(command);
     let did = did.lock().unwrap();
-    let drivers = judge(&did);
+    let drivers = judge(&did, DEADLINE);
     println!("{} things done by {drivers} numbers; {stats:?}", did.len());
     assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few to say anything");
     assert!(matches!(did.first(), Some(Did::FellBack(FallbackReason::Opened))));
     assert!(matches!(did.last(), Some(Did::FellBack(_))), "{:?}", did.last());
+}
+
+/// What the judge is for.
+mod judged {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn applied(at_ms: u64, number: u64, count: u64) -> Did {
+        Did::Applied(at_ms * MS, [number % 3, number, count])
+    }
+
+    #[test]
+    fn a_pause_with_a_fallback_is_safe() {
+        let fell = Did::FellBack(FallbackReason::Deadline);
+        assert_eq!(judge(&[applied(0, 1, 0), fell, applied(500, 2, 0)], DEADLINE), 2);
+        // It was written down late, and a fallback follows it.
+        assert_eq!(judge(&[applied(0, 1, 0), applied(500, 1, 1), fell], DEADLINE), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "ns without a fallback")]
+    fn a_pause_without_a_fallback_is_found() {
+        judge(&[applied(0, 1, 0), applied(101, 1, 1), applied(102, 1, 2)], DEADLINE);
+    }
+
+    #[test]
+    #[should_panic(expected = "an earlier driver")]
+    fn an_earlier_driver_is_found() {
+        judge(&[applied(0, 2, 0), applied(1, 1, 1)], DEADLINE);
+    }
+
+    #[test]
+    #[should_panic(expected = "an earlier command")]
+    fn a_command_that_is_applied_twice_is_found() {
+        judge(&[applied(0, 1, 1), applied(1, 1, 1)], DEADLINE);
+    }
 }

@@ -179,7 +179,7 @@ fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
         lines.iter().any(|line| line.contains("ends without what could not be written in time"))
     });
     assert!(!lines.iter().any(|line| line.contains("can write its window again")), "{lines:?}");
-    assert!(blackbox.status().problems.is_empty());
+    eventually("nothing is wrong any more", || blackbox.status().problems.is_empty());
     let file = &files_of(&folder(&net), &place(&net)).unwrap()[0].0;
     let trigger = &common::metadata(file)[rnet_record::names::TRIGGER];
     assert!(trigger["incomplete"].contains("directory"), "{trigger:?}");

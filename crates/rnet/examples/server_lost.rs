@@ -70,6 +70,11 @@ fn judge(trials: usize) -> Outcome<()> {
         at(0.99),
         at(1.0),
     );
+    if within < trials {
+        return Err(
+            format!("{} of {trials} were not told within {LIMIT:?}", trials - within).into()
+        );
+    }
     Ok(())
 }
 

@@ -166,7 +166,7 @@ fn without_a_server_the_time_is_over() {
 }
 
 #[test]
-fn a_late_reply_is_dropped_and_counted() {
+fn a_call_whose_time_is_over_is_cancelled_and_hinders_none() {
     let net = Net::new("dropped");
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);

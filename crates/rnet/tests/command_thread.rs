@@ -65,8 +65,6 @@ fn a_receiver_goes_first_or_says_that_it_may_not() {
         drop(command);
     }
     if !allowed {
-        println!(
-            "a_receiver_goes_first_or_says_that_it_may_not: not run with real time, which is not allowed here"
-        );
+        common::not_run("it may not be scheduled in real time here");
     }
 }

@@ -91,6 +91,6 @@ impl Launcher<'_> {
             let pid = slot.pid.map_or_else(|| "pid unknown".to_owned(), |pid| format!("pid {pid}"));
             (slot.node.name.clone(), format!("{pid}, {fate}"))
         };
-        running.map(told).collect()
+        running.map(told).chain(self.helpers_left()).collect()
     }
 }

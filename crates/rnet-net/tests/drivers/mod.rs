@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use rnet::{FallbackReason, Node};
 
@@ -14,7 +15,8 @@ pub type Words = [u64; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Did {
-    Applied(Words),
+    /// When, in ns of the receiver's clock.
+    Applied(u64, Words),
     FellBack(FallbackReason),
 }
 
@@ -22,7 +24,7 @@ fn bytes(words: Words) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-pub fn words(bytes: &[u8]) -> Words {
+fn words(bytes: &[u8]) -> Words {
     let word = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap());
     [word(0), word(1), word(2)]
 }
@@ -53,21 +55,38 @@ pub fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driv
     }
 }
 
-/// What must hold of the receiver's own order.
-pub fn judge(did: &[Did]) -> usize {
-    let (mut last, mut of) = (None::<Words>, BTreeMap::new());
-    let applied = did.iter().filter_map(|did| match did {
-        Did::Applied(words) => Some(*words),
-        Did::FellBack(_) => None,
-    });
-    for now @ [host, number, count] in applied {
+impl Did {
+    /// A command that is applied now.
+    pub fn applied(bytes: &[u8]) -> Did {
+        Did::Applied(rnet::now_ns(), words(bytes))
+    }
+}
+
+/// What must hold of the receiver's own order: no earlier driver and no earlier command after a later one, and no pause
+/// longer than its deadline without a fallback in it.
+pub fn judge(did: &[Did], deadline: Duration) -> usize {
+    let (mut last, mut of, mut last_ns) = (None::<Words>, BTreeMap::new(), None);
+    for (at, done) in did.iter().enumerate() {
+        let Did::Applied(now_ns, now @ [host, number, count]) = *done else {
+            last_ns = None;
+            continue;
+        };
         assert_eq!(*of.entry(number).or_insert(host), host, "{number} was granted to two hosts");
         if let Some(before @ [_, last_number, last_count]) = last {
             assert!(number >= last_number, "{now:?} after {before:?}: an earlier driver");
             let is_later = number > last_number || count > last_count;
             assert!(is_later, "{now:?} after {before:?}: an earlier command");
         }
-        last = Some(now);
+        // One that came before the deadline and was written down so much later has itself taken longer than that,
+        // which a fallback follows.
+        let pause_ns = last_ns.map_or(0, |last_ns| now_ns - last_ns);
+        if u128::from(pause_ns) > 2 * deadline.as_nanos() {
+            let next = did.get(at + 1);
+            let is_safe = next.is_none_or(|next| matches!(next, Did::FellBack(_)));
+            let near = &did[at.saturating_sub(3)..did.len().min(at + 3)];
+            assert!(is_safe, "{pause_ns} ns without a fallback: {near:?}");
+        }
+        (last, last_ns) = (Some(now), Some(now_ns));
     }
     of.len()
 }

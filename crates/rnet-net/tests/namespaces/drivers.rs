@@ -2,7 +2,8 @@
 //! killed, and a host boots again with another clock: no two drivers are ever both in force.
 //!
 //! Each host has a driver that takes authority with a random priority, drives for a while, and gives it back or is
-//! dropped; the receiver is on the first. What is judged is the receiver's own order of what it applied.
+//! dropped; the receiver is on the first. What is judged is what the receiver writes down of itself: the order of what
+//! it applied, and that a fallback is in each pause.
 //!
 //! `COMMANDS_SEED` and `COMMANDS` (how many steps) run one again.
 
@@ -16,7 +17,7 @@ use rnet::{FallbackReason, Node};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::driving::{self, Did, TOPIC, judge, words};
+use crate::driving::{self, Did, TOPIC, judge};
 use crate::killed::{both, start_with};
 use crate::net::{Host, Net};
 use crate::partitions::partition;
@@ -41,7 +42,7 @@ pub fn receive() {
         .command::<[u8]>(TOPIC)
         .deadline(DEADLINE)
         .fallback_handler(move |why| falls.lock().unwrap().push(Did::FellBack(why)))
-        .apply(move |bytes| applies.lock().unwrap().push(Did::Applied(words(bytes))))
+        .apply(move |bytes| applies.lock().unwrap().push(Did::applied(bytes)))
         .unwrap();
     say("ready");
     for line in std::io::stdin().lines().map_while(Result::ok) {
@@ -50,7 +51,7 @@ pub fn receive() {
         let obeyed = || -> BTreeSet<u64> {
             let did = did.lock().unwrap();
             let hosts = did[from..].iter().filter_map(|did| match did {
-                Did::Applied([host, ..]) => Some(*host),
+                Did::Applied(_, [host, ..]) => Some(*host),
                 Did::FellBack(_) => None,
             });
             hosts.collect()
@@ -69,7 +70,7 @@ pub fn receive() {
     drop(command);
     let did = did.lock().unwrap();
     assert!(matches!(did.first(), Some(Did::FellBack(FallbackReason::Opened))));
-    say(&format!("judged {} {}: {stats:?}", judge(&did), did.len()));
+    say(&format!("judged {} {}: {stats:?}", judge(&did, DEADLINE), did.len()));
 }
 
 /// The driver of a host, until its input ends.
