@@ -134,6 +134,10 @@ conformance!(@ [] crate::apart::Apart, between_namespaces {
     history::latest_of_several_publishers_passes_over_the_others,
     patterns::a_call_has_its_replies_and_its_end,
     patterns::one_driver_is_obeyed_at_a_time,
+    patterns::a_server_that_dies_is_named,
+    patterns::a_caller_that_dies_ends_its_calls,
+    patterns::the_job_of_a_worker_that_dies_is_done_by_another,
+    patterns::a_driver_that_dies_is_followed_by_the_fallback,
 });
 
 /// The child's side; does nothing unless a parent started it.

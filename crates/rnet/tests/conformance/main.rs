@@ -33,6 +33,13 @@ conformance!(
     crate::transport::Processes as processes
 );
 
+conformance!(@ [] crate::transport::Processes, deaths_of_processes {
+    patterns::a_server_that_dies_is_named,
+    patterns::a_caller_that_dies_ends_its_calls,
+    patterns::the_job_of_a_worker_that_dies_is_done_by_another,
+    patterns::a_driver_that_dies_is_followed_by_the_fallback,
+});
+
 #[test]
 fn a_message_of_64_mib_crosses_processes() {
     use transport::Transport as _;

@@ -256,3 +256,55 @@ pub fn jobs_are_done_once_or_handed_back<T: Transport>(t: &mut T) {
     let back = format!("back 3 failed Jammed of {}", t.node_name("other"));
     pusher.says(Part::Said { at_least: 1 }, &[&back]);
 }
+
+// The behaviours below are about processes: each actor has to be one.
+
+/// The caller of a server that dies is told which it was, and its next call goes to another.
+pub fn a_server_that_dies_is_named<T: Transport>(t: &mut T) {
+    let (mut server, mut client) = service(t, 8);
+    client.begin(0, Then::Wait);
+    server.says(Part::Said { at_least: 1 }, &["begun 0"]);
+    server.die();
+    client.says(Part::Hear { call: 0 }, &[&format!("server_lost {}", t.node_name("server"))]);
+    let mut other = t.actor("other");
+    other.says(Part::Serve { backlog: 8 }, &[]);
+    client.begin(1, Then::Return);
+    client.says(Part::Hear { call: 1 }, &["0", "end"]);
+}
+
+/// A caller that dies ends its calls: those that run, and those that wait.
+pub fn a_caller_that_dies_ends_its_calls<T: Transport>(t: &mut T) {
+    let (mut server, mut client) = service(t, 8);
+    client.begin(0, Then::Wait);
+    server.served(1, 0, 0, 0);
+    client.begin(0, Then::Wait);
+    server.served(1, 1, 0, 0);
+    client.die();
+    server.served(0, 0, 0, 2);
+}
+
+/// The job of a worker that dies is done by another, once.
+pub fn the_job_of_a_worker_that_dies_is_done_by_another<T: Transport>(t: &mut T) {
+    let (mut pusher, mut one, mut other) = (t.actor("pusher"), t.actor("one"), t.actor("other"));
+    one.says(Part::Pull, &[]);
+    pusher.says(Part::Push { job: 1 }, &[]);
+    one.says(Part::Job, &["job 1"]);
+    other.says(Part::Pull, &[]);
+    one.die();
+    other.says(Part::Job, &["job 1 again"]);
+    other.says(Part::Acknowledge, &[]);
+    pusher.says(Part::JobsDone, &["1 done, 1 again, 0 back"]);
+}
+
+/// The fallback follows the death of the driver, long before its lease and the deadline are over.
+pub fn a_driver_that_dies_is_followed_by_the_fallback<T: Transport>(t: &mut T) {
+    let (mut base, mut driver) = (t.actor("base"), t.actor("driver"));
+    base.says(Part::Obey { deadline_ms: NEVER_MS }, &[]);
+    driver.says(Part::Take { priority: 1, lease_ms: NEVER_MS }, &[]);
+    driver.says(Part::Drive { value: 1 }, &[]);
+    base.says(Part::Said { at_least: 2 }, &["fallback Opened", "applied 1"]);
+    driver.die();
+    let said = ["fallback Opened", "applied 1", "fallback DriverLost"];
+    base.says(Part::Said { at_least: 3 }, &said);
+    base.says(Part::Holder { is: String::new() }, &[]);
+}
