@@ -335,7 +335,7 @@ pub struct LogArgs {
     #[arg(short, long)]
     pub follow: bool,
     /// Only those of nodes whose names match: * stands for one part of a name, ** for any number of them; @HOST/...
-    /// for those of that host
+    /// for those of that other host
     #[arg(long, value_name = "PATTERN")]
     pub node: Option<crate::log::Nodes>,
     /// Only those of this level and above

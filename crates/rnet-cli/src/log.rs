@@ -37,6 +37,10 @@ impl FromStr for Nodes {
 
     fn from_str(text: &str) -> Result<Nodes, rnet::Error> {
         let (host, names) = host_of(text);
+        if let Some("" | "*" | "**") = host {
+            let why = "it has to be the name of one host, as in @host1/arm".to_owned();
+            return Err(rnet::Error::BadValue { what: format!("host of {text}"), why });
+        }
         let names = NamePattern::new("node", names, MAX_NODE_NAME_LEN_BYTES)?;
         Ok(Nodes { host: host.map(str::to_owned), names })
     }
@@ -223,6 +227,8 @@ mod tests {
             assert_eq!(nodes(of).to_string(), of);
         }
         assert_eq!(nodes("arm").to_string(), "/arm");
-        assert!("@host1".parse::<Nodes>().is_err() && "a b".parse::<Nodes>().is_err());
+        for bad in ["@host1", "a b", "@/arm", "@*/arm"] {
+            assert!(bad.parse::<Nodes>().is_err(), "{bad}");
+        }
     }
 }

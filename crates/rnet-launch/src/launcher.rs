@@ -160,6 +160,7 @@ impl<'s> Launcher<'s> {
         loop {
             self.take_ends();
             self.is_stopping |= self.around.stopped();
+            self.look_after_helpers();
             if self.is_stopping {
                 self.stop_next();
                 if self.around.stopped_twice() {
@@ -172,7 +173,6 @@ impl<'s> Launcher<'s> {
                 self.start_due();
                 self.end_what_is_beside();
             }
-            self.look_after_helpers();
             let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
             self.around.status(&rows);
             if self.is_over() {

@@ -69,6 +69,15 @@ impl Chunk {
     }
 }
 
+/// A message that a chunk carries.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    number: u32,
+    position: u64,
+    /// [`Pool::carried_bytes`] before it.
+    before_bytes: u64,
+}
+
 /// What the pool must know about the log to decide what is done with.
 pub(crate) struct LogView<'a> {
     pub head: u64,
@@ -111,8 +120,10 @@ pub struct Pool {
     /// Messages kept for late joiners.
     history: u64,
     chunks: Vec<Chunk>,
-    /// Chunks that carry messages, oldest first, as indexes into `chunks`.
-    live: VecDeque<u32>,
+    /// The messages that chunks carry, oldest first.
+    live: VecDeque<Carried>,
+    /// Bytes of all chunks that were sent, each time that they were.
+    carried_bytes: u64,
     next_number: u32,
     bytes: u64,
     fork_guard: ForkGuard,
@@ -131,6 +142,7 @@ impl Pool {
             history: qos.history(),
             chunks: Vec::new(),
             live: VecDeque::new(),
+            carried_bytes: 0,
             next_number: 0,
             bytes: 0,
         }
@@ -184,7 +196,7 @@ impl Pool {
                 continue;
             }
             // Pins may have come since the look above.
-            let oldest = self.live.front().and_then(|number| self.message_of(*number));
+            let oldest = self.live.front().and_then(|message| self.message_of(message.number));
             let may_go = |(position, seq)| position < view.lowest_needed(true) && seq < kept_from;
             if !oldest.is_some_and(may_go) {
                 return Err(self.what_holds(len, wall, view));
@@ -229,7 +241,9 @@ impl Pool {
     pub(crate) fn sent(&mut self, number: u32, position: u64, seq: u64) {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.used = Use::Live { position, seq };
-            self.live.push_back(number);
+            let before_bytes = self.carried_bytes;
+            self.carried_bytes += chunk.map.len() as u64;
+            self.live.push_back(Carried { number, position, before_bytes });
         }
     }
 
@@ -242,20 +256,29 @@ impl Pool {
 
     /// Where the newest message stands that a chunk carries.
     pub(crate) fn newest_position(&self) -> Option<u64> {
-        self.live.back().map(|number| self.message_of(*number).map_or(0, |(position, _)| position))
+        self.live.back().map(|message| message.position)
+    }
+
+    /// How many of the messages that chunks carry stand at `position` or behind it, and how long their chunks are.
+    pub(crate) fn behind(&self, position: u64) -> (usize, u64) {
+        let first = self.live.partition_point(|message| message.position < position);
+        let from_bytes = self.live.get(first).map_or(self.carried_bytes, |m| m.before_bytes);
+        (self.live.len() - first, self.carried_bytes - from_bytes)
     }
 
     /// Where the message stands that is the `nth` of those that chunks carry, counted from the newest, which is the
     /// first.
     pub(crate) fn position_back(&self, nth: usize) -> Option<u64> {
-        let number = self.live.get(self.live.len().checked_sub(nth)?)?;
-        self.message_of(*number).map(|(position, _)| position)
+        Some(self.live.get(self.live.len().checked_sub(nth)?)?.position)
     }
 
     /// Where the oldest message stands that a chunk carries.
     #[cfg(test)]
     pub(crate) fn oldest_position(&self) -> Option<u64> {
-        self.live.front().and_then(|number| self.message_of(*number)).map(|(position, _)| position)
+        self.live
+            .front()
+            .and_then(|message| self.message_of(message.number))
+            .map(|(position, _)| position)
     }
 
     /// Position and sequence number of the message that a chunk carries.
@@ -277,7 +300,7 @@ impl Pool {
         let all_read = view.lowest_needed(false);
         let reliable_read = view.lowest_needed(true);
         let kept_from = self.kept_from(view);
-        while let Some(&oldest) = self.live.front() {
+        while let Some(oldest) = self.live.front().map(|message| message.number) {
             let Some(at) = self.chunks.iter().position(|c| c.number == oldest) else {
                 self.live.pop_front();
                 continue;
@@ -299,7 +322,7 @@ impl Pool {
     }
 
     fn end_oldest(&mut self) {
-        let Some(number) = self.live.pop_front() else { return };
+        let Some(Carried { number, .. }) = self.live.pop_front() else { return };
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.generation += 1;
             chunk.used = Use::Idle;

@@ -2,7 +2,7 @@
 //!
 //! Every trial has a server process of its own, whose handler runs when it is killed. The time is taken from before the
 //! signal is sent to when the call has returned in a thread that was asleep in it. A trial whose caller hears anything
-//! else ends the program with 1.
+//! else ends the program with 1, and so does a p99 that is longer than allowed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -63,7 +63,7 @@ impl Did {
 }
 
 /// What must hold of the receiver's own order: no earlier driver and no earlier command after a later one, and no pause
-/// longer than its deadline without a fallback in it.
+/// of twice its deadline without a fallback in it, or behind the command that ends it.
 pub fn judge(did: &[Did], deadline: Duration) -> usize {
     let (mut last, mut of, mut last_ns) = (None::<Words>, BTreeMap::new(), None);
     for (at, done) in did.iter().enumerate() {

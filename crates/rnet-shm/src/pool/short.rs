@@ -61,7 +61,7 @@ impl Pool {
         let mut freed = 0;
         let idle = self.chunks.iter().filter(|c| c.used == Use::Idle);
         let oldest_first =
-            self.live.iter().filter_map(|n| self.chunks.iter().find(|c| c.number == *n));
+            self.live.iter().filter_map(|m| self.chunks.iter().find(|c| c.number == m.number));
         for chunk in idle.chain(oldest_first) {
             let held = matches!(chunk.used, Use::Live { position, seq }
                 if position >= until.position || seq >= until.seq);

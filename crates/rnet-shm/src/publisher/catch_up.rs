@@ -4,57 +4,80 @@
 //! A publisher on this host is faster than most readers, and far faster than a link to another host. It could be as far
 //! ahead as its pool may grow, with new memory for each message, which costs several times as much as to fill it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rnet_core::{Error, OnFull};
+use rnet_core::{Error, Lane, OnFull};
 
 use super::Writer;
-use crate::pool::size_for;
-use crate::reader_table::ReaderRef;
 
-/// A reader may be as far behind as the publisher's depth of large messages, and by as many bytes as this.
-const AHEAD_LEN_BYTES: u64 = 16 << 20;
+/// A reader that is behind by more bytes than these, and by more messages than the publisher's depth of large ones, is
+/// far behind.
+const FAR_LEN_BYTES: u64 = 16 << 20;
 
-/// How far a writer has waited for readers that fell behind.
+/// How a writer has waited for readers that are far behind.
 #[derive(Debug)]
 pub(super) struct CatchUp {
-    /// The longest wait before a message.
-    pub(super) limit: Duration,
-    /// What the slowest reader needed when it was waited for and did not read on. It is not waited for again there.
-    stood_at: Option<u64>,
+    /// The longest wait before a message: long enough for a reader that shares its core with others.
+    limit: Duration,
+    /// Whether a wait was of little use. There is none until no reader is far behind.
+    gave_up: bool,
 }
 
 impl Default for CatchUp {
     fn default() -> CatchUp {
-        // Long enough for a reader that shares its core with others.
-        CatchUp { limit: Duration::from_millis(20), stood_at: None }
+        CatchUp { limit: Duration::from_millis(20), gave_up: false }
     }
 }
 
 impl Writer {
-    /// Before a message of `len` bytes takes a chunk: waits until the slowest reader, which needs the log from `needed`
-    /// on, has caught up by half, if it is far behind and the publisher is one that waits. A reader that stands still
-    /// is waited for once; the pool then grows up to its limit.
-    pub(super) fn let_catch_up(
-        &mut self,
-        slowest: &Arc<ReaderRef>,
-        needed: u64,
-        len: usize,
-    ) -> Result<(), Error> {
-        let ahead = (AHEAD_LEN_BYTES / size_for(len)).max(u64::from(self.qos.large_depth)) as usize;
-        let is_far = self.pool.position_back(ahead).is_some_and(|position| needed <= position);
-        if !is_far || self.held.never_waits || self.catch_up.stood_at == Some(needed) {
-            return Ok(());
-        }
+    /// Before a large message: waits until the slowest reliable reader has read half of what it is behind, if it is far
+    /// behind and the publisher is one that waits. One that reads less than a quarter of that meanwhile, or nothing,
+    /// is not waited for again: the pool then grows up to its limit. An urgent message waits for no memory.
+    pub(super) fn let_catch_up(&mut self) -> Result<(), Error> {
         let (OnFull::Wait(limit) | OnFull::Detach { stall: limit }) = self.qos.on_full else {
             return Ok(());
         };
-        let limit = limit.min(self.catch_up.limit);
-        let Some(half) = self.pool.position_back(ahead.div_ceil(2)) else { return Ok(()) };
-        self.sleep_for_room(slowest, half + 1, limit)?;
-        self.catch_up.stood_at = (slowest.needed() == needed).then_some(needed);
-        Ok(())
+        if self.pool.bytes() <= FAR_LEN_BYTES
+            || self.qos.lane == Lane::Urgent
+            || self.held.never_waits
+        {
+            return Ok(());
+        }
+        self.refresh_readers();
+        let Some((slowest, needed)) = self.slowest() else { return Ok(()) };
+        let (messages, len_bytes) = self.pool.behind(needed);
+        if len_bytes <= FAR_LEN_BYTES || messages <= self.qos.large_depth as usize {
+            self.catch_up.gave_up = false;
+            return Ok(());
+        }
+        if self.catch_up.gave_up {
+            return Ok(());
+        }
+        let half = messages / 2;
+        let Some(wanted) = self.pool.position_back(half + 1).map(|position| position + 1) else {
+            return Ok(());
+        };
+        // What the publisher chose is for a log or a pool that is full, and counts from then on.
+        let end = Instant::now() + self.catch_up.limit.min(limit / 4);
+        let waited = loop {
+            if slowest.needed() >= wanted || self.reader_table.is_newer(self.seen_epoch) {
+                break Ok(());
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            // Other readers wake it, too.
+            let slept = self.check_stop().and_then(|()| match left.is_zero() {
+                true => Ok(false),
+                false => self.sleep_for_room(&slowest, wanted, left).map(|()| true),
+            });
+            match slept {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let read = messages - self.pool.behind(slowest.needed()).0;
+        self.catch_up.gave_up = 4 * read < messages - half;
+        waited
     }
 }
 
@@ -68,101 +91,135 @@ mod tests {
     use super::super::tests::World;
     use super::*;
 
-    const LEN: usize = 2 << 20;
-    /// So many unread messages of [`LEN`] are far behind.
-    const AHEAD: usize = 11;
+    const LEN: usize = 4 << 20;
+    /// So many unread messages of [`LEN`] are not far behind.
+    const NEAR: usize = 11;
     const LONG: Duration = Duration::from_secs(3600);
 
-    fn writer(world: &World, on_full: OnFull, limit: Duration) -> Writer {
-        let qos = PublisherQos {
+    fn writer(world: &World, on_full: OnFull, lane: Lane) -> Writer {
+        let mut writer = world.writer(PublisherQos {
             reliability: Reliability::Reliable,
             on_full,
-            large_depth: AHEAD as u32,
+            lane,
+            large_depth: NEAR as u32,
             ..PublisherQos::default()
-        };
-        let mut writer = world.writer(qos);
-        writer.catch_up.limit = limit;
+        });
+        // A wait that does not come to its end does not end.
+        writer.catch_up.limit = LONG;
         writer
+    }
+
+    fn send(writer: &mut Writer, count: usize) {
+        for _ in 0..count {
+            writer.send(&vec![7; LEN]).unwrap();
+        }
     }
 
     #[test]
     fn a_reader_that_reads_on_is_waited_for_and_the_pool_stays_small() {
         let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(LONG), LONG);
+        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
-        let (_file, slot) = world.admit(&reader_table, true);
+        let (_slow, slot) = world.admit(&reader_table, true);
+        let (_fast, quick) = world.admit(&reader_table, true);
         let (map, bells, over) = (writer.map.clone(), world.node.bells(), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // Reads only when the writer sleeps, and then as far as the writer waits for.
+            // Both read only when the writer sleeps. The fast one is first, and wakes the writer for nothing.
             let reader = scope.spawn(|| {
-                let (flow, cursor) = (&map.control().flow, &slot.page().cursor.cursor);
-                let (mut rung, mut times) = (0, 0);
+                let flow = &map.control().flow;
+                let cursors = [&quick, &slot].map(|slot| &slot.page().cursor.cursor);
+                let (mut rung, mut times) = ([0; 2], 0);
                 while !over.load(Ordering::Acquire) {
-                    std::thread::yield_now();
-                    let wanted = flow.wanted.load(Ordering::Acquire);
-                    if flow.asleep.load(Ordering::Acquire) != 0
-                        && cursor.load(Ordering::Relaxed) < wanted
-                        && room::show(cursor, wanted, flow, &mut rung)
-                    {
-                        bells.ring(flow.bell.load(Ordering::Relaxed));
-                        times += 1;
+                    for (cursor, rung) in cursors.iter().zip(&mut rung) {
+                        std::thread::yield_now();
+                        let wanted = flow.wanted.load(Ordering::Acquire);
+                        let sleeps = flow.asleep.load(Ordering::Acquire) != 0;
+                        if sleeps
+                            && cursor.load(Ordering::Relaxed) < wanted
+                            && room::show(cursor, wanted, flow, rung)
+                        {
+                            bells.ring(flow.bell.load(Ordering::Relaxed));
+                            times += 1;
+                        }
                     }
                 }
                 times
             });
-            for _ in 0..10 * AHEAD {
-                writer.send(&vec![7; LEN]).unwrap();
-            }
+            send(&mut writer, 10 * NEAR);
             over.store(true, Ordering::Release);
             let times = reader.join().unwrap();
             assert!(times > 10, "it was waited for {times} times");
         });
-        assert!(writer.pool.len() <= AHEAD + 1, "{} chunks", writer.pool.len());
+        assert!(writer.pool.len() <= NEAR + 2, "{} chunks", writer.pool.len());
+        assert!(!writer.catch_up.gave_up);
         reader_table.bury_node(world.node.incarnation());
     }
 
     #[test]
     fn one_that_stands_still_is_waited_for_once() {
         let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(LONG), Duration::from_millis(1));
+        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
         let (_file, slot) = world.admit(&reader_table, true);
-        let send = |writer: &mut Writer| writer.send(&vec![7; LEN]).unwrap();
-        for _ in 0..=AHEAD {
-            send(&mut writer);
-        }
-        let stood_at = writer.catch_up.stood_at;
-        assert!(stood_at.is_some());
-        // Another wait would not end.
-        writer.catch_up.limit = LONG;
-        for _ in 0..AHEAD {
-            send(&mut writer);
-        }
-        assert_eq!(writer.pool.len(), 2 * AHEAD + 1);
-        // Once it has read on, it is waited for again.
         writer.catch_up.limit = Duration::from_millis(1);
-        slot.page()
-            .cursor
-            .cursor
-            .store(writer.pool.position_back(AHEAD).unwrap(), Ordering::Release);
-        send(&mut writer);
-        assert!(writer.catch_up.stood_at > stood_at);
+        send(&mut writer, NEAR + 2);
+        assert!(writer.catch_up.gave_up);
+        // Another wait would not end; nor if it has read on a little.
+        writer.catch_up.limit = LONG;
+        let read_to = |position| slot.page().cursor.cursor.store(position, Ordering::Release);
+        send(&mut writer, NEAR);
+        read_to(writer.pool.position_back(2 * NEAR).unwrap());
+        send(&mut writer, NEAR);
+        // Two were read.
+        assert_eq!(writer.pool.behind(0).0, 3 * NEAR);
+        // Once it has caught up, it is waited for again.
+        read_to(writer.pool.position_back(2).unwrap());
+        send(&mut writer, 1);
+        assert!(!writer.catch_up.gave_up);
+        writer.catch_up.limit = Duration::from_millis(1);
+        send(&mut writer, NEAR);
+        assert!(writer.catch_up.gave_up);
         reader_table.bury_node(world.node.incarnation());
     }
 
     #[test]
     fn who_never_waits_does_not_wait_for_it() {
         let world = World::new();
-        for (on_full, waits) in [(OnFull::Refuse, true), (OnFull::Wait(LONG), false)] {
-            let mut writer = writer(&world, on_full, LONG);
+        for (on_full, lane, waits) in [
+            (OnFull::Refuse, Lane::Bulk, true),
+            (OnFull::Wait(8 * LONG), Lane::Bulk, false),
+            (OnFull::Wait(8 * LONG), Lane::Urgent, true),
+        ] {
+            let mut writer = writer(&world, on_full, lane);
             writer.set_waiting(waits);
             let reader_table = writer.reader_table().clone();
             let (_file, _slot) = world.admit(&reader_table, true);
-            for _ in 0..2 * AHEAD {
-                writer.send(&vec![7; LEN]).unwrap();
-            }
-            assert_eq!(writer.pool.len(), 2 * AHEAD);
+            send(&mut writer, 2 * NEAR);
+            assert_eq!(writer.pool.len(), 2 * NEAR);
             reader_table.bury_node(world.node.incarnation());
         }
+    }
+
+    /// Whoever interrupts it ends the wait, and nothing was sent.
+    #[test]
+    fn a_wait_can_be_stopped() {
+        let world = World::new();
+        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let reader_table = writer.reader_table().clone();
+        let (_file, _slot) = world.admit(&reader_table, true);
+        send(&mut writer, NEAR + 1);
+        let (stop, map) = (writer.stop(), writer.map.clone());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while map.control().flow.asleep.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                stop.ask();
+            });
+            let stopped = writer.send(&vec![7; LEN]);
+            assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+        });
+        assert_eq!(writer.seq(), NEAR as u64 + 1);
+        reader_table.bury_node(world.node.incarnation());
     }
 }

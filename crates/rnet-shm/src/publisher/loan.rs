@@ -57,14 +57,12 @@ impl Writer {
             bytes.resize(len, 0);
             return Ok(Loaned { len, place: Place::Scratch(bytes) });
         }
+        self.let_catch_up()?;
         let mut stall = None;
         loop {
             self.check_truncated()?;
             self.refresh_readers();
             let slowest = self.slowest();
-            if let Some((reader, needed)) = &slowest {
-                self.let_catch_up(reader, *needed, len)?;
-            }
             let seen_epoch = self.seen_epoch;
             let mut view = LogView {
                 head: self.log.head(),
