@@ -337,7 +337,7 @@ pub struct LogArgs {
     /// Only those of nodes whose names match: * stands for one part of a name, ** for any number of them; @HOST/...
     /// for those of that other host
     #[arg(long, value_name = "PATTERN")]
-    pub node: Option<crate::log::Nodes>,
+    pub node: Option<crate::nodes::Nodes>,
     /// Only those of this level and above
     #[arg(short, long, value_enum, default_value_t = LevelArg::Debug)]
     pub level: LevelArg,

@@ -1,13 +1,9 @@
 //! `rnet log`: the lines of all nodes.
 
-use std::fmt;
-use std::str::FromStr;
-
 use prost::Message as _;
 use rnet::inspect::{Follow, Heard};
-use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 use rnet::msgs::{Log, Timestamp, timestamp_now, timestamp_to_ns};
-use rnet::{LOG_TOPIC, LogLevel, NamePattern};
+use rnet::{LOG_TOPIC, LogLevel};
 use serde_json::json;
 
 use crate::args::LogArgs;
@@ -17,43 +13,6 @@ use crate::style::{NOTE, PROBLEM};
 use crate::topic::listen::{Go, Listener, listen};
 use crate::value::tame;
 use rnet_monitor::link::host_of;
-
-/// Nodes of one host, or of all: `/arm/**` or `@host1/arm/**`.
-#[derive(Clone, Debug)]
-pub struct Nodes {
-    host: Option<String>,
-    names: NamePattern,
-}
-
-impl Nodes {
-    fn matches(&self, node: &str) -> bool {
-        let (host, name) = host_of(node);
-        self.names.matches(name) && self.host.as_deref().is_none_or(|of| host == Some(of))
-    }
-}
-
-impl FromStr for Nodes {
-    type Err = rnet::Error;
-
-    fn from_str(text: &str) -> Result<Nodes, rnet::Error> {
-        let (host, names) = host_of(text);
-        if let Some("" | "*" | "**") = host {
-            let why = "it has to be the name of one host, as in @host1/arm".to_owned();
-            return Err(rnet::Error::BadValue { what: format!("host of {text}"), why });
-        }
-        let names = NamePattern::new("node", names, MAX_NODE_NAME_LEN_BYTES)?;
-        Ok(Nodes { host: host.map(str::to_owned), names })
-    }
-}
-
-impl fmt::Display for Nodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            Some(host) => write!(f, "@{host}{}", self.names.as_str()),
-            None => f.write_str(self.names.as_str()),
-        }
-    }
-}
 
 pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
     let now_ns = timestamp_to_ns(&timestamp_now()).unwrap_or(0);
@@ -207,28 +166,5 @@ impl Lines {
         }
         self.printed += 1;
         Ok(if Some(self.printed) == self.args.count { Go::Enough } else { Go::On })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_are_chosen_by_name_and_by_host() {
-        let nodes = |text: &str| text.parse::<Nodes>().unwrap();
-        for (of, matching, other) in [
-            ("/arm", ["/arm", "@host1/arm"], "/arm/hand"),
-            ("@host1/**", ["@host1/arm", "@host1/arm/hand"], "/arm"),
-            ("@host1/arm", ["@host1/arm"; 2], "@host2/arm"),
-        ] {
-            assert!(matching.iter().all(|node| nodes(of).matches(node)), "{of}");
-            assert!(!nodes(of).matches(other), "{of}");
-            assert_eq!(nodes(of).to_string(), of);
-        }
-        assert_eq!(nodes("arm").to_string(), "/arm");
-        for bad in ["@host1", "a b", "@/arm", "@*/arm"] {
-            assert!(bad.parse::<Nodes>().is_err(), "{bad}");
-        }
     }
 }

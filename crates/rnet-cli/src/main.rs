@@ -35,6 +35,7 @@ mod link;
 mod log;
 mod metrics;
 mod node;
+mod nodes;
 mod param;
 mod play;
 mod plot;
