@@ -74,6 +74,7 @@ impl Chunk {
 struct Carried {
     number: u32,
     position: u64,
+    seq: u64,
     /// [`Pool::carried_bytes`] before it.
     before_bytes: u64,
 }
@@ -196,9 +197,9 @@ impl Pool {
                 continue;
             }
             // Pins may have come since the look above.
-            let oldest = self.live.front().and_then(|message| self.message_of(message.number));
-            let may_go = |(position, seq)| position < view.lowest_needed(true) && seq < kept_from;
-            if !oldest.is_some_and(may_go) {
+            let reliable_read = view.lowest_needed(true);
+            let may_go = |m: &Carried| m.position < reliable_read && m.seq < kept_from;
+            if !self.live.front().is_some_and(may_go) {
                 return Err(self.what_holds(len, wall, view));
             }
             self.end_oldest();
@@ -243,7 +244,7 @@ impl Pool {
             chunk.used = Use::Live { position, seq };
             let before_bytes = self.carried_bytes;
             self.carried_bytes += chunk.map.len() as u64;
-            self.live.push_back(Carried { number, position, before_bytes });
+            self.live.push_back(Carried { number, position, seq, before_bytes });
         }
     }
 
@@ -275,18 +276,7 @@ impl Pool {
     /// Where the oldest message stands that a chunk carries.
     #[cfg(test)]
     pub(crate) fn oldest_position(&self) -> Option<u64> {
-        self.live
-            .front()
-            .and_then(|message| self.message_of(message.number))
-            .map(|(position, _)| position)
-    }
-
-    /// Position and sequence number of the message that a chunk carries.
-    fn message_of(&self, number: u32) -> Option<(u64, u64)> {
-        match self.chunks.iter().find(|c| c.number == number).map(|c| c.used) {
-            Some(Use::Live { position, seq }) => Some((position, seq)),
-            _ => None,
-        }
+        self.live.front().map(|message| message.position)
     }
 
     /// Sequence number of the oldest message that late joiners are to get.
@@ -300,15 +290,7 @@ impl Pool {
         let all_read = view.lowest_needed(false);
         let reliable_read = view.lowest_needed(true);
         let kept_from = self.kept_from(view);
-        while let Some(oldest) = self.live.front().map(|message| message.number) {
-            let Some(at) = self.chunks.iter().position(|c| c.number == oldest) else {
-                self.live.pop_front();
-                continue;
-            };
-            let Use::Live { position, seq } = self.chunks[at].used else {
-                self.live.pop_front();
-                continue;
-            };
+        while let Some(&Carried { position, seq, .. }) = self.live.front() {
             let passed = position < view.head;
             let read = position < all_read && seq < kept_from;
             // One more than the history, which stays whole while the next message is built.

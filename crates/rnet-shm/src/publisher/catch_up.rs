@@ -4,11 +4,13 @@
 //! A publisher on this host is faster than most readers, and far faster than a link to another host. It could be as far
 //! ahead as its pool may grow, with new memory for each message, which costs several times as much as to fill it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, OnFull};
 
 use super::Writer;
+use crate::reader_table::ReaderRef;
 
 /// A reader that is behind by more bytes than these, and by more messages than the publisher's depth of large ones, is
 /// far behind.
@@ -59,25 +61,31 @@ impl Writer {
         };
         // What the publisher chose is for a log or a pool that is full, and counts from then on.
         let end = Instant::now() + self.catch_up.limit.min(limit / 4);
-        let waited = loop {
-            if slowest.needed() >= wanted || self.reader_table.is_newer(self.seen_epoch) {
-                break Ok(());
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            // Other readers wake it, too.
-            let slept = self.check_stop().and_then(|()| match left.is_zero() {
-                true => Ok(false),
-                false => self.sleep_for_room(&slowest, wanted, left).map(|()| true),
-            });
-            match slept {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
-        let read = messages - self.pool.behind(slowest.needed()).0;
-        self.catch_up.gave_up = 4 * read < messages - half;
+        let waited = self.sleep_until_read(&slowest, wanted, end);
+        // Where others have come meanwhile, the next message waits for whoever is the slowest then.
+        if !self.reader_table.is_newer(self.seen_epoch) {
+            let read = messages - self.pool.behind(slowest.needed()).0;
+            self.catch_up.gave_up = 4 * read < messages - half;
+        }
         waited
+    }
+
+    /// Other readers wake it, too, and it sleeps again.
+    fn sleep_until_read(
+        &mut self,
+        reader: &Arc<ReaderRef>,
+        wanted: u64,
+        end: Instant,
+    ) -> Result<(), Error> {
+        while reader.needed() < wanted && !self.reader_table.is_newer(self.seen_epoch) {
+            self.check_stop()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.sleep_for_room(reader, wanted, left)?;
+        }
+        Ok(())
     }
 }
 
@@ -88,6 +96,7 @@ mod tests {
     use rnet_core::{PublisherQos, Reliability};
     use rnet_ring::room;
 
+    use super::super::PublisherMap;
     use super::super::tests::World;
     use super::*;
 
@@ -107,6 +116,14 @@ mod tests {
         // A wait that does not come to its end does not end.
         writer.catch_up.limit = LONG;
         writer
+    }
+
+    /// Does something once the writer sleeps.
+    fn asleep(map: Arc<PublisherMap>, then: impl FnOnce()) {
+        while map.control().flow.asleep.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        then();
     }
 
     fn send(writer: &mut Writer, count: usize) {
@@ -200,6 +217,29 @@ mod tests {
         }
     }
 
+    /// Who joins ends the wait, which says nothing of the one that was waited for.
+    #[test]
+    fn one_that_joins_meanwhile_does_not_end_the_waits_for_another() {
+        let world = World::new();
+        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let reader_table = writer.reader_table().clone();
+        let (_file, _slot) = world.admit(&reader_table, true);
+        send(&mut writer, NEAR + 1);
+        let map = writer.map.clone();
+        std::thread::scope(|scope| {
+            let joins = || world.admit(&reader_table, false);
+            let joined = scope.spawn(move || {
+                let mut file = None;
+                asleep(map, || file = Some(joins()));
+                file
+            });
+            send(&mut writer, 1);
+            joined.join().unwrap();
+        });
+        assert!(!writer.catch_up.gave_up);
+        reader_table.bury_node(world.node.incarnation());
+    }
+
     /// Whoever interrupts it ends the wait, and nothing was sent.
     #[test]
     fn a_wait_can_be_stopped() {
@@ -210,12 +250,7 @@ mod tests {
         send(&mut writer, NEAR + 1);
         let (stop, map) = (writer.stop(), writer.map.clone());
         std::thread::scope(|scope| {
-            scope.spawn(move || {
-                while map.control().flow.asleep.load(Ordering::Acquire) == 0 {
-                    std::thread::yield_now();
-                }
-                stop.ask();
-            });
+            scope.spawn(move || asleep(map, || stop.ask()));
             let stopped = writer.send(&vec![7; LEN]);
             assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
         });
