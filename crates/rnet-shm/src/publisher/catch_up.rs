@@ -19,15 +19,15 @@ const FAR_LEN_BYTES: u64 = 16 << 20;
 /// How a writer has waited for readers that are far behind.
 #[derive(Debug)]
 pub(super) struct CatchUp {
-    /// The longest wait before a message: long enough for a reader that shares its core with others.
-    limit: Duration,
+    /// The longest wait before a message, in ms: long enough for a reader that shares its core with others.
+    limit_ms: u16,
     /// Whether a wait was of little use. There is none until no reader is far behind.
     gave_up: bool,
 }
 
 impl Default for CatchUp {
     fn default() -> CatchUp {
-        CatchUp { limit: Duration::from_millis(20), gave_up: false }
+        CatchUp { limit_ms: 20, gave_up: false }
     }
 }
 
@@ -60,7 +60,8 @@ impl Writer {
             return Ok(());
         };
         // What the publisher chose is for a log or a pool that is full, and counts from then on.
-        let end = Instant::now() + self.catch_up.limit.min(limit / 4);
+        let own_limit = Duration::from_millis(self.catch_up.limit_ms.into());
+        let end = Instant::now() + own_limit.min(limit / 4);
         let waited = self.sleep_until_read(&slowest, wanted, end);
         // Where others have come meanwhile, the next message waits for whoever is the slowest then.
         if !self.reader_table.is_newer(self.seen_epoch) {
@@ -113,8 +114,8 @@ mod tests {
             large_depth: NEAR as u32,
             ..PublisherQos::default()
         });
-        // A wait that does not come to its end does not end.
-        writer.catch_up.limit = LONG;
+        // A minute: a wait that does not come to its end is the failure of its test.
+        writer.catch_up.limit_ms = u16::MAX;
         writer
     }
 
@@ -178,11 +179,11 @@ mod tests {
         let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
         let (_file, slot) = world.admit(&reader_table, true);
-        writer.catch_up.limit = Duration::from_millis(1);
+        writer.catch_up.limit_ms = 1;
         send(&mut writer, NEAR + 2);
         assert!(writer.catch_up.gave_up);
         // Another wait would not end; nor if it has read on a little.
-        writer.catch_up.limit = LONG;
+        writer.catch_up.limit_ms = u16::MAX;
         let read_to = |position| slot.page().cursor.cursor.store(position, Ordering::Release);
         send(&mut writer, NEAR);
         read_to(writer.pool.position_back(2 * NEAR).unwrap());
@@ -193,7 +194,7 @@ mod tests {
         read_to(writer.pool.position_back(2).unwrap());
         send(&mut writer, 1);
         assert!(!writer.catch_up.gave_up);
-        writer.catch_up.limit = Duration::from_millis(1);
+        writer.catch_up.limit_ms = 1;
         send(&mut writer, NEAR);
         assert!(writer.catch_up.gave_up);
         reader_table.bury_node(world.node.incarnation());
