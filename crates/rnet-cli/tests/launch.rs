@@ -162,7 +162,8 @@ fn a_command_of_on_failure_ends_with_the_launch() {
     for (helper, killed) in [
         ("exec sleep 600", false),
         (
-            "trap 'echo told > deaf' TERM; touch deaf; for n in $$(seq 600); do echo on; echo on > alive; sleep 0.1; done",
+            "trap 'echo told > deaf' TERM; touch deaf; n=0; while [ $$n -lt 600 ]; do \
+             n=$$((n + 1)); echo on; echo on > alive; sleep 0.1; done",
             true,
         ),
     ] {
@@ -189,7 +190,7 @@ fn a_command_of_on_failure_ends_with_the_launch() {
             let left = format!("its on_failure sh, pid {pid}, told to stop");
             assert!(ran.stdout.contains(&left), "{ran:#?}");
             // It prints and goes on, without the launcher.
-            std::fs::remove_file(robot.path("alive")).unwrap();
+            let _ = std::fs::remove_file(robot.path("alive"));
             robot.until("alive", |text| text == "on\n");
             let group = format!("-{pid}");
             assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
@@ -198,6 +199,38 @@ fn a_command_of_on_failure_ends_with_the_launch() {
         }
         until_gone(&pid);
     }
+}
+
+/// Twelve fail at once; of what helps them, some have ended, some stand still and hear no SIGTERM.
+#[test]
+fn commands_of_on_failure_that_stand_still_are_killed() {
+    let node = |n: u32| {
+        let helper = match n % 3 {
+            0 => "true",
+            1 => "exec sleep 600",
+            _ => "trap '' TERM; kill -STOP $$$$",
+        };
+        format!(
+            "[node.n{n}]\ncommand = [\"false\"]\nrestart = \"never\"\nstop_timeout_s = 0.3\n\
+             on_failure = [\"sh\", \"-c\", \"echo $$$$ >> pids; {helper}\"]\n"
+        )
+    };
+    let robot = Robot::new(&(0..12).map(node).collect::<String>());
+    let mut launch = robot.launch(&[]);
+    let pids = robot.pids("pids", 12);
+    for _ in 0..4 {
+        launch.until_stdout("on-failure  sh: exit code 0");
+    }
+    let stands = |pid: &String| {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
+    };
+    until(&|| (pids.iter().filter(|pid| stands(pid)).count() == 4).then_some(()), &String::new);
+    launch.signal("INT");
+    let ran = launch.wait();
+    let ended = |how: &str| ran.stdout.matches(&format!("on-failure  sh: {how}")).count();
+    assert_eq!(ended("exit code 0"), 4, "{ran:#?}");
+    assert_eq!((ended("ended by SIGTERM"), ended("killed by SIGKILL")), (4, 4), "{ran:#?}");
+    pids.iter().for_each(|pid| until_gone(pid));
 }
 
 /// A node that is always started again has not failed when it has done its work.
