@@ -54,6 +54,8 @@ measure() { # SYSTEM LEN COUNT HZ; says it on a line
     in_host b "$program" "$1" send "$2" "$3" "$4" tcp/10.77.0.1:7460 >/dev/null &
     wait "$receiver"
     wait
+    # Until the links, which go on, have told each other that both have ended.
+    sleep 0.3
     echo "$1 $(cat "$place/out")"
 }
 

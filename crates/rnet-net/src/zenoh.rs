@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rnet::{DomainId, Lane};
 use zenoh::bytes::ZBytes;
+use zenoh::key_expr::KeyExpr;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::{CongestionControl, Priority};
@@ -42,8 +43,8 @@ const MAX_STRANGERS: usize = 16;
 const MAX_HALF: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
 const MISSED: Duration = Duration::from_secs(600);
-/// Publishers that are kept ready, one for each host that is sent to.
-const MAX_PUBLISHERS: usize = 64;
+/// Hosts for which a publisher is kept ready.
+const MAX_PEERS: usize = 64;
 
 /// How the hosts of a domain find each other.
 #[derive(Clone, Debug, Default)]
@@ -118,12 +119,19 @@ struct LaneNet {
     own: HostId,
     priority: Priority,
     /// One for each host that is sent to. Locked only to find one: a sender that waits holds up no other.
-    publishers: Mutex<HashMap<HostId, Arc<Publisher<'static>>>>,
+    peers: Mutex<HashMap<HostId, Arc<Peer>>>,
     _frames: Subscriber<()>,
     _presences: Subscriber<()>,
     _token: LivelinessToken,
     _scouting: Option<Scouting>,
     session: Session,
+}
+
+/// Of one lane to another host.
+struct Peer {
+    publisher: Publisher<'static>,
+    /// What comes from it. A key that is declared has its route found once, and not for each frame.
+    _incoming: KeyExpr<'static>,
 }
 
 impl ZenohNet {
@@ -246,7 +254,7 @@ impl LaneNet {
             prefix,
             own: own.host,
             priority,
-            publishers: Mutex::default(),
+            peers: Mutex::default(),
             _frames: frames,
             _presences: others,
             _token: token,
@@ -256,17 +264,17 @@ impl LaneNet {
     }
 
     fn send(&self, to: HostId, frame: Frame) -> zenoh::Result<()> {
-        self.publisher(to)?.put(ZBytes::from(Bytes::from_owner(frame))).wait()
+        self.peer(to)?.publisher.put(ZBytes::from(Bytes::from_owner(frame))).wait()
     }
 
-    fn publisher(&self, to: HostId) -> zenoh::Result<Arc<Publisher<'static>>> {
-        let mut publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(publisher) = publishers.get(&to) {
-            return Ok(Arc::clone(publisher));
+    fn peer(&self, to: HostId) -> zenoh::Result<Arc<Peer>> {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = peers.get(&to) {
+            return Ok(Arc::clone(peer));
         }
         // Hosts come and go for years, and each boot makes another id.
-        if publishers.len() == MAX_PUBLISHERS {
-            publishers.clear();
+        if peers.len() == MAX_PEERS {
+            peers.clear();
         }
         let publisher = self
             .session
@@ -277,7 +285,10 @@ impl LaneNet {
             .express(true)
             .allowed_destination(Locality::Remote)
             .wait()?;
-        Ok(Arc::clone(publishers.entry(to).or_insert(Arc::new(publisher))))
+        let incoming = format!("{}/{}/{to}", self.prefix, self.own);
+        let incoming = self.session.declare_keyexpr(incoming).wait()?;
+        let peer = Peer { publisher, _incoming: incoming };
+        Ok(Arc::clone(peers.entry(to).or_insert(Arc::new(peer))))
     }
 }
 

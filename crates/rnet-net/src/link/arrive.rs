@@ -199,10 +199,21 @@ impl Shared {
     ) -> Option<MutexGuard<'a, Proxy>> {
         if current.as_ref().is_none_or(|(of, _)| *of != channel) {
             self.leave(state, current);
-            *current = Some((channel, lock(&state.channels).get(&channel)?.clone()));
+            let proxy = lock(&state.channels).get(&channel)?.clone();
+            self.retry(&mut lock(&proxy));
+            *current = Some((channel, proxy));
         }
         let (_, proxy) = current.as_ref()?;
         Some(lock(proxy)).filter(|proxy| proxy.channel == Some(channel))
+    }
+
+    /// Publishes what waits for room, if there is some by now: the thread of the lane looks for it only now and then.
+    fn retry(&self, proxy: &mut Proxy) {
+        if proxy.is_stuck()
+            && let Err(error) = proxy.retry()
+        {
+            let _ = self.events.send(Event::Fault(error));
+        }
     }
 
     /// The frame goes on with another channel, or ends.

@@ -8,8 +8,10 @@ use super::Accept;
 pub const ACK_DELAY_NS: u64 = 20_000_000;
 /// And where its sender is awake anyhow, at least so long.
 const ACK_EARLY_NS: u64 = 10_000_000;
-/// At most so many bytes wait. Where the window is smaller its sender asks earlier.
-const ACK_BYTES: u64 = 256 << 10;
+/// At most so many bytes wait. Where the window is smaller its sender asks earlier. A frame with the credit of a channel
+/// comes after each MiB of it, and acknowledges as well: an acknowledgement wakes two threads on either host, which costs
+/// as much as to send 128 KiB.
+const ACK_BYTES: u64 = 5 << 18;
 
 #[derive(Debug, Default)]
 pub struct Receiving {

@@ -15,26 +15,30 @@ use crate::reader_table::ReaderRef;
 /// A reader that is behind by more bytes than these, and by more messages than the publisher's depth of large ones, is
 /// far behind.
 const FAR_LEN_BYTES: u64 = 16 << 20;
+/// Who reads so much in one wait is worth the next one, however far behind it is: 100 MiB/s.
+const WORTH_LEN_BYTES: u64 = 2 << 20;
 
 /// How a writer has waited for readers that are far behind.
 #[derive(Debug)]
 pub(super) struct CatchUp {
     /// The longest wait before a message, in ms: long enough for a reader that shares its core with others.
     limit_ms: u16,
-    /// Whether a wait was of little use. There is none until no reader is far behind.
-    gave_up: bool,
+    /// After a wait that was of little use there is none until the slowest reader needs nothing before this position
+    /// of the log, or none is far behind.
+    resume_at: u64,
 }
 
 impl Default for CatchUp {
     fn default() -> CatchUp {
-        CatchUp { limit_ms: 20, gave_up: false }
+        CatchUp { limit_ms: 20, resume_at: 0 }
     }
 }
 
 impl Writer {
     /// Before a large message: waits until the slowest reliable reader has read half of what it is behind, if it is far
-    /// behind and the publisher is one that waits. One that reads less than a quarter of that meanwhile, or nothing,
-    /// is not waited for again: the pool then grows up to its limit. An urgent message waits for no memory.
+    /// behind and the publisher is one that waits. One that reads little meanwhile is not waited for again before it has
+    /// read all that stands before it now: the pool may grow up to its limit. A reader may be slow at first only, as a
+    /// link that has just begun to send. An urgent message waits for no memory.
     pub(super) fn let_catch_up(&mut self) -> Result<(), Error> {
         let (OnFull::Wait(limit) | OnFull::Detach { stall: limit }) = self.qos.on_full else {
             return Ok(());
@@ -49,10 +53,10 @@ impl Writer {
         let Some((slowest, needed)) = self.slowest() else { return Ok(()) };
         let (messages, len_bytes) = self.pool.behind(needed);
         if len_bytes <= FAR_LEN_BYTES || messages <= self.qos.large_depth as usize {
-            self.catch_up.gave_up = false;
+            self.catch_up.resume_at = 0;
             return Ok(());
         }
-        if self.catch_up.gave_up {
+        if needed < self.catch_up.resume_at {
             return Ok(());
         }
         let half = messages / 2;
@@ -65,8 +69,9 @@ impl Writer {
         let waited = self.sleep_until_read(&slowest, wanted, end);
         // Where others have come meanwhile, the next message waits for whoever is the slowest then.
         if !self.reader_table.is_newer(self.seen_epoch) {
-            let read = messages - self.pool.behind(slowest.needed()).0;
-            self.catch_up.gave_up = 4 * read < messages - half;
+            let read_bytes = len_bytes - self.pool.behind(slowest.needed()).1;
+            let is_worth_it = read_bytes >= WORTH_LEN_BYTES.min(len_bytes / 8);
+            self.catch_up.resume_at = if is_worth_it { 0 } else { self.log.tail() };
         }
         waited
     }
@@ -169,7 +174,7 @@ mod tests {
             assert!(times > 10, "it was waited for {times} times");
         });
         assert!(writer.pool.len() <= NEAR + 2, "{} chunks", writer.pool.len());
-        assert!(!writer.catch_up.gave_up);
+        assert_eq!(writer.catch_up.resume_at, 0);
         reader_table.bury_node(world.node.incarnation());
     }
 
@@ -181,7 +186,8 @@ mod tests {
         let (_file, slot) = world.admit(&reader_table, true);
         writer.catch_up.limit_ms = 1;
         send(&mut writer, NEAR + 2);
-        assert!(writer.catch_up.gave_up);
+        let gave_up_at = writer.catch_up.resume_at;
+        assert_ne!(gave_up_at, 0);
         // Another wait would not end; nor if it has read on a little.
         writer.catch_up.limit_ms = u16::MAX;
         let read_to = |position| slot.page().cursor.cursor.store(position, Ordering::Release);
@@ -190,13 +196,17 @@ mod tests {
         send(&mut writer, NEAR);
         // Two were read.
         assert_eq!(writer.pool.behind(0).0, 3 * NEAR);
-        // Once it has caught up, it is waited for again.
+        // Once it has read what stood before it then, it is waited for again, as far behind as it is.
+        writer.catch_up.limit_ms = 1;
+        read_to(gave_up_at);
+        send(&mut writer, 1);
+        assert!(writer.catch_up.resume_at > gave_up_at);
+        // And once it has caught up.
         read_to(writer.pool.position_back(2).unwrap());
         send(&mut writer, 1);
-        assert!(!writer.catch_up.gave_up);
-        writer.catch_up.limit_ms = 1;
+        assert_eq!(writer.catch_up.resume_at, 0);
         send(&mut writer, NEAR);
-        assert!(writer.catch_up.gave_up);
+        assert_ne!(writer.catch_up.resume_at, 0);
         reader_table.bury_node(world.node.incarnation());
     }
 
@@ -237,7 +247,7 @@ mod tests {
             send(&mut writer, 1);
             joined.join().unwrap();
         });
-        assert!(!writer.catch_up.gave_up);
+        assert_eq!(writer.catch_up.resume_at, 0);
         reader_table.bury_node(world.node.incarnation());
     }
 
