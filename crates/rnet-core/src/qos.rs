@@ -37,8 +37,9 @@ pub enum Reliability {
 /// What a reliable writer does when a reader holds it back.
 ///
 /// One that waits or detaches also waits up to 20 ms before a large message of the bulk lane when a reader is behind by
-/// more than `large_depth` of them and 16 MiB, so that both use the same memory again: until the reader has read half of
-/// that, and not again if it reads little meanwhile.
+/// more than `large_depth` of them and 16 MiB and falls back further, so that both use the same memory again: until the
+/// reader has read half of that. If it reads little meanwhile, less than 100 MiB/s, the publisher waits for it again once
+/// it has read all that stood before it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {

@@ -44,7 +44,7 @@ const MAX_HALF: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
 const MISSED: Duration = Duration::from_secs(600);
 /// Hosts for which a publisher is kept ready.
-const MAX_PEERS: usize = 64;
+const MAX_PEERS: usize = 1024;
 
 /// How the hosts of a domain find each other.
 #[derive(Clone, Debug, Default)]

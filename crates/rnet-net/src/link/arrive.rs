@@ -200,7 +200,7 @@ impl Shared {
         if current.as_ref().is_none_or(|(of, _)| *of != channel) {
             self.leave(state, current);
             let proxy = lock(&state.channels).get(&channel)?.clone();
-            self.retry(&mut lock(&proxy));
+            self.retry(state, &mut lock(&proxy));
             *current = Some((channel, proxy));
         }
         let (_, proxy) = current.as_ref()?;
@@ -208,11 +208,11 @@ impl Shared {
     }
 
     /// Publishes what waits for room, if there is some by now: the thread of the lane looks for it only now and then.
-    fn retry(&self, proxy: &mut Proxy) {
-        if proxy.is_stuck()
-            && let Err(error) = proxy.retry()
-        {
-            let _ = self.events.send(Event::Fault(error));
+    fn retry(&self, state: &LaneState, proxy: &mut Proxy) {
+        if proxy.is_stuck() && proxy.may_retry(now_ns()) {
+            let retried = proxy.retry();
+            // There are enough complaints if this one has no room.
+            let _ = self.note(state, retried);
         }
     }
 

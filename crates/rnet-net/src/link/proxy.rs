@@ -14,6 +14,8 @@ use super::places::Slot;
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
 /// How often an owner that may have none left is told of a little that was read: it may detach who stands still.
 const SLOW_CREDIT_NS: u64 = 10_000_000;
+/// How soon room is looked for again as frames come.
+const RETRY_AGAIN_NS: u64 = 100_000;
 /// What a message counts beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
 
@@ -72,6 +74,8 @@ pub struct Proxy {
     told: u64,
     /// When the owner was told.
     told_ns: u64,
+    /// When a frame that came had room looked for.
+    retried_ns: u64,
     reassembly: Option<Reassembly<u64>>,
     /// Longest message, in bytes.
     limit: usize,
@@ -109,6 +113,7 @@ impl Proxy {
             read: 0,
             told: 0,
             told_ns: 0,
+            retried_ns: 0,
             reassembly: None,
             limit,
             arrived: Arrived::default(),
@@ -383,6 +388,15 @@ impl Proxy {
     /// Counts bytes of the channel that came, before what they end is published.
     pub fn came(&mut self, len: u64) {
         self.came += len;
+    }
+
+    /// Whether to look for room again as a frame comes: a pool that is full takes a while to say so.
+    pub fn may_retry(&mut self, now_ns: u64) -> bool {
+        let may = now_ns >= self.retried_ns + RETRY_AGAIN_NS;
+        if may {
+            self.retried_ns = now_ns;
+        }
+        may
     }
 
     /// Publishes what waits, as far as there is room.

@@ -10,6 +10,8 @@ const MIN_FRAME: u64 = 1400;
 const MAX_FRAME: u64 = 60 << 10;
 const MIN_WINDOW: u64 = 2 * MIN_FRAME;
 const MAX_WINDOW: u64 = 4 << 20;
+/// A longer window grows only where it keeps frames back: what has arrived and is not acknowledged yet is under way, too.
+const MAX_BY_HALF: u64 = 512 << 10;
 /// A frame is this part of the window.
 const FRAMES: u64 = 16;
 
@@ -157,7 +159,7 @@ impl Window {
         // Where less is under way the acknowledgement comes in time by itself, as seldom as can be. And a window that
         // is used no more than half is wide enough, as with TCP (RFC 7661, section 4.3).
         let half = under_way as u64 >= self.bytes / 2;
-        self.limited |= half;
+        self.limited |= half && self.bytes < MAX_BY_HALF;
         full || self.lone.is_some() || (half && unasked as u64 >= self.bytes / 4)
     }
 

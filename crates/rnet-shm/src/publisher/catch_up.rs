@@ -15,8 +15,11 @@ use crate::reader_table::ReaderRef;
 /// A reader that is behind by more bytes than these, and by more messages than the publisher's depth of large ones, is
 /// far behind.
 const FAR_LEN_BYTES: u64 = 16 << 20;
-/// Who reads so much in one wait is worth the next one, however far behind it is: 100 MiB/s.
-const WORTH_LEN_BYTES: u64 = 2 << 20;
+/// Who reads so much for each millisecond of a wait is worth the next one, however far behind it is.
+const WORTH_BYTES_PER_MS: u64 = 100 << 10;
+/// A reader that is behind by so much more than it has been since the last wait falls behind; another one catches up by
+/// itself.
+const FALLS_LEN_BYTES: u64 = 2 << 20;
 
 /// How a writer has waited for readers that are far behind.
 #[derive(Debug)]
@@ -26,17 +29,19 @@ pub(super) struct CatchUp {
     /// After a wait that was of little use there is none until the slowest reader needs nothing before this position
     /// of the log, or none is far behind.
     resume_at: u64,
+    /// By how much the slowest reader was behind when it was least so, since the last wait.
+    least_bytes: u64,
 }
 
 impl Default for CatchUp {
     fn default() -> CatchUp {
-        CatchUp { limit_ms: 20, resume_at: 0 }
+        CatchUp { limit_ms: 20, resume_at: 0, least_bytes: 0 }
     }
 }
 
 impl Writer {
     /// Before a large message: waits until the slowest reliable reader has read half of what it is behind, if it is far
-    /// behind and the publisher is one that waits. One that reads little meanwhile is not waited for again before it has
+    /// behind and falls back further, and the publisher is one that waits. One that reads little meanwhile is not waited for again before it has
     /// read all that stands before it now: the pool may grow up to its limit. A reader may be slow at first only, as a
     /// link that has just begun to send. An urgent message waits for no memory.
     pub(super) fn let_catch_up(&mut self) -> Result<(), Error> {
@@ -53,10 +58,13 @@ impl Writer {
         let Some((slowest, needed)) = self.slowest() else { return Ok(()) };
         let (messages, len_bytes) = self.pool.behind(needed);
         if len_bytes <= FAR_LEN_BYTES || messages <= self.qos.large_depth as usize {
-            self.catch_up.resume_at = 0;
+            (self.catch_up.resume_at, self.catch_up.least_bytes) = (0, FAR_LEN_BYTES);
             return Ok(());
         }
-        if needed < self.catch_up.resume_at {
+        self.catch_up.least_bytes = self.catch_up.least_bytes.min(len_bytes);
+        if needed < self.catch_up.resume_at
+            || len_bytes < self.catch_up.least_bytes + FALLS_LEN_BYTES
+        {
             return Ok(());
         }
         let half = messages / 2;
@@ -65,13 +73,15 @@ impl Writer {
         };
         // What the publisher chose is for a log or a pool that is full, and counts from then on.
         let own_limit = Duration::from_millis(self.catch_up.limit_ms.into());
-        let end = Instant::now() + own_limit.min(limit / 4);
-        let waited = self.sleep_until_read(&slowest, wanted, end);
+        let began = Instant::now();
+        let waited = self.sleep_until_read(&slowest, wanted, began + own_limit.min(limit / 4));
         // Where others have come meanwhile, the next message waits for whoever is the slowest then.
         if !self.reader_table.is_newer(self.seen_epoch) {
-            let read_bytes = len_bytes - self.pool.behind(slowest.needed()).1;
-            let is_worth_it = read_bytes >= WORTH_LEN_BYTES.min(len_bytes / 8);
+            let left_bytes = self.pool.behind(slowest.needed()).1;
+            let worth_bytes = WORTH_BYTES_PER_MS * began.elapsed().as_millis() as u64;
+            let is_worth_it = len_bytes.saturating_sub(left_bytes) >= worth_bytes.max(1);
             self.catch_up.resume_at = if is_worth_it { 0 } else { self.log.tail() };
+            self.catch_up.least_bytes = left_bytes;
         }
         waited
     }
@@ -206,6 +216,29 @@ mod tests {
         send(&mut writer, 1);
         assert_eq!(writer.catch_up.resume_at, 0);
         send(&mut writer, NEAR);
+        assert_ne!(writer.catch_up.resume_at, 0);
+        reader_table.bury_node(world.node.incarnation());
+    }
+
+    /// A publisher that keeps a rate would otherwise have half of it while its reader catches up.
+    #[test]
+    fn one_that_catches_up_by_itself_is_not_waited_for() {
+        let world = World::new();
+        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let reader_table = writer.reader_table().clone();
+        let (_file, slot) = world.admit(&reader_table, true);
+        writer.catch_up.limit_ms = 1;
+        send(&mut writer, 4 * NEAR);
+        // As after a wait in which it has read much.
+        (writer.catch_up.resume_at, writer.catch_up.least_bytes) = (0, writer.pool.behind(0).1);
+        writer.catch_up.limit_ms = u16::MAX;
+        for left in (2 * NEAR..4 * NEAR).rev() {
+            let position = writer.pool.position_back(left - 1).unwrap();
+            slot.page().cursor.cursor.store(position, Ordering::Release);
+            send(&mut writer, 1);
+        }
+        writer.catch_up.limit_ms = 1;
+        send(&mut writer, 1);
         assert_ne!(writer.catch_up.resume_at, 0);
         reader_table.bury_node(world.node.incarnation());
     }
