@@ -389,7 +389,9 @@ fn a_flow_of_half_a_cable_widens_no_window() {
     let mut network = Network::meet(Lane::Bulk, cable, 1);
     for _ in 0..2000 {
         // The window is small at first.
-        (0..60).for_each(|_| drop(network.push(0, &[1; 1000])));
+        for _ in 0..60 {
+            let _ = network.push(0, &[1; 1000]);
+        }
         network.sides[0].stream.flush();
         network.run(MS);
     }
