@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,8 +44,8 @@ const MAX_STRANGERS: usize = 16;
 const MAX_HALF: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
 const MISSED: Duration = Duration::from_secs(600);
-/// Hosts for which a publisher is kept ready.
-const MAX_PEERS: usize = 1024;
+/// Hosts for which a publisher is kept ready: those that were sent to last.
+const MAX_PEERS: usize = 64;
 
 /// How the hosts of a domain find each other.
 #[derive(Clone, Debug, Default)]
@@ -118,8 +119,10 @@ struct LaneNet {
     prefix: String,
     own: HostId,
     priority: Priority,
-    /// One for each host that is sent to. Locked only to find one: a sender that waits holds up no other.
-    peers: Mutex<HashMap<HostId, Arc<Peer>>>,
+    /// One for each host that is sent to, with how often any was used before it was last. Locked only to find one: a sender
+    /// that waits holds up no other.
+    peers: Mutex<HashMap<HostId, (u64, Arc<Peer>)>>,
+    turns: AtomicU64,
     _frames: Subscriber<()>,
     _presences: Subscriber<()>,
     _token: LivelinessToken,
@@ -255,6 +258,7 @@ impl LaneNet {
             own: own.host,
             priority,
             peers: Mutex::default(),
+            turns: AtomicU64::new(0),
             _frames: frames,
             _presences: others,
             _token: token,
@@ -269,12 +273,16 @@ impl LaneNet {
 
     fn peer(&self, to: HostId) -> zenoh::Result<Arc<Peer>> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(peer) = peers.get(&to) {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        if let Some((last, peer)) = peers.get_mut(&to) {
+            *last = turn;
             return Ok(Arc::clone(peer));
         }
-        // Hosts come and go for years, and each boot makes another id.
-        if peers.len() == MAX_PEERS {
-            peers.clear();
+        // Hosts come and go for years, and each boot makes another id. One that is there is sent to ten times a second.
+        if peers.len() == MAX_PEERS
+            && let Some(oldest) = peers.iter().min_by_key(|(_, (last, _))| *last).map(|(id, _)| *id)
+        {
+            peers.remove(&oldest);
         }
         let publisher = self
             .session
@@ -287,8 +295,9 @@ impl LaneNet {
             .wait()?;
         let incoming = format!("{}/{}/{to}", self.prefix, self.own);
         let incoming = self.session.declare_keyexpr(incoming).wait()?;
-        let peer = Peer { publisher, _incoming: incoming };
-        Ok(Arc::clone(peers.entry(to).or_insert(Arc::new(peer))))
+        let peer = Arc::new(Peer { publisher, _incoming: incoming });
+        peers.insert(to, (turn, Arc::clone(&peer)));
+        Ok(peer)
     }
 }
 

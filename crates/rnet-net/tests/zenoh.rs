@@ -119,6 +119,30 @@ fn a_host_that_leaves_is_told_as_gone_and_comes_again_with_another_term() {
     a.send(Lane::Bulk, presence(9, 1).host, numbered(0).into()).unwrap();
 }
 
+/// Each boot of a host is another one to send to. What is kept of those that are gone must cost the others no frame.
+#[test]
+fn hundreds_of_hosts_that_are_gone_cost_no_frame() {
+    let port = free_port();
+    let (own, other) = (presence(1, 1), presence(2, 1));
+    let (a, heard_a) = open(&options(&[port], &[]), own);
+    let (b, heard_b) = open(&options(&[], &[port]), other);
+    heard_a.wait_presence(other, true);
+    heard_b.wait_presence(own, true);
+    let count = 500;
+    for number in 0..count {
+        for lane in LANES {
+            a.send(lane, presence(1000 + number, 1).host, numbered(0).into()).unwrap();
+            a.send(lane, other.host, numbered(number).into()).unwrap();
+            b.send(lane, own.host, numbered(number).into()).unwrap();
+        }
+    }
+    for lane in LANES {
+        let all: Vec<u64> = (0..count).collect();
+        assert_eq!(heard_b.wait_number(lane, own.host, count - 1), all);
+        assert_eq!(heard_a.wait_number(lane, other.host, count - 1), all);
+    }
+}
+
 #[test]
 fn a_host_whose_listener_comes_later_is_found_and_found_again() {
     let port = free_port();

@@ -197,14 +197,17 @@ impl Shared {
         current: &'a mut Current,
         channel: u32,
     ) -> Option<MutexGuard<'a, Proxy>> {
-        if current.as_ref().is_none_or(|(of, _)| *of != channel) {
+        let is_first = current.as_ref().is_none_or(|(of, _)| *of != channel);
+        if is_first {
             self.leave(state, current);
-            let proxy = lock(&state.channels).get(&channel)?.clone();
-            self.retry(state, &mut lock(&proxy));
-            *current = Some((channel, proxy));
+            *current = Some((channel, lock(&state.channels).get(&channel)?.clone()));
         }
         let (_, proxy) = current.as_ref()?;
-        Some(lock(proxy)).filter(|proxy| proxy.channel == Some(channel))
+        let mut proxy = lock(proxy);
+        if is_first {
+            self.retry(state, &mut proxy);
+        }
+        Some(proxy).filter(|proxy| proxy.channel == Some(channel))
     }
 
     /// Publishes what waits for room, if there is some by now: the thread of the lane looks for it only now and then.

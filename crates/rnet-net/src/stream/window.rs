@@ -9,7 +9,8 @@ const MIN_FRAME: u64 = 1400;
 /// Longest frame: one that Zenoh hands to the kernel at once.
 const MAX_FRAME: u64 = 60 << 10;
 const MIN_WINDOW: u64 = 2 * MIN_FRAME;
-const MAX_WINDOW: u64 = 4 << 20;
+/// With what waits to be sent it is less than a stream keeps. At 10 Gbit/s it is a queue of less than 3 ms.
+const MAX_WINDOW: u64 = 7 << 19;
 /// A longer window grows only where it keeps frames back: what has arrived and is not acknowledged yet is under way, too.
 const MAX_BY_HALF: u64 = 512 << 10;
 /// A frame is this part of the window.

@@ -41,9 +41,9 @@ impl Default for CatchUp {
 
 impl Writer {
     /// Before a large message: waits until the slowest reliable reader has read half of what it is behind, if it is far
-    /// behind and falls back further, and the publisher is one that waits. One that reads little meanwhile is not waited for again before it has
-    /// read all that stands before it now: the pool may grow up to its limit. A reader may be slow at first only, as a
-    /// link that has just begun to send. An urgent message waits for no memory.
+    /// behind and falls back further, and the publisher is one that waits. One that reads little meanwhile is not waited
+    /// for again before it has read all that stands before it now: the pool may grow up to its limit. A reader may be slow
+    /// at first only, as a link that has just begun to send. An urgent message waits for no memory.
     pub(super) fn let_catch_up(&mut self) -> Result<(), Error> {
         let (OnFull::Wait(limit) | OnFull::Detach { stall: limit }) = self.qos.on_full else {
             return Ok(());

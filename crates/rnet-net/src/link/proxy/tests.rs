@@ -68,6 +68,38 @@ fn a_place_is_noted_with_each_message_and_gap() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// Room that has come is used before what a frame brings, which would otherwise wait behind it for the lane's thread.
+#[test]
+fn what_waits_is_published_as_a_frame_comes_and_before_it() {
+    let (dir, node, publisher, mut reader) = matched("retry");
+    let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
+    let (mut seq, mut seen, mut now_ns) = (0, Vec::new(), 1_000_000_000);
+    for _ in 0..50 {
+        while !proxy.is_stuck() {
+            proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
+            seq += 1;
+        }
+        while let Some(message) = reader.try_recv().unwrap() {
+            seen.push(message.origin().unwrap().seq);
+        }
+        now_ns += RETRY_AGAIN_NS;
+        assert!(proxy.may_retry(now_ns));
+        assert!(
+            !proxy.may_retry(now_ns + RETRY_AGAIN_NS - 1),
+            "a full pool takes a while to say so"
+        );
+        proxy.retry().unwrap();
+        assert!(!proxy.is_stuck());
+    }
+    proxy.show();
+    while let Some(message) = reader.try_recv().unwrap() {
+        seen.push(message.origin().unwrap().seq);
+    }
+    assert_eq!(seen, (0..seq).collect::<Vec<_>>());
+    drop((proxy, reader, node));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
 /// However often another link begins what it does not go on with, and whatever it says is missing.
 #[test]
 fn what_is_given_up_takes_no_memory() {
