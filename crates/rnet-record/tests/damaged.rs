@@ -150,12 +150,16 @@ fn lying(whole: &[u8], opcode: u8, at: usize, number: u64) -> Vec<u8> {
     let end = all.iter().position(|r| r.0 == op::DATA_END).unwrap();
     let (_, offset, _) = *all[end..].iter().find(|r| r.0 == opcode).unwrap();
     bytes[offset + 9 + at..][..8].copy_from_slice(&number.to_le_bytes());
-    let (_, footer, len) = *all.last().unwrap();
+    correct_summary_crc(&mut bytes);
+    bytes
+}
+
+fn correct_summary_crc(bytes: &mut [u8]) {
+    let (_, footer, len) = *records(bytes).last().unwrap();
     let start = u64::from_le_bytes(bytes[footer + 9..footer + 17].try_into().unwrap());
     let crc_at = footer + len - 4;
     let crc = crc32fast::hash(&bytes[start as usize..crc_at]);
     bytes[crc_at..][..4].copy_from_slice(&crc.to_le_bytes());
-    bytes
 }
 
 #[test]
@@ -204,6 +208,67 @@ fn an_index_that_lies_is_found_out() {
     let (found, problems) = read(&dir, &bytes);
     assert_eq!(found.len(), MESSAGES as usize);
     assert!(problems[0].contains("counts 1000000 messages"), "{problems:?}");
+}
+
+/// Messages are chosen by the channels that the file is said to have, so those of another are told and not given.
+#[test]
+fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_without_it() {
+    let dir = Dir::new();
+    let mut bytes = write(chunked(None), MESSAGES);
+    let all = records(&bytes);
+    let end = all.iter().position(|r| r.0 == op::DATA_END).unwrap();
+    let places = |opcode: u8| all[end..].iter().filter(move |r| r.0 == opcode).map(|r| r.1 + 9);
+    // The first channel of the summary has another id, and so it has where its messages are counted.
+    let channel = places(op::CHANNEL).next().unwrap();
+    let id: [u8; 2] = bytes[channel..][..2].try_into().unwrap();
+    let mut rename = |at: usize| {
+        let is_there = bytes[at..][..2] == id;
+        if is_there {
+            bytes[at..][..2].copy_from_slice(&7u16.to_le_bytes());
+        }
+        is_there
+    };
+    let counts = places(op::STATISTICS).next().unwrap() + 46;
+    assert!(rename(channel));
+    assert!(rename(counts) || rename(counts + 10));
+    correct_summary_crc(&mut bytes);
+    let id = u16::from_le_bytes(id);
+
+    // What it says of its chunks contradicts that, so it is not used.
+    let (found, problems) = read(&dir, &bytes);
+    assert_eq!(found.len(), MESSAGES as usize);
+    let said = format!("is said to hold messages of channel {id}, which it does not describe");
+    assert!(problems.len() == 1 && problems[0].contains(&said), "{problems:?}");
+
+    // Nothing contradicts it but the chunks themselves, once they are read.
+    for entries in places(op::CHUNK_INDEX).map(|at| at + 36) {
+        let len = u32::from_le_bytes(bytes[entries - 4..entries].try_into().unwrap());
+        for at in (entries..entries + len as usize).step_by(10) {
+            if bytes[at..][..2] == id.to_le_bytes() {
+                bytes[at..][..2].copy_from_slice(&7u16.to_le_bytes());
+            }
+        }
+    }
+    correct_summary_crc(&mut bytes);
+    let (found, problems) = read(&dir, &bytes);
+    let chunks = all.iter().filter(|r| r.0 == op::CHUNK).count();
+    assert_eq!(found.len(), MESSAGES as usize / 2);
+    let said = format!("the chunk here holds messages of channel {id}, which it does not describe");
+    assert_eq!(problems.len(), chunks, "{problems:?}");
+    assert!(problems.iter().all(|problem| problem.contains(&said)), "{problems:?}");
+
+    let recording = Recording::open(&dir.path("damaged")).unwrap();
+    assert!(recording.found().scanned.is_none());
+    for message in recording.messages(Select::default()).filter_map(Result::ok) {
+        assert!(recording.channels().any(|channel| channel.id == message.channel.id));
+    }
+    let series = recording.series("/pose", &["x"], Select::default()).unwrap();
+    assert!(series.log_ns.is_empty());
+    assert_eq!(series.problems.len(), chunks, "{series:?}");
+    assert!(series.problems.iter().all(|problem| problem.contains(&said)), "{series:?}");
+
+    let whole = Recording::open_without_index(&dir.path("damaged")).unwrap();
+    assert_eq!(whole.messages(Select::default()).count(), MESSAGES as usize);
 }
 
 #[test]

@@ -113,6 +113,12 @@ fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, Re
                 "the chunk here is said to be of the times {first} to {last}"
             )));
         }
+        let mut ids = chunk.message_index_offsets.keys();
+        if let Some(id) = ids.find(|id| summary.channels.get(**id).is_none()) {
+            return Err(lies(format!(
+                "the chunk here is said to hold messages of channel {id}, which it does not describe"
+            )));
+        }
         between(input, at, offset)?;
         let end = offset.checked_add(chunk.chunk_length).filter(|end| *end <= data_end);
         let Some(end) = end else {

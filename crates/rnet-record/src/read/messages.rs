@@ -121,6 +121,7 @@ impl Message {
 pub struct Messages<'a> {
     recording: Of<'a>,
     select: Select,
+    /// Those of the recording, and what blocks describe besides.
     channels: Channels,
     /// Blocks that are to be read, by their places in the file, the last first.
     waiting: Vec<usize>,
@@ -176,7 +177,7 @@ impl<'a> Messages<'a> {
                 return;
             }
             let offset = block.offset;
-            let read = block.read(&self.recording.input, &mut self.channels);
+            let read = self.recording.contents(block, &mut self.channels);
             self.waiting.pop();
             match read {
                 Ok(contents) => self.open(offset, contents),
@@ -196,7 +197,7 @@ impl<'a> Messages<'a> {
         let Contents { bytes, mut messages, problem, .. } = contents;
         problem.into_iter().for_each(|problem| self.problem(problem));
         messages.retain(|(header, _)| {
-            let channel = self.channels.get(header.channel_id);
+            let channel = self.recording.found.channels.get(header.channel_id);
             channel.is_some_and(|channel| self.select.takes(channel))
                 && self.select.takes_time(header.log_time)
         });
@@ -233,7 +234,8 @@ impl Iterator for Messages<'_> {
                 }
                 None => self.open[at] = None,
             }
-            let Some(channel) = self.channels.get(header.channel_id) else { continue };
+            let channel = self.recording.found.channels.get(header.channel_id);
+            let Some(channel) = channel else { continue };
             return Some(Ok(Message { channel: channel.clone(), header, bytes, data }));
         }
     }

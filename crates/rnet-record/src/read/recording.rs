@@ -7,7 +7,8 @@ use std::sync::Arc;
 use mcap::MAGIC;
 use mcap::records::{Record, op};
 
-use super::channels::{Channel, Schema};
+use super::blocks::{Block, Contents};
+use super::channels::{Channel, Channels, Schema};
 use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
 use super::found::Found;
@@ -146,6 +147,24 @@ impl Recording {
             }),
             _ => unreachable!("a record of this opcode is parsed as an attachment"),
         }
+    }
+
+    /// What is in a block. Messages are chosen by [`Recording::channels`], so that those of a channel which the index
+    /// does not describe cannot be among them; that there are such is a problem of the block.
+    pub(super) fn contents(
+        &self,
+        block: &Block,
+        channels: &mut Channels,
+    ) -> Result<Contents, ReadError> {
+        let mut contents = block.read(&self.input, channels)?;
+        let ids = contents.messages.iter().map(|(header, _)| header.channel_id);
+        if let Some(id) = ids.into_iter().find(|id| self.found.channels.get(*id).is_none()) {
+            let why = format!(
+                "the chunk here holds messages of channel {id}, which it does not describe; `rnet bag recover` reads them"
+            );
+            contents.problem.get_or_insert(ReadError::new(block.offset, Problem::Index(why)));
+        }
+        Ok(contents)
     }
 
     /// Its messages.
