@@ -281,7 +281,7 @@ impl Sink for Shared {
         let _ = self.events.send(Event::Down(presence));
     }
 
-    fn stranger(&self, domain: &DomainId, version: u32) {
+    fn stranger(&self, domain: &DomainId, version: u32, is_there: bool) {
         let mut why = Vec::new();
         if domain.as_str() != self.domain {
             why.push(format!(
@@ -296,7 +296,7 @@ impl Sink for Shared {
             ));
         }
         let what = "the link of another host".to_owned();
-        let fault = Event::Lasting(rnet::Error::BadValue { what, why: why.join("; ") });
-        let _ = self.events.send(fault);
+        let fault = rnet::Error::BadValue { what, why: why.join("; ") };
+        let _ = self.events.send(Event::Lasting(fault, is_there));
     }
 }

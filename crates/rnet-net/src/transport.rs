@@ -72,9 +72,9 @@ pub trait Sink: Send + Sync + 'static {
     /// A link is gone, or no longer heard.
     fn down(&self, presence: Presence);
 
-    /// A link has been met that is not understood: it is of another domain, or speaks another version of the wire.
-    /// Told once of each.
-    fn stranger(&self, domain: &DomainId, version: u32) {
-        let _ = (domain, version);
+    /// Links are there that are not understood, as they are of another domain, or speak another version of the wire; or
+    /// none of this kind is there any more.
+    fn stranger(&self, domain: &DomainId, version: u32, is_there: bool) {
+        let _ = (domain, version, is_there);
     }
 }

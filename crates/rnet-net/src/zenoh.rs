@@ -7,9 +7,10 @@
 mod connections;
 mod scouting;
 mod settings;
+mod strangers;
 mod who;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
@@ -34,12 +35,11 @@ use crate::{Connection, HostId, Presence, Sink, Transport};
 
 use scouting::{Opening, Scouting};
 use settings::group;
+use strangers::{Kind, Strangers};
 pub use who::{WhoIsThere, ask_who_is_there};
 
 /// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
 const MAX_PRESENCES: usize = 1024;
-/// Other domains and versions of the wire that are told.
-const MAX_STRANGERS: usize = 16;
 /// Hosts of which one lane is there that are told.
 const MAX_HALF: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
@@ -232,14 +232,13 @@ impl LaneNet {
                 let (Ok(version), Ok(domain)) = (version.parse(), DomainId::new(domain)) else {
                     return;
                 };
-                if (version, &domain) != (u32::from(VERSION), &ours) {
-                    return told.meet(domain, version);
+                let presence = Presence { host: HostId(host), term };
+                let is_there = sample.kind() == SampleKind::Put;
+                if (version, &domain) == (u32::from(VERSION), &ours) {
+                    told.tell(presence, lane, is_there);
+                } else {
+                    told.tell_stranger((domain, version), lane, presence, is_there);
                 }
-                told.tell(
-                    Presence { host: HostId(host), term },
-                    lane,
-                    sample.kind() == SampleKind::Put,
-                );
             })
             .wait()
             .map_err(failed)?;
@@ -315,8 +314,8 @@ struct Presences {
     seen: Mutex<BTreeMap<(u64, u64), [bool; 2]>>,
     /// Hosts that were there, and when they were lost.
     missed: Mutex<BTreeMap<u64, Instant>>,
-    /// Links that are not understood, by domain and version of the wire.
-    strangers: Mutex<HashSet<(DomainId, u32)>>,
+    /// Links that are not understood.
+    strangers: Mutex<Strangers>,
 }
 
 impl Presences {
@@ -367,12 +366,12 @@ impl Presences {
         hosts.into_iter().filter_map(lane).take(MAX_HALF).collect()
     }
 
-    /// A link is there that is not understood.
-    fn meet(&self, domain: DomainId, version: u32) {
+    /// A link is there that is not understood, or is gone.
+    fn tell_stranger(&self, kind: Kind, lane: Lane, presence: Presence, is_there: bool) {
+        // Held while the sink is told, as in `tell`.
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.len() < MAX_STRANGERS && strangers.insert((domain.clone(), version)) {
-            drop(strangers);
-            self.sink.stranger(&domain, version);
+        for ((domain, version), is_there) in strangers.note(kind, lane, presence, is_there) {
+            self.sink.stranger(&domain, version, is_there);
         }
     }
 

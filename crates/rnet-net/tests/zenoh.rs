@@ -164,7 +164,7 @@ fn domains_that_share_a_connection_do_not_hear_each_other() {
     let (_a, heard) = open(&options(&[port], &[]), presence(1, 1));
     let other = Recorder::new();
     let stranger = options(&[], &[port]);
-    let _other =
+    let gone =
         ZenohNet::open(&stranger, presence(2, 1), &DomainId::new("else").unwrap(), other.clone())
             .unwrap();
     let (_b, _) = open(&stranger, presence(3, 1));
@@ -179,6 +179,8 @@ fn domains_that_share_a_connection_do_not_hear_each_other() {
     let met = |domain: &str| vec![(domain.to_owned(), 1)];
     heard.wait("the stranger is told of", |heard| (heard.strangers == met("else")).then_some(()));
     other.wait("so is it", |heard| (heard.strangers == met("test")).then_some(()));
+    drop(gone);
+    heard.wait("it is gone", |heard| heard.strangers.is_empty().then_some(()));
 }
 
 #[test]
@@ -201,11 +203,15 @@ fn a_link_of_another_version_is_told_of_and_not_heard() {
     heard
         .wait("it is told of", |heard| (heard.strangers == [("test".to_owned(), 9)]).then_some(()));
     // Of those that are made up, no more are told than a few.
-    let _many: Vec<_> = (100..200).map(|version| token(of(&version.to_string()))).collect();
+    let many: Vec<_> = (100..200).map(|version| token(of(&version.to_string()))).collect();
     let (_b, _) = open(&options(&[], &[port]), presence(3, 1));
     heard.wait_presence(presence(3, 1), true);
     heard.wait("no more than a few", |heard| (heard.strangers.len() == 16).then_some(()));
     heard.wait("one that is heard", |heard| (heard.presences.len() == 1).then_some(()));
+    drop(many);
+    heard.wait("the one is left", |heard| {
+        (heard.strangers == [("test".to_owned(), 9)]).then_some(())
+    });
 }
 
 /// A host in a process of its own, for the tests that kill or stop it.

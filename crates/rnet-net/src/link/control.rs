@@ -188,7 +188,8 @@ impl Control {
                 self.with(id, |host, _| host.channel_ended(lane, channel));
             }
             Event::Fault(error) => self.known.fault(&error),
-            Event::Lasting(error) => self.known.faults.add_lasting(&error),
+            Event::Lasting(error, true) => self.known.faults.add_lasting(&error),
+            Event::Lasting(error, false) => self.known.faults.end_lasting(&error),
             _ => {}
         }
     }

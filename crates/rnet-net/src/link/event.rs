@@ -35,8 +35,8 @@ pub enum Event {
     /// A publisher of this host is gone, and its channel with it.
     ChannelEnded(HostId, Lane, u32),
     Fault(Error),
-    /// What is wrong, is told once, and stays so.
-    Lasting(Error),
+    /// What is wrong from now on, or (`false`) no longer.
+    Lasting(Error, bool),
     TransportFailed(std::io::Error),
     RoleLost,
     Stop,

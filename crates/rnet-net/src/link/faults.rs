@@ -14,7 +14,7 @@ const MAX_FAULT_CHARS: usize = 400;
 
 struct Fault {
     text: String,
-    /// When it happened last; `None` for what is so until the link ends.
+    /// When it happened last; `None` for what is so until somebody says that it is over.
     last: Option<Instant>,
 }
 
@@ -32,9 +32,15 @@ impl Faults {
         self.keep(text_of(error), Some(now));
     }
 
-    /// It is so until the link ends, and nobody tells of it again.
+    /// It is so from now on until [`Faults::end_lasting`], and nobody tells of it again.
     pub fn add_lasting(&mut self, error: &Error) {
         self.keep(text_of(error), None);
+    }
+
+    /// What was so from [`Faults::add_lasting`] on is over.
+    pub fn end_lasting(&mut self, error: &Error) {
+        let text = text_of(error);
+        self.0.retain(|fault| fault.last.is_some() || fault.text != text);
     }
 
     /// It is so still, if it is told.
@@ -108,6 +114,11 @@ mod tests {
         assert_eq!(told(&faults), [1, 3]);
         faults.forget(begun + 2 * TOLD);
         assert_eq!(told(&faults), [3]);
+        faults.add(&fault(2), begun + 2 * TOLD);
+        faults.end_lasting(&fault(2));
+        assert_eq!(told(&faults), [3, 2], "it did not last");
+        faults.end_lasting(&fault(3));
+        assert_eq!(told(&faults), [2]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Heard {
     pub frames: Vec<(Lane, HostId, Vec<u8>)>,
     /// Presences, with whether they came or went, and when.
     pub presences: Vec<(Presence, bool, Instant)>,
-    /// Domains and versions of links that are not understood.
+    /// Domains and versions of links that are there and are not understood.
     pub strangers: Vec<(String, u32)>,
 }
 
@@ -107,9 +107,13 @@ impl Sink for Recorder {
         self.changed.notify_all();
     }
 
-    fn stranger(&self, domain: &DomainId, version: u32) {
+    fn stranger(&self, domain: &DomainId, version: u32, is_there: bool) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.strangers.push((domain.to_string(), version));
+        let kind = (domain.to_string(), version);
+        match is_there {
+            true => heard.strangers.push(kind),
+            false => heard.strangers.retain(|other| *other != kind),
+        }
         self.changed.notify_all();
     }
 
