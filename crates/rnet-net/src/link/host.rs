@@ -149,7 +149,7 @@ impl Host {
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
             denied: BTreeMap::new(),
-            later: Later::new(),
+            later: Later::default(),
             withheld: 0,
             unknown: types::Unknown::default(),
             types_len_bytes: 0,
@@ -343,7 +343,7 @@ impl Host {
     /// An endpoint there is gone.
     fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
         self.denied.remove(&id);
-        self.later.remove(&id);
+        self.later.remove(id);
         self.unknown.remove(id);
         if let Some((_, passive)) = self.subscriptions.remove(&id) {
             for given in self.given.values_mut() {

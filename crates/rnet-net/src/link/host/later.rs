@@ -12,8 +12,35 @@ use super::{Host, MAX_ENDPOINTS};
 /// Of one round of tries: where so many have no room, there is none.
 const MAX_FAILED: usize = 64;
 
-/// What waits for room, by id.
-pub type Later = BTreeMap<u64, Described>;
+/// What waits for room.
+#[derive(Default)]
+pub struct Later {
+    waiting: BTreeMap<u64, Described>,
+    /// The first of the next round.
+    from: u64,
+}
+
+impl Later {
+    fn add(&mut self, described: Described) {
+        if self.waiting.len() < MAX_ENDPOINTS {
+            self.waiting.insert(described.id, described);
+        }
+    }
+
+    pub fn remove(&mut self, id: u64) {
+        self.waiting.remove(&id);
+    }
+
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// All of them, those first that were not reached in the round before.
+    fn in_turn(&self) -> Vec<Described> {
+        let (before, from) = (self.waiting.range(..self.from), self.waiting.range(self.from..));
+        from.chain(before).map(|(_, described)| described.clone()).collect()
+    }
+}
 
 /// Whether it may be otherwise in a while: a name or a type that is wrong stays so.
 fn may_pass(error: &Error) -> bool {
@@ -25,8 +52,8 @@ impl Host {
     pub(super) fn open(&mut self, known: &mut Known, described: Described) {
         let (id, topic) = (described.id, described.topic.clone());
         if let Err(error) = self.opened(known, described.clone()) {
-            if may_pass(&error) && self.later.len() < MAX_ENDPOINTS {
-                self.later.insert(id, described);
+            if may_pass(&error) {
+                self.later.add(described);
             }
             known.fault(&error.with_topic(&topic));
         }
@@ -35,9 +62,8 @@ impl Host {
 
     /// Tries those again for which there was no room.
     pub(super) fn open_again(&mut self, known: &mut Known) {
-        let waiting: Vec<Described> = self.later.values().cloned().collect();
         let mut failed = 0;
-        for described in waiting {
+        for described in self.later.in_turn() {
             let (id, topic) = (described.id, described.topic.clone());
             let error = self.opened(known, described).err().filter(may_pass);
             if let Some(error) = error {
@@ -46,12 +72,43 @@ impl Host {
                 // One for which there is no room says little of others, many say that there is none.
                 failed += 1;
                 if failed == MAX_FAILED {
+                    // The others come first in the next round: they may have what these lack, and are told for as long.
+                    self.later.from = id.saturating_add(1);
                     return;
                 }
                 continue;
             }
-            self.later.remove(&id);
+            self.later.remove(id);
             self.asked(known, id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::directory::Qos;
+
+    #[test]
+    fn those_that_a_round_did_not_reach_are_the_first_of_the_next() {
+        let mut later = Later::default();
+        for id in [2, 4, 6, 8] {
+            later.add(Described {
+                id,
+                node: "/camera".to_owned(),
+                topic: "/image".to_owned(),
+                type_desc: serde_json::Value::Null,
+                qos: Qos::Subscriber(rnet::SubscriberQos::default()),
+                will: false,
+            });
+        }
+        let in_turn = |later: &Later| later.in_turn().iter().map(|of| of.id).collect::<Vec<_>>();
+        assert_eq!(in_turn(&later), [2, 4, 6, 8]);
+        later.from = 5;
+        assert_eq!(in_turn(&later), [6, 8, 2, 4]);
+        later.remove(6);
+        assert_eq!(in_turn(&later), [8, 2, 4]);
+        later.from = 9;
+        assert_eq!(in_turn(&later), [2, 4, 8]);
     }
 }
