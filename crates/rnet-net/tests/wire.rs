@@ -575,20 +575,3 @@ fn the_page_says_when_a_field_of_a_message_is_there() {
     }
     assert_eq!(kind(Data { compressed: true, ..base }, false), 1);
 }
-
-/// A peer that gives up a large message for a small one does not keep the room of the large one uncounted.
-#[test]
-fn a_small_message_does_not_hold_the_room_of_a_large_one() {
-    const LARGE: u64 = 1 << 24;
-    let part = vec![7; 1 << 23];
-    let mut whole = Reassembly::new(1 << 24);
-    assert_eq!(whole.add(1, LARGE, 0, &part).unwrap().whole, None);
-    whole.add(1, LARGE, 1 << 23, &part[1..]).unwrap();
-    assert_eq!(whole.held_len_bytes(), LARGE, "no more room than the whole takes");
-    assert_eq!(whole.add(2, 2, 0, &[1]).unwrap().given_up, Some(1));
-    assert!(whole.held_len_bytes() < 100, "{}", whole.held_len_bytes());
-    // Of one as long the room is used again, and counted while it is there.
-    whole.add(3, LARGE, 0, &part).unwrap();
-    whole.add(4, LARGE - 1, 0, &[1]).unwrap();
-    assert!(whole.held_len_bytes() >= 1 << 23, "{}", whole.held_len_bytes());
-}

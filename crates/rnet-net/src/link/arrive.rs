@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rnet::{Error, Lane, LossCause, now_ns};
+use rnet::{Error, Lane, now_ns};
 
 use crate::stream::{Accept, ClockOffset};
 use crate::transport::HostId;
-use crate::wire::{Added, Data, Document, Header, Item, Items, Piece, WireError, decompress};
+use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompress};
 
 use super::event::Event;
 use super::lane::{LaneState, Order, Say, lock};
@@ -302,27 +302,7 @@ impl Shared {
         }
         let sent_ns = here(piece.sent_ns, clock);
         proxy.stamped_by(clock);
-        proxy.came(piece.bytes.len() as u64);
-        // Taken out meanwhile, as the whole stands in it.
-        let mut reassembly = proxy.take_reassembly();
-        let Added { whole, given_up } =
-            reassembly.add(piece.seq, piece.total, piece.offset, piece.bytes)?;
-        if let Some(before) = given_up {
-            proxy.gap(before, 1, LossCause::Link);
-        }
-        if whole.is_some() {
-            proxy.came(MESSAGE_COST);
-        }
-        let published = match whole {
-            None => Ok(()),
-            Some(whole) if piece.compressed => {
-                let mut message = Vec::new();
-                decompress(whole, proxy.limit(), &mut message)?;
-                proxy.publish(piece.seq, sent_ns, piece.meta, &message, Some(whole))
-            }
-            Some(whole) => proxy.publish(piece.seq, sent_ns, piece.meta, whole, None),
-        };
-        proxy.put_reassembly(reassembly);
+        let published = proxy.add_piece(piece, sent_ns)?;
         proxy.show();
         drop(proxy);
         self.note(state, published)

@@ -6,9 +6,12 @@ use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Resu
 
 use crate::stream::ClockOffset;
 use crate::transport::HostId;
-use crate::wire::{Piece, Reassembly, decompress};
+use crate::wire::{Piece, decompress};
 
 use super::places::Slot;
+use large::Large;
+
+mod large;
 
 /// Bytes that the owner may send before it hears how many were read.
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
@@ -76,7 +79,7 @@ pub struct Proxy {
     told_ns: u64,
     /// When a frame that came had room looked for.
     retried_ns: u64,
-    reassembly: Option<Reassembly<u64>>,
+    large: Large,
     /// Longest message, in bytes.
     limit: usize,
     pub arrived: Arrived,
@@ -114,7 +117,7 @@ impl Proxy {
             told: 0,
             told_ns: 0,
             retried_ns: 0,
-            reassembly: None,
+            large: Large::new(limit),
             limit,
             arrived: Arrived::default(),
             admitted: BTreeSet::new(),
@@ -127,7 +130,7 @@ impl Proxy {
     /// A new channel begins; what the one before has brought and nobody had room for stays.
     pub fn follow(&mut self, channel: Option<u32>) {
         self.channel = channel;
-        self.reassembly = None;
+        self.forget_large();
         // Its owner counts nobody yet.
         self.admitted.clear();
         (self.came, self.read, self.told) = (0, 0, 0);
@@ -234,25 +237,6 @@ impl Proxy {
         self.limit
     }
 
-    /// What puts large messages together, for as long as it is not put back.
-    pub fn take_reassembly(&mut self) -> Reassembly<u64> {
-        self.reassembly.take().unwrap_or_else(|| Reassembly::new(self.limit))
-    }
-
-    /// What large messages that are being put together take, in bytes; what is kept for the next is given back if
-    /// `all` of it is wanted.
-    pub fn partial_len_bytes(&mut self, all: bool) -> u64 {
-        let Some(reassembly) = &mut self.reassembly else { return 0 };
-        if all {
-            reassembly.give_back();
-        }
-        reassembly.held_len_bytes()
-    }
-
-    pub fn put_reassembly(&mut self, reassembly: Reassembly<u64>) {
-        self.reassembly = Some(reassembly);
-    }
-
     /// Whether something waits for room.
     pub fn is_stuck(&self) -> bool {
         !self.waiting.is_empty()
@@ -263,20 +247,6 @@ impl Proxy {
         self.next_seq.is_none_or(|next| seq >= next)
     }
 
-    /// What comes next is no piece of the message that is half there, which is lost.
-    pub fn interrupt(&mut self) {
-        if let Some(before) = self.reassembly.as_mut().and_then(Reassembly::give_up) {
-            self.gap(before, 1, LossCause::Link);
-        }
-    }
-
-    /// Gives up a message that begins, and the one that is half there: both are lost.
-    pub fn give_up(&mut self, seq: u64) {
-        self.interrupt();
-        self.reassembly = None;
-        self.gap(seq, 1, LossCause::Link);
-    }
-
     /// A piece of a message that is not expected counts as read, and takes no memory.
     pub fn pass_over(&mut self, piece: &Piece<'_>) {
         let ends = piece.offset.saturating_add(piece.bytes.len() as u64) >= piece.total;
@@ -285,7 +255,7 @@ impl Proxy {
 
     /// Whether nobody has had this message.
     fn is_new(&mut self, seq: u64) -> bool {
-        if self.reassembly.is_none() && self.next_seq == Some(seq) {
+        if !self.large.is_under_way() && self.next_seq == Some(seq) {
             self.next_seq = Some(seq.saturating_add(1));
             return true;
         }
@@ -350,12 +320,7 @@ impl Proxy {
         bytes: &[u8],
         compressed: Option<&[u8]>,
     ) -> Result<()> {
-        if let Some((known, gap)) = self.known_lost.as_mut().zip(meta.gap) {
-            let known = &mut known[gap.cause as usize];
-            *known = known.saturating_add(gap.size);
-        }
-        let origin = Origin { host: self.host.0, publisher: self.endpoint, seq };
-        let meta = meta.with_origin(origin);
+        let meta = self.carried(seq, meta);
         if self.waiting.is_empty() {
             match self.forward(bytes, meta, sent_ns) {
                 Err(Error::Full { .. }) => {}
@@ -363,6 +328,27 @@ impl Proxy {
             }
         }
         let (bytes, compressed) = (compressed.unwrap_or(bytes), compressed.is_some());
+        self.wait_for_room(seq, sent_ns, meta, bytes.to_vec(), compressed)
+    }
+
+    /// What a message carries here, whose gap counts among what its publisher knows to be missing.
+    fn carried(&mut self, seq: u64, meta: Meta) -> Meta {
+        if let Some((known, gap)) = self.known_lost.as_mut().zip(meta.gap) {
+            let known = &mut known[gap.cause as usize];
+            *known = known.saturating_add(gap.size);
+        }
+        let origin = Origin { host: self.host.0, publisher: self.endpoint, seq };
+        meta.with_origin(origin)
+    }
+
+    fn wait_for_room(
+        &mut self,
+        seq: u64,
+        sent_ns: u64,
+        meta: Meta,
+        bytes: Vec<u8>,
+        compressed: bool,
+    ) -> Result<()> {
         self.waiting_len_bytes += bytes.len() as u64 + MESSAGE_COST;
         // An owner that keeps to its credit never comes here.
         if self.waiting_len_bytes > 2 * CREDIT_LEN_BYTES + self.limit as u64 {
@@ -371,7 +357,7 @@ impl Proxy {
             let what = format!("message of host {}", self.host);
             return Err(Error::BadValue { what, why: "it is more than was asked for".to_owned() });
         }
-        let (gap, message, bytes, came) = (None, None, bytes.to_vec(), self.came);
+        let (gap, message, came) = (None, None, self.came);
         self.waiting.push_back(Waiting {
             seq,
             gap,

@@ -18,4 +18,4 @@ pub use header::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, MAGIC, MAX_FRAME_LEN
 pub use item::{Data, Item, Piece, Plain, Want};
 pub use items::{Encoder, Items};
 pub use part::{Document, Part};
-pub use reassembly::{Added, Reassembly};
+pub use reassembly::{Added, Parts, Progress, Reassembly, Step};

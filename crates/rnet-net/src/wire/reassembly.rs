@@ -2,14 +2,114 @@
 
 use super::error::WireError;
 
-/// Puts together what comes in parts, one whole at a time. It grows with what has arrived, not with what a
-/// first part announces.
+/// How far a whole has come that arrives in parts, one whole at a time. Whoever takes the parts puts them where they
+/// belong.
+#[derive(Debug)]
+pub struct Progress<K> {
+    limit: usize,
+    /// What is under way, its length, and how much of it is there.
+    under_way: Option<(K, u64, u64)>,
+}
+
+/// What a part is of its whole.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step<K> {
+    /// Whether it is the first.
+    pub begins: bool,
+    /// Whether it is the last.
+    pub ends: bool,
+    /// What had begun before and is given up, because a part of another came.
+    pub given_up: Option<K>,
+}
+
+impl<K: Copy + Eq> Progress<K> {
+    /// For wholes of at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, under_way: None }
+    }
+
+    /// Adds a part of `len` bytes. `key` says of which whole: the sequence number of a message, the
+    /// [`Document`](super::Document) of a part. What is refused changes nothing.
+    ///
+    /// # Errors
+    /// If the whole would exceed the limit, or the part does not follow the one before it.
+    pub fn add(
+        &mut self,
+        key: K,
+        total: u64,
+        offset: u64,
+        len: usize,
+    ) -> Result<Step<K>, WireError> {
+        if total > self.limit as u64 {
+            return Err(WireError::Limit { len: total, limit: self.limit });
+        }
+        let (have, known) = match self.under_way {
+            Some((under_way, known, have)) if under_way == key => (have, known),
+            _ => (0, total),
+        };
+        let end = have.checked_add(len as u64).filter(|end| *end <= total);
+        // An empty part of what is not empty would keep its sender from ever ending.
+        let moves = len > 0 || total == 0;
+        let Some(end) = end.filter(|_| offset == have && known == total && moves) else {
+            return Err(WireError::Part { len, offset, total, have: have as usize, known });
+        };
+        let given_up = self.give_up().filter(|before| *before != key);
+        self.under_way = Some((key, total, end)).filter(|_| end < total);
+        Ok(Step { begins: have == 0, ends: end == total, given_up })
+    }
+
+    /// Length of what is under way, as it was announced.
+    pub fn under_way_len_bytes(&self) -> Option<u64> {
+        self.under_way.map(|(_, total, _)| total)
+    }
+
+    /// Gives up what is under way, and says what that was.
+    pub fn give_up(&mut self) -> Option<K> {
+        self.under_way.take().map(|(key, ..)| key)
+    }
+}
+
+/// The parts of a whole of `total` bytes, one behind the other. It grows with what has arrived, not with what a first
+/// part announces.
+#[derive(Debug, Default)]
+pub struct Parts(Vec<u8>);
+
+impl Parts {
+    /// Adds a part, the first if it `begins`.
+    pub fn add(&mut self, part: &[u8], total: u64, begins: bool) {
+        let bytes = &mut self.0;
+        if begins {
+            bytes.clear();
+            // A short one does not hold on to the room of a long one.
+            if (bytes.capacity() as u64) / 2 > total {
+                *bytes = Vec::new();
+            }
+        }
+        // Twice as much each time, but no more than the whole takes: what is counted is what is held.
+        let (need, room) = (bytes.len() + part.len(), 2 * bytes.capacity());
+        if need > bytes.capacity() {
+            let room = room.clamp(need, need.max(usize::try_from(total).unwrap_or(need)));
+            bytes.reserve_exact(room - bytes.len());
+        }
+        bytes.extend_from_slice(part);
+    }
+
+    /// What has come.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Bytes of memory, which are kept for the next whole.
+    pub fn held_len_bytes(&self) -> u64 {
+        self.0.capacity() as u64
+    }
+}
+
+/// Puts together what comes in parts, one whole at a time.
 #[derive(Debug)]
 pub struct Reassembly<K> {
-    limit: usize,
-    bytes: Vec<u8>,
-    /// What is being put together, and its length.
-    under_way: Option<(K, u64)>,
+    progress: Progress<K>,
+    parts: Parts,
 }
 
 /// What a part has brought.
@@ -24,14 +124,13 @@ pub struct Added<'a, K> {
 impl<K: Copy + Eq> Reassembly<K> {
     /// For wholes of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { limit, bytes: Vec::new(), under_way: None }
+        Self { progress: Progress::new(limit), parts: Parts::default() }
     }
 
-    /// Adds a part. `key` says of which whole: the sequence number of a message, the [`Document`](super::Document)
-    /// of a part. What is refused changes nothing.
+    /// Adds a part, as [`Progress::add`] does.
     ///
     /// # Errors
-    /// If the whole would exceed the limit, or the part does not follow the one before it.
+    /// As there.
     pub fn add(
         &mut self,
         key: K,
@@ -39,56 +138,13 @@ impl<K: Copy + Eq> Reassembly<K> {
         offset: u64,
         part: &[u8],
     ) -> Result<Added<'_, K>, WireError> {
-        if total > self.limit as u64 {
-            return Err(WireError::Limit { len: total, limit: self.limit });
-        }
-        let (have, known) = match self.under_way {
-            Some((under_way, known)) if under_way == key => (self.bytes.len(), known),
-            _ => (0, total),
-        };
-        let fits = (have as u64).checked_add(part.len() as u64).is_some_and(|end| end <= total);
-        // An empty part of what is not empty would keep its sender from ever ending.
-        let moves = !part.is_empty() || total == 0;
-        if offset != have as u64 || known != total || !fits || !moves {
-            return Err(WireError::Part { len: part.len(), offset, total, have, known });
-        }
-        let given_up = self.under_way.take().map(|(key, _)| key).filter(|before| *before != key);
-        if have == 0 {
-            self.bytes.clear();
-            // A short one does not hold on to the room of a long one.
-            if (self.bytes.capacity() as u64) / 2 > total {
-                self.bytes = Vec::new();
-            }
-        }
-        // Twice as much each time, but no more than the whole takes: what is counted is what is held.
-        let (need, room) = (have + part.len(), 2 * self.bytes.capacity());
-        if need > self.bytes.capacity() {
-            let room = room.clamp(need, need.max(usize::try_from(total).unwrap_or(need)));
-            self.bytes.reserve_exact(room - have);
-        }
-        self.bytes.extend_from_slice(part);
-        if (self.bytes.len() as u64) < total {
-            self.under_way = Some((key, total));
-            return Ok(Added { whole: None, given_up });
-        }
-        Ok(Added { whole: Some(&self.bytes), given_up })
-    }
-
-    /// Length of what is under way, as it was announced, or of the room for it, which is kept for the next, if that is
-    /// more.
-    pub fn held_len_bytes(&self) -> u64 {
-        self.under_way.map_or(0, |(_, total)| total).max(self.bytes.capacity() as u64)
-    }
-
-    /// Gives back what is kept for the next, unless something is under way.
-    pub fn give_back(&mut self) {
-        if self.under_way.is_none() {
-            self.bytes = Vec::new();
-        }
+        let Step { begins, ends, given_up } = self.progress.add(key, total, offset, part.len())?;
+        self.parts.add(part, total, begins);
+        Ok(Added { whole: ends.then_some(self.parts.bytes()), given_up })
     }
 
     /// Gives up what is under way, and says what that was.
     pub fn give_up(&mut self) -> Option<K> {
-        self.under_way.take().map(|(key, _)| key)
+        self.progress.give_up()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use rnet_core::{Error, Meta, Origin};
 use rnet_ring::SHOWN_AT_ONCE;
 
-use super::Writer;
+use super::{Loaned, Writer};
 use crate::barrier::PACE;
 use crate::extension::{Extension, words_of};
 use crate::words::Mark;
@@ -104,6 +104,21 @@ impl Writer {
             self.show();
         }
         true
+    }
+
+    /// As [`Writer::forward`], of a loan, which readers see at once; on error it is given back.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn forward_loan(
+        &mut self,
+        loan: Loaned,
+        meta: &Meta,
+        sent_ns: u64,
+    ) -> Result<(), (Loaned, Error)> {
+        self.show();
+        self.forwarding.behind = behind(meta);
+        let sent = self.send_loan_with(loan, meta, Some(sent_ns));
+        self.forwarding.behind = None;
+        sent
     }
 
     fn forward_shown(&mut self, payload: &[u8], meta: &Meta, sent_ns: u64) -> Result<(), Error> {

@@ -113,7 +113,7 @@ impl Publisher<[u8]> {
         self.writer.set_waiting(yes);
     }
 
-    /// As [`Publisher::forward`], of a loan; on error it comes back.
+    /// As [`Publisher::forward_along`], of a loan, which subscribers get at once; on error it comes back.
     #[doc(hidden)]
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn forward_loan(
@@ -122,7 +122,7 @@ impl Publisher<[u8]> {
         meta: Meta,
         sent_ns: u64,
     ) -> Result<(), (OwnedLoan, Error)> {
-        self.send_loan_by(loan, |writer, loan| writer.send_loan_with(loan, &meta, Some(sent_ns)))
+        self.send_loan_by(loan, |writer, loan| writer.forward_loan(loan, &meta, sent_ns))
     }
 }
 

@@ -7,6 +7,8 @@ use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 use super::*;
 use crate::link::places::Places;
 
+const LONG: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// A directory, a node in it, and a publisher with little room for its one reader.
 fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
     let dir = PathBuf::from(format!("/dev/shm/rnet-{test}-{}", std::process::id()));
@@ -15,8 +17,18 @@ fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
     let reader = node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, Some(std::time::Duration::from_secs(30))).unwrap();
+    publisher.wait_for_subscribers(1, Some(LONG)).unwrap();
     (dir, node, publisher, reader)
+}
+
+/// The first byte of a large message comes.
+fn begin(proxy: &mut Proxy, seq: u64, total: u64) {
+    proxy.add_piece(&piece(seq, total, 0, b"x"), 1).unwrap().unwrap();
+}
+
+fn piece(seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Piece<'_> {
+    let (channel, sent_ns, meta, compressed) = (1, 1, Meta::default(), false);
+    Piece { channel, seq, sent_ns, meta, total, offset, bytes, compressed }
 }
 
 /// A link that is killed leaves no time to note anything: what it had published is noted already.
@@ -58,6 +70,12 @@ fn a_place_is_noted_with_each_message_and_gap() {
     while reader.try_recv().unwrap().is_some() {}
     proxy.retry().unwrap();
     assert_eq!((proxy.is_stuck(), left()), (false, Some(seq + 10)));
+    // Large ones, of which the second is put together in memory of the publisher.
+    let large = vec![0; 1 << 20];
+    for seq in [seq + 10, seq + 11] {
+        proxy.add_piece(&piece(seq, 1 << 20, 0, &large), 1).unwrap().unwrap();
+        assert_eq!((proxy.is_stuck(), left()), (false, Some(seq + 1)));
+    }
     proxy.forget();
     assert_eq!(left(), None);
     // Its slot is another's by now.
@@ -112,9 +130,7 @@ fn what_is_given_up_takes_no_memory() {
     }
     let begun = seq;
     for _ in 0..1000 {
-        let mut reassembly = proxy.take_reassembly();
-        assert_eq!(reassembly.add(seq, 1 << 30, 0, b"x").unwrap().whole, None);
-        proxy.put_reassembly(reassembly);
+        begin(&mut proxy, seq, 1 << 30);
         proxy.give_up(seq + 1);
         assert!(!proxy.expects(seq) && !proxy.expects(seq + 1) && proxy.expects(seq + 2));
         assert_eq!(proxy.partial_len_bytes(false), 0);
@@ -141,18 +157,111 @@ fn what_is_given_up_takes_no_memory() {
 fn a_number_before_one_that_was_given_up_is_a_repetition() {
     let (dir, node, publisher, mut reader) = matched("before");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
-    let mut reassembly = proxy.take_reassembly();
-    assert_eq!(reassembly.add(10, 1 << 20, 0, b"x").unwrap().whole, None);
-    proxy.put_reassembly(reassembly);
+    begin(&mut proxy, 10, 1 << 20);
     for seq in [5, 10] {
         proxy.publish(seq, 1, Meta::default(), b"before", None).unwrap();
     }
     proxy.publish(11, 1, Meta::default(), b"behind", None).unwrap();
     proxy.show();
-    let message = reader.recv(Some(std::time::Duration::from_secs(30))).unwrap();
+    let message = reader.recv(Some(LONG)).unwrap();
     assert_eq!((&*message, message.origin().unwrap().seq), (&b"behind"[..], 11));
     assert!(reader.try_recv().unwrap().is_none());
     assert_eq!(proxy.arrived.repeated, 2);
+    drop((proxy, reader, node));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Subscribers read a large message where its pieces were put: it is copied once.
+#[test]
+fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
+    const LEN: u64 = 1 << 20;
+    let (dir, node, publisher, mut reader) = matched("lent");
+    let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 24);
+    let send = |proxy: &mut Proxy, seq: u64| {
+        for offset in (0..LEN).step_by(1 << 16) {
+            let bytes = [(seq + offset / (1 << 16)) as u8; 1 << 16];
+            proxy.add_piece(&piece(seq, LEN, offset, &bytes), 1).unwrap().unwrap();
+        }
+    };
+    let read = |reader: &mut Subscriber<[u8]>, seq: u64| {
+        let message = reader.recv(Some(LONG)).unwrap();
+        assert_eq!((message.origin().unwrap().seq, message.len() as u64), (seq, LEN));
+        let is_whole = |(at, byte): (usize, &u8)| *byte == (seq + at as u64 / (1 << 16)) as u8;
+        assert!(message.iter().enumerate().all(is_whole), "{seq}");
+    };
+    // As long as none has come that is as long, none is lent memory for what it says.
+    let memory_bytes = |proxy: &Proxy| proxy.publisher.as_ref().unwrap().memory_bytes();
+    let least = memory_bytes(&proxy);
+    for seq in 0..100 {
+        begin(&mut proxy, seq, LEN);
+    }
+    assert_eq!(memory_bytes(&proxy), least);
+    send(&mut proxy, 100);
+    read(&mut reader, 100);
+    // However often one is given up that has begun, the next one has its memory.
+    let before = memory_bytes(&proxy);
+    for seq in 100..200 {
+        begin(&mut proxy, 3 * seq, LEN);
+        assert!(proxy.large.loan.is_some());
+        match seq % 4 {
+            0 => begin(&mut proxy, 3 * seq + 1, 2 * LEN),
+            1 => proxy.interrupt(),
+            2 => proxy.give_up(3 * seq + 1),
+            _ => begin(&mut proxy, 3 * seq + 1, LEN),
+        }
+        send(&mut proxy, 3 * seq + 2);
+        assert_eq!(proxy.partial_len_bytes(false), 0);
+        read(&mut reader, 3 * seq + 2);
+    }
+    let after = memory_bytes(&proxy);
+    assert!(after <= before + 2 * LEN, "{after} after {before}");
+    let lost = proxy.arrived.lost;
+    // One that finds no room once it is whole waits for it, and is not lost.
+    let last = LEN - (1 << 16);
+    for offset in (0..last).step_by(1 << 16) {
+        let bytes = [(offset / (1 << 16)) as u8; 1 << 16];
+        proxy.add_piece(&piece(1024, LEN, offset, &bytes), 1).unwrap().unwrap();
+    }
+    let mut small = 0;
+    while proxy.publisher.as_mut().unwrap().send(b"small").is_ok() {
+        small += 1;
+    }
+    let bytes = [(last / (1 << 16)) as u8; 1 << 16];
+    proxy.add_piece(&piece(1024, LEN, last, &bytes), 1).unwrap().unwrap();
+    assert!(proxy.is_stuck());
+    for _ in 0..small {
+        assert_eq!(&*reader.recv(Some(LONG)).unwrap(), b"small");
+    }
+    proxy.retry().unwrap();
+    assert!(!proxy.is_stuck());
+    read(&mut reader, 1024);
+    assert_eq!(proxy.arrived.lost, lost);
+    drop((proxy, reader, node));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A peer that gives up a large message for a small one does not keep the room of the large one uncounted.
+#[test]
+fn a_small_message_does_not_hold_the_room_of_a_large_one() {
+    const LARGE: u64 = 1 << 24;
+    let (dir, node, publisher, reader) = matched("held");
+    let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 24);
+    let part = vec![7; 1 << 23];
+    let add = |proxy: &mut Proxy, seq: u64, total: u64, offset: u64, bytes: &[u8]| {
+        proxy.add_piece(&piece(seq, total, offset, bytes), 1).unwrap().unwrap();
+        proxy.partial_len_bytes(false)
+    };
+    assert_eq!(add(&mut proxy, 1, LARGE, 0, &part), LARGE);
+    let held = add(&mut proxy, 1, LARGE, 1 << 23, &part[1..]);
+    assert_eq!(held, LARGE, "no more room than the whole takes");
+    let held = add(&mut proxy, 2, 2, 0, &[1]);
+    assert!(held < 100, "{held}");
+    assert_eq!(proxy.arrived.lost, of_cause(LossCause::Link, 1));
+    // Of one as long the room is used again, and counted while it is there.
+    add(&mut proxy, 3, LARGE, 0, &part);
+    let held = add(&mut proxy, 4, LARGE - 1, 0, &[1]);
+    assert!(held >= 1 << 23, "{held}");
+    assert!(add(&mut proxy, 4, LARGE - 1, 1, &[1]) >= 1 << 23);
     drop((proxy, reader, node));
     std::fs::remove_dir_all(&dir).unwrap();
 }

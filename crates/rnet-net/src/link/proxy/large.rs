@@ -1,0 +1,162 @@
+//! A large message, while its pieces come: in memory of its publisher here, so that subscribers read it where it was put
+//! together; or aside, where it is still to be decompressed, has to wait, or is longer than any before. That memory is
+//! taken with the first piece: one that only says how long it is takes no more than another has had.
+
+use rnet::{Error, LossCause, Meta, OwnedLoan, Result};
+
+use super::{MESSAGE_COST, Proxy};
+use crate::wire::{Parts, Piece, Progress, Step, WireError, decompress};
+
+/// What has come of a large message.
+#[derive(Debug)]
+pub struct Large {
+    progress: Progress<u64>,
+    parts: Parts,
+    /// Where its pieces go instead.
+    pub(super) loan: Option<OwnedLoan>,
+    /// Length of the longest message that has come whole.
+    longest: u64,
+}
+
+impl Large {
+    /// For messages of at most `limit` bytes.
+    pub fn new(limit: usize) -> Large {
+        Large { progress: Progress::new(limit), parts: Parts::default(), loan: None, longest: 0 }
+    }
+
+    pub fn is_under_way(&self) -> bool {
+        self.progress.under_way_len_bytes().is_some()
+    }
+}
+
+impl Proxy {
+    /// A piece of a message that is expected. With the last one it is published as by [`Proxy::publish`], and fails as
+    /// there.
+    ///
+    /// # Errors
+    /// The piece does not follow the one before it, or the message cannot be decompressed.
+    pub fn add_piece(
+        &mut self,
+        piece: &Piece<'_>,
+        sent_ns: u64,
+    ) -> std::result::Result<Result<()>, WireError> {
+        let (seq, total, offset, bytes) = (piece.seq, piece.total, piece.offset, piece.bytes);
+        let Step { begins, ends, given_up } =
+            self.large.progress.add(seq, total, offset, bytes.len())?;
+        self.came(bytes.len() as u64);
+        if let Some(before) = given_up {
+            self.end_loan();
+            self.gap(before, 1, LossCause::Link);
+        }
+        if begins && total <= self.large.longest && !piece.compressed && !self.is_stuck() {
+            // Where there is none, the whole waits for room as other messages do.
+            let lend = |publisher: &mut rnet::Publisher<[u8]>| publisher.loan_owned(total as usize);
+            self.large.loan = self.publisher.as_mut().and_then(|publisher| lend(publisher).ok());
+            if self.large.loan.is_some() {
+                self.large.parts = Parts::default();
+            }
+        }
+        match (&mut self.large.loan, &mut self.publisher) {
+            (Some(loan), Some(publisher)) => {
+                // Both are below the total, which is the length of the loan.
+                let place = offset as usize..offset as usize + bytes.len();
+                if let Some(room) = publisher.loaned(loan).get_mut(place) {
+                    room.copy_from_slice(bytes);
+                }
+            }
+            _ => self.large.parts.add(bytes, total, begins),
+        }
+        if !ends {
+            return Ok(Ok(()));
+        }
+        self.came(MESSAGE_COST);
+        self.large.longest = self.large.longest.max(total);
+        if let Some(loan) = self.large.loan.take() {
+            return Ok(self.publish_loan(seq, sent_ns, piece.meta, loan));
+        }
+        let parts = std::mem::take(&mut self.large.parts);
+        let published = match piece.compressed {
+            false => self.publish(seq, sent_ns, piece.meta, parts.bytes(), None),
+            true => {
+                let mut message = Vec::new();
+                decompress(parts.bytes(), self.limit, &mut message)?;
+                self.publish(seq, sent_ns, piece.meta, &message, Some(parts.bytes()))
+            }
+        };
+        self.large.parts = parts;
+        Ok(published)
+    }
+
+    /// As [`Proxy::publish`], of a message that stands in memory of the publisher.
+    fn publish_loan(
+        &mut self,
+        seq: u64,
+        sent_ns: u64,
+        meta: Meta,
+        mut loan: OwnedLoan,
+    ) -> Result<()> {
+        if !self.is_new(seq) {
+            self.drop_loan(loan);
+            return Ok(());
+        }
+        let meta = self.carried(seq, meta);
+        let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        let len = publisher.loaned(&mut loan).len();
+        if self.waiting.is_empty() {
+            match publisher.forward_loan(loan, meta, sent_ns) {
+                Ok(()) => return self.sent(len, Ok(())),
+                Err((back, Error::Full { .. })) => loan = back,
+                Err((back, error)) => {
+                    publisher.drop_loan(back);
+                    return self.sent(len, Err(error));
+                }
+            }
+        }
+        let bytes = publisher.loaned(&mut loan).to_vec();
+        publisher.drop_loan(loan);
+        self.wait_for_room(seq, sent_ns, meta, bytes, false)
+    }
+
+    /// What large messages that are being put together take, in bytes; what is kept for the next is given back if
+    /// `all` of it is wanted.
+    pub fn partial_len_bytes(&mut self, all: bool) -> u64 {
+        let under_way = self.large.progress.under_way_len_bytes();
+        if all && under_way.is_none() {
+            self.large.parts = Parts::default();
+        }
+        under_way.unwrap_or(0).max(self.large.parts.held_len_bytes())
+    }
+
+    /// What comes next is no piece of the message that is half there, which is lost.
+    pub fn interrupt(&mut self) {
+        if let Some(before) = self.large.progress.give_up() {
+            self.end_loan();
+            self.gap(before, 1, LossCause::Link);
+        }
+    }
+
+    /// Gives up a message that begins, and the one that is half there: both are lost.
+    pub fn give_up(&mut self, seq: u64) {
+        self.interrupt();
+        self.forget_large();
+        self.gap(seq, 1, LossCause::Link);
+    }
+
+    /// Nothing more comes of a message that is half there.
+    pub(super) fn forget_large(&mut self) {
+        self.end_loan();
+        self.large = Large { longest: self.large.longest, ..Large::new(self.limit) };
+    }
+
+    fn end_loan(&mut self) {
+        if let Some(loan) = self.large.loan.take() {
+            self.drop_loan(loan);
+        }
+    }
+
+    fn drop_loan(&mut self, loan: OwnedLoan) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.drop_loan(loan);
+        }
+    }
+}
