@@ -218,8 +218,9 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     let all = records(&bytes);
     let end = all.iter().position(|r| r.0 == op::DATA_END).unwrap();
     let places = |opcode: u8| all[end..].iter().filter(move |r| r.0 == opcode).map(|r| r.1 + 9);
-    // The first channel of the summary has another id, and so it has where its messages are counted.
-    let channel = places(op::CHANNEL).next().unwrap();
+    // In the summary it has another id, and so it has where its messages are counted.
+    let of_pose = |at: &usize| bytes[*at..*at + 20].windows(5).any(|topic| topic == b"/pose");
+    let channel = places(op::CHANNEL).find(of_pose).unwrap();
     let id: [u8; 2] = bytes[channel..][..2].try_into().unwrap();
     let mut rename = |at: usize| {
         let is_there = bytes[at..][..2] == id;
@@ -237,7 +238,9 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     // What it says of its chunks contradicts that, so it is not used.
     let (found, problems) = read(&dir, &bytes);
     assert_eq!(found.len(), MESSAGES as usize);
-    let said = format!("is said to hold messages of channel {id}, which it does not describe");
+    let said = format!(
+        "it lists messages of channel {id} in the chunk here, and does not describe the channel"
+    );
     assert!(problems.len() == 1 && problems[0].contains(&said), "{problems:?}");
 
     // Nothing contradicts it but the chunks themselves, once they are read.
@@ -253,7 +256,9 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     let (found, problems) = read(&dir, &bytes);
     let chunks = all.iter().filter(|r| r.0 == op::CHUNK).count();
     assert_eq!(found.len(), MESSAGES as usize / 2);
-    let said = format!("the chunk here holds messages of channel {id}, which it does not describe");
+    let said = format!(
+        "messages of channel {id} in the chunk here are left out, as the index does not describe it"
+    );
     assert_eq!(problems.len(), chunks, "{problems:?}");
     assert!(problems.iter().all(|problem| problem.contains(&said)), "{problems:?}");
 
@@ -266,6 +271,10 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     assert!(series.log_ns.is_empty());
     assert_eq!(series.problems.len(), chunks, "{series:?}");
     assert!(series.problems.iter().all(|problem| problem.contains(&said)), "{series:?}");
+
+    // Who does not ask for them is not told.
+    let later = Select { start_ns: Some(u64::MAX - 1), ..Select::default() };
+    assert_eq!(recording.messages(later).count(), 0);
 
     let whole = Recording::open_without_index(&dir.path("damaged")).unwrap();
     assert_eq!(whole.messages(Select::default()).count(), MESSAGES as usize);

@@ -176,11 +176,10 @@ impl Pool {
         if size > self.limit_bytes {
             return Err(NoChunk::Short(Short { wall: Wall::Limit, for_history_bytes: None }));
         }
-        self.recycle(view);
+        self.recycle(view, true);
         loop {
-            if let Some(at) = self.find_idle(len, view) {
-                self.chunks[at].used = Use::Loaned;
-                return Ok(self.chunks[at].number);
+            if let Some(number) = self.take_idle(len, view) {
+                return Ok(number);
             }
             let wall = match self.grow(len) {
                 Ok(number) => return Ok(number),
@@ -204,6 +203,19 @@ impl Pool {
             }
             self.end_oldest();
         }
+    }
+
+    /// Loans a chunk that is there and that nobody needs any more: no message ends for it that somebody may still read,
+    /// and the pool does not grow.
+    pub(crate) fn acquire_idle(&mut self, len: usize, view: &mut LogView<'_>) -> Option<u32> {
+        self.recycle(view, false);
+        self.take_idle(len, view)
+    }
+
+    fn take_idle(&mut self, len: usize, view: &mut LogView<'_>) -> Option<u32> {
+        let at = self.find_idle(len, view)?;
+        self.chunks[at].used = Use::Loaned;
+        Some(self.chunks[at].number)
     }
 
     /// Where the publisher writes: `len` bytes of a chunk that is loaned out.
@@ -285,8 +297,8 @@ impl Pool {
     }
 
     /// Ends messages that nobody will ask for again: the log has passed them, or every reader
-    /// has; and those beyond the depth that the publisher keeps.
-    fn recycle(&mut self, view: &LogView<'_>) {
+    /// has; and (`beyond_depth`) those beyond the depth that the publisher keeps.
+    fn recycle(&mut self, view: &LogView<'_>, beyond_depth: bool) {
         let all_read = view.lowest_needed(false);
         let reliable_read = view.lowest_needed(true);
         let kept_from = self.kept_from(view);
@@ -295,7 +307,7 @@ impl Pool {
             let read = position < all_read && seq < kept_from;
             // One more than the history, which stays whole while the next message is built.
             let kept = self.depth.max((self.history as usize).saturating_add(1));
-            let beyond = self.live.len() >= kept && position < reliable_read;
+            let beyond = beyond_depth && self.live.len() >= kept && position < reliable_read;
             if !(passed || read || beyond) {
                 break;
             }

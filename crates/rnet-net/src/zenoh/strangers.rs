@@ -8,8 +8,8 @@ use crate::Presence;
 
 /// Kinds that are told at a time.
 const MAX_TOLD: usize = 16;
-/// Links beyond this are not looked at: more than there are, made up by somebody.
-const MAX_LINKS: usize = 1024;
+/// Tokens beyond this are not looked at: more than there are, made up by somebody.
+const MAX_TOKENS: usize = 1024;
 
 /// What they have in common: their domain, and the version of the wire that they speak.
 pub type Kind = (DomainId, u32);
@@ -32,10 +32,12 @@ impl Strangers {
         is_there: bool,
     ) -> Vec<(Kind, bool)> {
         let token = (kind, lane == Lane::Urgent, presence.host.0, presence.term);
-        match is_there {
-            true if self.tokens.len() == MAX_LINKS => {}
-            true => drop(self.tokens.insert(token)),
-            false => drop(self.tokens.remove(&token)),
+        let is_news = match is_there {
+            true => self.tokens.len() < MAX_TOKENS && self.tokens.insert(token),
+            false => self.tokens.remove(&token),
+        };
+        if !is_news {
+            return Vec::new();
         }
         let kinds: BTreeSet<&Kind> = self.tokens.iter().map(|(kind, ..)| kind).collect();
         let gone = self.told.iter().filter(|kind| !kinds.contains(kind));
@@ -88,11 +90,11 @@ mod tests {
         for version in 0..MAX_TOLD {
             assert_eq!(note(version, true), [(kind(version), true)]);
         }
-        for version in MAX_TOLD..2 * MAX_LINKS {
+        for version in MAX_TOLD..2 * MAX_TOKENS {
             assert_eq!(note(version, true), []);
         }
         assert_eq!(note(MAX_TOLD + 1, false), [], "it was not told");
         assert_eq!(note(3, false), [(kind(3), false), (kind(MAX_TOLD), true)]);
-        assert!(strangers.tokens.len() <= MAX_LINKS);
+        assert!(strangers.tokens.len() <= MAX_TOKENS);
     }
 }

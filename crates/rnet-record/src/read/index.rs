@@ -116,7 +116,7 @@ fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, Re
         let mut ids = chunk.message_index_offsets.keys();
         if let Some(id) = ids.find(|id| summary.channels.get(**id).is_none()) {
             return Err(lies(format!(
-                "the chunk here is said to hold messages of channel {id}, which it does not describe"
+                "it lists messages of channel {id} in the chunk here, and does not describe the channel"
             )));
         }
         between(input, at, offset)?;

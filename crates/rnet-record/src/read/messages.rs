@@ -177,7 +177,7 @@ impl<'a> Messages<'a> {
                 return;
             }
             let offset = block.offset;
-            let read = self.recording.contents(block, &mut self.channels);
+            let read = self.recording.contents(block, &mut self.channels, &self.select);
             self.waiting.pop();
             match read {
                 Ok(contents) => self.open(offset, contents),

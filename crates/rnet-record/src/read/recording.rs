@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcap::MAGIC;
-use mcap::records::{Record, op};
+use mcap::records::{MessageHeader, Record, op};
 
 use super::blocks::{Block, Contents};
 use super::channels::{Channel, Channels, Schema};
@@ -149,18 +149,26 @@ impl Recording {
         }
     }
 
-    /// What is in a block. Messages are chosen by [`Recording::channels`], so that those of a channel which the index
-    /// does not describe cannot be among them; that there are such is a problem of the block.
+    /// What is in a block. Users know [`Recording::channels`], so that messages of a channel which the index does not
+    /// describe cannot be among them; that there are such which `select` would take is a problem of the block.
     pub(super) fn contents(
         &self,
         block: &Block,
         channels: &mut Channels,
+        select: &Select,
     ) -> Result<Contents, ReadError> {
         let mut contents = block.read(&self.input, channels)?;
-        let ids = contents.messages.iter().map(|(header, _)| header.channel_id);
-        if let Some(id) = ids.into_iter().find(|id| self.found.channels.get(*id).is_none()) {
+        let is_left_out = |header: &MessageHeader| {
+            let id = header.channel_id;
+            self.found.channels.get(id).is_none()
+                && channels.get(id).is_some_and(|channel| select.takes(channel))
+                && select.takes_time(header.log_time)
+        };
+        if let Some((header, _)) = contents.messages.iter().find(|(header, _)| is_left_out(header))
+        {
             let why = format!(
-                "the chunk here holds messages of channel {id}, which it does not describe; `rnet bag recover` reads them"
+                "messages of channel {} in the chunk here are left out, as the index does not describe it; `rnet bag recover` reads them",
+                header.channel_id
             );
             contents.problem.get_or_insert(ReadError::new(block.offset, Problem::Index(why)));
         }

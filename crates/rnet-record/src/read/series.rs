@@ -217,7 +217,7 @@ impl Series {
         let mut channels = found.channels.clone();
         for at in select.blocks(found) {
             let block = &found.blocks[at];
-            let contents = match recording.contents(block, &mut channels) {
+            let contents = match recording.contents(block, &mut channels, select) {
                 Ok(contents) => contents,
                 Err(problem) => {
                     self.unread(recording, &problem);

@@ -6,7 +6,7 @@ use rnet_core::{Error, MAX_MESSAGE_LEN_BYTES};
 use rnet_ring::fail_point;
 
 use super::Writer;
-use crate::pool::{LogView, NoChunk};
+use crate::pool::{LogView, NoChunk, Pool};
 
 /// Memory lent to the sender.
 #[derive(Debug)]
@@ -63,18 +63,7 @@ impl Writer {
             self.check_truncated()?;
             self.refresh_readers();
             let slowest = self.slowest();
-            let seen_epoch = self.seen_epoch;
-            let mut view = LogView {
-                head: self.log.head(),
-                next_seq: self.log.seq(),
-                seen_epoch: &mut self.seen_epoch,
-                readers: &mut self.readers,
-                reader_table: &self.reader_table,
-            };
-            let got = self.pool.acquire(len, &mut view);
-            if self.seen_epoch != seen_epoch {
-                self.note_readers();
-            }
+            let got = self.with_pool(|pool, view| pool.acquire(len, view));
             let flow = &self.map.control().flow;
             fail_point!("loan.acquired");
             flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
@@ -87,5 +76,34 @@ impl Writer {
                 Err(NoChunk::Short(short)) => return Err(self.no_chunk(len, short)),
             }
         }
+    }
+
+    /// As [`Writer::loan`], of a chunk that is there and that nobody needs any more; `None` if there is none, or `len`
+    /// bytes need none. It never waits, takes no memory, and ends no message that somebody may still read: for a message
+    /// of which nobody knows whether it will be whole.
+    pub fn loan_idle(&mut self, len: usize) -> Option<Loaned> {
+        if len < self.inline_below || self.check_fork().is_err() || self.check_truncated().is_err()
+        {
+            return None;
+        }
+        self.refresh_readers();
+        let chunk = self.with_pool(|pool, view| pool.acquire_idle(len, view))?;
+        Some(Loaned { len, place: Place::Chunk(chunk) })
+    }
+
+    fn with_pool<R>(&mut self, acquire: impl FnOnce(&mut Pool, &mut LogView<'_>) -> R) -> R {
+        let seen_epoch = self.seen_epoch;
+        let mut view = LogView {
+            head: self.log.head(),
+            next_seq: self.log.seq(),
+            seen_epoch: &mut self.seen_epoch,
+            readers: &mut self.readers,
+            reader_table: &self.reader_table,
+        };
+        let got = acquire(&mut self.pool, &mut view);
+        if self.seen_epoch != seen_epoch {
+            self.note_readers();
+        }
+        got
     }
 }

@@ -113,6 +113,14 @@ impl Publisher<[u8]> {
         self.writer.set_waiting(yes);
     }
 
+    /// As [`Publisher::loan_owned`], of memory that the publisher has and that nobody needs any more; `None` if there is
+    /// none. It never waits, takes no memory, and ends no message that a subscriber may still read.
+    #[doc(hidden)]
+    pub fn loan_idle(&mut self, len: usize) -> Option<OwnedLoan> {
+        self.check_len(len).ok()?;
+        Some(OwnedLoan { publisher: self.id, loan: self.writer.loan_idle(len)? })
+    }
+
     /// As [`Publisher::forward_along`], of a loan, which subscribers get at once; on error it comes back.
     #[doc(hidden)]
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]

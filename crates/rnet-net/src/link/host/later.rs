@@ -35,6 +35,11 @@ impl Later {
         self.waiting.clear();
     }
 
+    /// The round ends with this one.
+    fn stopped_at(&mut self, id: u64) {
+        self.from = id.saturating_add(1);
+    }
+
     /// All of them, those first that were not reached in the round before.
     fn in_turn(&self) -> Vec<Described> {
         let (before, from) = (self.waiting.range(..self.from), self.waiting.range(self.from..));
@@ -73,7 +78,7 @@ impl Host {
                 failed += 1;
                 if failed == MAX_FAILED {
                     // The others come first in the next round: they may have what these lack, and are told for as long.
-                    self.later.from = id.saturating_add(1);
+                    self.later.stopped_at(id);
                     return;
                 }
                 continue;
@@ -104,11 +109,11 @@ mod tests {
         }
         let in_turn = |later: &Later| later.in_turn().iter().map(|of| of.id).collect::<Vec<_>>();
         assert_eq!(in_turn(&later), [2, 4, 6, 8]);
-        later.from = 5;
+        later.stopped_at(4);
         assert_eq!(in_turn(&later), [6, 8, 2, 4]);
         later.remove(6);
         assert_eq!(in_turn(&later), [8, 2, 4]);
-        later.from = 9;
+        later.stopped_at(8);
         assert_eq!(in_turn(&later), [2, 4, 8]);
     }
 }

@@ -1,8 +1,8 @@
 //! A large message, while its pieces come: in memory of its publisher here, so that subscribers read it where it was put
-//! together; or aside, where it is still to be decompressed, has to wait, or is longer than any before. That memory is
-//! taken with the first piece: one that only says how long it is takes no more than another has had.
+//! together; or aside, where it is still to be decompressed, has to wait, or nothing is idle there. Only what is idle is
+//! taken with the first piece: who announces a message costs no memory by it, and no message before it.
 
-use rnet::{Error, LossCause, Meta, OwnedLoan, Result};
+use rnet::{Error, LossCause, Meta, OwnedLoan, Publisher, Result};
 
 use super::{MESSAGE_COST, Proxy};
 use crate::wire::{Parts, Piece, Progress, Step, WireError, decompress};
@@ -14,14 +14,12 @@ pub struct Large {
     parts: Parts,
     /// Where its pieces go instead.
     pub(super) loan: Option<OwnedLoan>,
-    /// Length of the longest message that has come whole.
-    longest: u64,
 }
 
 impl Large {
     /// For messages of at most `limit` bytes.
     pub fn new(limit: usize) -> Large {
-        Large { progress: Progress::new(limit), parts: Parts::default(), loan: None, longest: 0 }
+        Large { progress: Progress::new(limit), parts: Parts::default(), loan: None }
     }
 
     pub fn is_under_way(&self) -> bool {
@@ -48,10 +46,9 @@ impl Proxy {
             self.end_loan();
             self.gap(before, 1, LossCause::Link);
         }
-        if begins && total <= self.large.longest && !piece.compressed && !self.is_stuck() {
-            // Where there is none, the whole waits for room as other messages do.
-            let lend = |publisher: &mut rnet::Publisher<[u8]>| publisher.loan_owned(total as usize);
-            self.large.loan = self.publisher.as_mut().and_then(|publisher| lend(publisher).ok());
+        if begins && !piece.compressed && !self.is_stuck() {
+            let lend = |publisher: &mut Publisher<[u8]>| publisher.loan_idle(total as usize);
+            self.large.loan = self.publisher.as_mut().and_then(lend);
             if self.large.loan.is_some() {
                 self.large.parts = Parts::default();
             }
@@ -70,7 +67,6 @@ impl Proxy {
             return Ok(Ok(()));
         }
         self.came(MESSAGE_COST);
-        self.large.longest = self.large.longest.max(total);
         if let Some(loan) = self.large.loan.take() {
             return Ok(self.publish_loan(seq, sent_ns, piece.meta, loan));
         }
@@ -145,7 +141,7 @@ impl Proxy {
     /// Nothing more comes of a message that is half there.
     pub(super) fn forget_large(&mut self) {
         self.end_loan();
-        self.large = Large { longest: self.large.longest, ..Large::new(self.limit) };
+        self.large = Large::new(self.limit);
     }
 
     fn end_loan(&mut self) {
