@@ -239,9 +239,15 @@ def test_ctrl_c_while_it_waits_stops_the_nodes(robot, program):
 
 
 def test_the_end_of_the_program_stops_the_nodes(robot, program):
-    launcher, pid = start(program, robot(sleeper("a")), "")
+    file = robot(sleeper("a"))
+    # No sooner than the node would catch SIGTERM.
+    order = str(file.with_name("order"))
+    look = "time.sleep(0.01)"  # sleep: between two looks at a condition
+    ends = f"import os, time\nwhile not os.path.exists({order!r}): {look}"
+    launcher, pid = start(program, file, ends)
     assert finish(launcher)[0] == 0
     assert not is_alive(pid)
+    assert file.with_name("order").read_text().split() == ["+a", "-a"]
 
 
 def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot, program):

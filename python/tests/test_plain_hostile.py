@@ -164,6 +164,21 @@ def test_any_header(name: str, data: st.DataObject) -> None:
     look_at_everything(message, frozen)
 
 
+def test_a_point_that_is_too_long_for_numpy_is_refused() -> None:
+    for stride, fits in [((1 << 31) - 1, True), (1 << 31, False)]:
+        raw = bytearray(small("PointCloud"))
+        # No point is there, so nothing else says that it cannot be so long.
+        values = {"width": 0, "height": 0, "row_stride": 0, "point_stride": stride}
+        for name, at, *_ in PointCloud._layout._parts:
+            if name in values:
+                raw[at : at + 4] = struct.pack("<I", values[name])
+        if fits:
+            assert PointCloud.from_bytes(bytes(raw)).points.size == 0
+            continue
+        with pytest.raises(rnet.BadValue, match=f"point_stride is {stride}, and must be 0 to"):
+            PointCloud.from_bytes(bytes(raw))
+
+
 @given(
     width=st.integers(0, 40),
     height=st.integers(0, 40),

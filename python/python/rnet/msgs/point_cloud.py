@@ -30,6 +30,8 @@ NUMERIC_TYPES: dict[int, str] = {
 _NUMBER_OF = {name.lstrip("<"): number for number, name in NUMERIC_TYPES.items()}
 
 FIELDS_MAX = 16
+# Longest point that numpy has a type for. With one point or more no message is long enough.
+_POINT_LEN_MAX = (1 << 31) - 1
 _HAS_NAN = 1
 
 _FIELD = _plain.Layout("Field", ("name", "text", 32), ("offset", "u32", 1), ("type", "u32", 1))
@@ -410,6 +412,8 @@ class PointCloud(_plain.PlainMessage):
             point_stride=self.point_stride,
             row_stride=self.row_stride,
         )
+        if self.point_stride > _POINT_LEN_MAX:
+            raise layout.bad(f"point_stride is {self.point_stride}, and must be 0 to {_POINT_LEN_MAX}")
         self._check_count(len(self.fields))
         names = set()
         for field in self.fields:
