@@ -57,7 +57,9 @@ impl Proxy {
             (Some(loan), Some(publisher)) => {
                 // Both are below the total, which is the length of the loan.
                 let place = offset as usize..offset as usize + bytes.len();
-                if let Some(room) = publisher.loaned(loan).get_mut(place) {
+                let room = publisher.loaned(loan).get_mut(place);
+                debug_assert!(room.is_some(), "a loan of this publisher has all its bytes");
+                if let Some(room) = room {
                     room.copy_from_slice(bytes);
                 }
             }

@@ -246,6 +246,43 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// Whether it will be whole is not known: until then the subscriber may read the one before, and is not late.
+#[test]
+fn a_message_that_only_begins_ends_none_before_it_and_no_patience() {
+    const LEN: u64 = 1 << 20;
+    const STALL: std::time::Duration = std::time::Duration::from_millis(20);
+    for reliable in [false, true] {
+        let dir = PathBuf::from(format!("/dev/shm/rnet-begins-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
+        // Of the messages before, one at most can be kept.
+        let options = PublisherOptions::new()
+            .reliable(OnFull::Detach { stall: STALL })
+            .large_depth(1)
+            .pool_limit_bytes(LEN + (1 << 18));
+        let reads = match reliable {
+            true => SubscriberOptions::new().reliable(),
+            false => SubscriberOptions::new(),
+        };
+        let mut reader = node.subscriber_with::<[u8]>("/t", reads).unwrap();
+        let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+        publisher.wait_for_subscribers(1, Some(LONG)).unwrap();
+        let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
+        let large = vec![0; LEN as usize];
+        proxy.add_piece(&piece(0, LEN, 0, &large), 1).unwrap().unwrap();
+        for seq in 1..10 {
+            begin(&mut proxy, seq, LEN);
+            std::thread::sleep(STALL / 4); // sleep: for longer than the stall in all
+        }
+        let message = reader.recv(Some(LONG)).unwrap();
+        assert_eq!((message.origin().unwrap().seq, message.len() as u64), (0, LEN));
+        assert_eq!(proxy.publisher.as_ref().unwrap().subscribers().len(), 1);
+        assert_eq!(reader.lost().overrun, 0);
+        drop((proxy, reader, node));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
 /// A peer that gives up a large message for a small one does not keep the room of the large one uncounted.
 #[test]
 fn a_small_message_does_not_hold_the_room_of_a_large_one() {
