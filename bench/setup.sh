@@ -54,21 +54,14 @@ installed() {
     [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
-updated=false
+source ../scripts/packages.sh
 
 # Installs one Debian package; fails where that is not possible.
 need_package() {
     if installed "$1"; then return 0; fi
-    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true 2>/dev/null; then return 1; fi
-    if ! "$updated"; then
-        "${as_root[@]}" apt-get update -qq || true
-        updated=true
-    fi
+    can_install_packages || return 1
     echo "setup: installing $1"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive DPKG_MAINTSCRIPT_NO_START=1 \
-        apt-get install -y -qq --no-install-recommends "$1" </dev/null >/dev/null
+    install_packages --no-install-recommends "$1"
 }
 
 # Debian starts a server when it is installed; nobody here uses that one.

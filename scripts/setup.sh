@@ -18,16 +18,13 @@ fail() {
     exit 1
 }
 
+source scripts/packages.sh
+
 # Installs Debian packages where that is possible, and otherwise says what to install.
 need_packages() {
-    local as_root=()
-    if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
-    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true 2>/dev/null; then
-        fail "please install: $*   (Debian, Ubuntu: sudo apt-get install $*)"
-    fi
+    can_install_packages || fail "please install: $*   (Debian, Ubuntu: sudo apt-get install $*)"
     echo "setup: installing $*"
-    "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" </dev/null
+    install_packages "$@" || fail "apt-get cannot install: $*"
 }
 
 case ${1-} in

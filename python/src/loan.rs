@@ -16,7 +16,7 @@ use rnet::OwnedLoan;
 
 use crate::errors;
 use crate::export::{Body, Getter, Memory, body_of, make_type, new_object};
-use crate::publisher::PublisherCore;
+use crate::publisher::{PublisherCore, Waited};
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -151,12 +151,13 @@ impl Loan {
             self.core.copied.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
+        let mut waited = Waited::default();
         loop {
             // Taken with the GIL held: from here on no view can be made.
             let Some(loan) = lent.loan().take() else { return Err(self.over(py)) };
             let mut kept = Some(loan);
             let sent = py.detach(|| {
-                self.core.with(|inner| match kept.take() {
+                self.core.with(&mut waited, |inner| match kept.take() {
                     None => Ok(()),
                     Some(loan) => inner.send_loan(loan).map_err(|(loan, error)| {
                         kept = Some(loan);

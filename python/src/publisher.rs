@@ -29,6 +29,10 @@ const SMALL_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
 
 pub(crate) type Inner = rnet::Publisher<[u8]>;
 
+/// How long the attempts at one message have waited for room, together; those of another thread may come in between.
+#[derive(Default)]
+pub(crate) struct Waited(Duration);
+
 /// What the Python object, its loans and its node share.
 pub(crate) struct PublisherCore {
     topic: String,
@@ -71,10 +75,11 @@ impl PublisherCore {
         self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire)
     }
 
-    /// Runs `act` on the publisher, in turn with others; `Interrupted` if it has to be tried again
-    /// after a look for signals. Call it without the GIL.
+    /// Runs `act` on the publisher, in turn with others; `Interrupted` if it has to be tried again, with the same
+    /// `waited`, after a look for signals. Call it without the GIL.
     pub(crate) fn with<R>(
         &self,
+        waited: &mut Waited,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         if self.fork_guard.is_parents() {
@@ -83,7 +88,12 @@ impl PublisherCore {
         }
         // Whatever ends this wait, there may be signals to handle; then it is taken up again.
         let mut guard = self.inner.lock_in_turn(SLICE)?.ok_or(Error::Interrupted)?;
-        self.act(&mut guard, act)
+        self.act(&mut guard, |inner| {
+            inner.resume_wait(waited.0);
+            let result = act(inner);
+            waited.0 = inner.interrupted_wait();
+            result
+        })
     }
 
     /// As [`PublisherCore::with`], ahead of senders, and not ended by signals.
@@ -135,8 +145,9 @@ impl PublisherCore {
         py: Python<'_>,
         act: impl Fn(&mut Inner) -> rnet::Result<R> + Sync,
     ) -> PyResult<R> {
+        let mut waited = Waited::default();
         loop {
-            match py.detach(|| self.with(&act)) {
+            match py.detach(|| self.with(&mut waited, &act)) {
                 Err(Error::Interrupted) => py.check_signals()?,
                 result => return result.or_raise(py),
             }

@@ -121,22 +121,44 @@ def sleeps(process):
     return int(fields["voluntary_ctxt_switches"])
 
 
-def test_a_signal_that_another_thread_takes_is_served_by_the_main_thread(program):
-    process = program("""
-import signal, threading, rnet
-subscriber = rnet.Node("node").subscribe("/t")
-go = threading.Event()
+TAKES = """
+import os, signal, sys, threading
+
 def take():
-    go.wait()
+    sys.stdin.readline()
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
 threading.Thread(target=take, daemon=True).start()
-try:
-    go.set()
-    subscriber.recv()
-except KeyboardInterrupt:
-    print("interrupted")
-""")
+"""
+
+
+# One that spins never sleeps.
+@pytest.mark.parametrize("wait", [wait for wait in WAITS if wait != "recv_spin"])
+def test_a_signal_that_another_thread_takes_is_served_by_the_main_thread(program, wait):
+    process = program(TAKES + INTERRUPTED.replace("WAIT", WAITS[wait]))
+    assert process.stdout.readline() == "waiting\n"
+    settle(process)
+    process.stdin.write("take\n")
     assert finish(process) == (0, "interrupted\n", "")
+
+
+def test_a_send_waits_as_long_as_it_may_however_often_signals_come(program):
+    """Each ends the sleep, and none begins the wait anew."""
+    process = program("""
+import signal, rnet
+node = rnet.Node("node")
+slow = node.subscribe("/f", reliable=True)
+publisher = node.publisher("/f", reliable=True, on_full=rnet.Wait(2), log_len_bytes=16384)
+publisher.wait_for_subscribers()
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+try:
+    while True:
+        publisher.send(bytes(1000))
+except rnet.Full:
+    print("full")
+""")
+    assert finish(process) == (0, "full\n", "")
 
 
 def test_a_signal_handler_that_returns_lets_the_wait_go_on(program, node):

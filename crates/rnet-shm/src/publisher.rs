@@ -286,7 +286,8 @@ impl Writer {
         self.map.log_at as u64 + log_bytes + self.pool.bytes()
     }
 
-    /// Lets a signal end a wait for room with `Interrupted`.
+    /// Lets a signal end a wait for room with `Interrupted`, and has each end so after about a second: a signal may come
+    /// while the writer is awake. The next send or loan goes on with the wait.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
     }

@@ -13,11 +13,11 @@ use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
 use crate::{
-    DeadlineMissed, Interrupter, MatchChanges, MatchEvent, Message, MessageType, PeerInfo,
-    PublisherOptions,
+    DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
 };
 
 mod forward;
+mod interrupt;
 mod room;
 mod will;
 
@@ -266,18 +266,6 @@ impl<T: Message + ?Sized> Publisher<T> {
             Some(fixed) if fixed != len => Err(wrong_len(self.topic.as_str(), len, fixed)),
             _ => Ok(()),
         }
-    }
-
-    /// Lets a signal end a wait for slow subscribers with `Interrupted`, in which case nothing was
-    /// sent; otherwise the wait goes on after the handler.
-    pub fn set_interruptible(&mut self, yes: bool) {
-        self.writer.set_interruptible(yes);
-    }
-
-    /// A handle with which other threads can end this publisher's waits: a send or a loan that
-    /// waits for slow subscribers. Nothing was sent then.
-    pub fn interrupter(&self) -> Interrupter {
-        Interrupter::of_publisher(self.writer.stop())
     }
 
     /// How many subscribers are served now.

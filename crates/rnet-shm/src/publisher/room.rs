@@ -13,7 +13,8 @@ use crate::bell::{Sleep, Woken};
 use crate::clock;
 use crate::reader_table::ReaderRef;
 
-/// A writer that waits for room looks up this often, should a ring have been missed.
+/// A writer that waits for room looks up this often, should a ring have been missed. So does the caller of one that
+/// signals may end, should a signal have come while it was awake.
 const ROOM_POLL: Duration = Duration::from_secs(1);
 /// How long a writer waits for plenty of room, before any will do.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
@@ -101,8 +102,21 @@ impl Writer {
         plenty: u64,
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
-        self.check_stop()?;
         let stall = stall.get_or_insert_with(|| self.stall_timer());
+        let waited = self.wait_on(stall, plenty, slowest);
+        if waited == Err(Error::Interrupted) {
+            self.resume_wait(stall.waited(clock::now_ns()));
+        }
+        waited
+    }
+
+    fn wait_on(
+        &mut self,
+        stall: &mut StallTimer,
+        plenty: u64,
+        slowest: Option<(Arc<ReaderRef>, u64)>,
+    ) -> Result<(), Error> {
+        self.check_stop()?;
         let flow = &self.map.control().flow;
         let (first, now_ns) = (stall.began_ns == 0, clock::now_ns());
         if first {
@@ -117,9 +131,9 @@ impl Writer {
         let Some((slowest, needed)) = slowest else { return Ok(()) };
         match stall.judge(&slowest, now_ns) {
             Verdict::GiveUp => {
-                self.held.since_ns = stall.began_ns;
-                self.held.seq = self.log.seq();
                 flow.refused.fetch_add(1, Ordering::Relaxed);
+                self.resume_wait(Duration::ZERO);
+                self.held.since_ns = stall.began_ns;
                 fail_point!("room.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
@@ -130,6 +144,9 @@ impl Writer {
                 self.reader_table.detach(slowest.subscription);
                 self.refresh_readers();
                 Ok(())
+            }
+            Verdict::Wait(_) if self.interruptible && stall.is_sliced(now_ns) => {
+                Err(Error::Interrupted)
             }
             Verdict::Wait(limit) => self.wait_for_reader(&slowest, needed, plenty, limit),
         }
@@ -142,14 +159,16 @@ enum Verdict {
     Detach,
 }
 
-/// The wait that a reader would have caused, of a writer that never waits: it goes on from send to send, as
-/// long as none succeeds.
+/// A wait for readers that goes on with the next send, as long as none succeeds: one that was interrupted, or that a
+/// writer that never waits would have begun.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Whether the writer never waits.
     pub(super) never_waits: bool,
-    /// When the wait would have begun; 0 before.
+    /// When the wait of a writer that never waits would have begun; 0 before.
     since_ns: u64,
+    /// How long one that was interrupted has lasted.
+    waited: Duration,
     /// Messages sent until then.
     seq: u64,
 }
@@ -161,16 +180,28 @@ impl Writer {
         self.held = Held { never_waits: !yes, ..Held::default() };
     }
 
+    /// How long the send or loan that ended with `Interrupted` has waited for readers, together with those that it went
+    /// on with; zero after any other.
+    pub fn interrupted_wait(&self) -> Duration {
+        if self.held.seq == self.log.seq() { self.held.waited } else { Duration::ZERO }
+    }
+
+    /// Has the next message's wait for readers go on with one that has lasted so long; zero: it begins anew.
+    pub fn resume_wait(&mut self, waited: Duration) {
+        (self.held.waited, self.held.seq) = (waited, self.log.seq());
+    }
+
     /// For a send or a loan that has found the log full.
     fn stall_timer(&self) -> StallTimer {
-        let Held { never_waits, since_ns, seq } = self.held;
-        let goes_on = never_waits && seq == self.log.seq();
-        StallTimer {
-            on_full: self.qos.on_full,
-            never_waits,
-            began_ns: if goes_on { since_ns } else { 0 },
-            looked_twice: false,
-        }
+        let now_ns = clock::now_ns();
+        let Held { never_waits, since_ns, waited, seq } = self.held;
+        let began_ns = match seq == self.log.seq() {
+            true if never_waits => since_ns,
+            true if !waited.is_zero() => now_ns.saturating_sub(waited.as_nanos() as u64).max(1),
+            _ => 0,
+        };
+        let on_full = self.qos.on_full;
+        StallTimer { on_full, never_waits, began_ns, resumed_ns: now_ns, looked_twice: false }
     }
 }
 
@@ -180,6 +211,8 @@ pub(super) struct StallTimer {
     never_waits: bool,
     /// When the wait began; 0 before.
     began_ns: u64,
+    /// When this send or loan found the log full.
+    resumed_ns: u64,
     /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
     looked_twice: bool,
 }
@@ -202,6 +235,18 @@ impl StallTimer {
             },
             OnFull::Refuse | OnFull::Wait(_) => self.refuse(),
         }
+    }
+
+    fn waited(&self, now_ns: u64) -> Duration {
+        match self.began_ns {
+            0 => Duration::ZERO,
+            began_ns => Duration::from_nanos(now_ns.saturating_sub(began_ns)),
+        }
+    }
+
+    /// Whether this send or loan has waited for as long as its caller may do without a look for signals.
+    fn is_sliced(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.resumed_ns) >= ROOM_POLL.as_nanos() as u64
     }
 
     fn refuse(&mut self) -> Verdict {

@@ -259,3 +259,46 @@ fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
     let (sent, newest) = (writer.map.log().sent_at(0, 2).unwrap(), writer.map.newest().unwrap());
     assert_eq!((newest.sent, newest.sent_ns), (3, sent));
 }
+
+/// A signal may come while the writer is awake, and no sleep then ends for it: who sends has to look. The limit is
+/// that of the message, however often it does.
+#[test]
+fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
+    let world = World::new();
+    let wait = Duration::from_secs(3600);
+    let mut writer = world.writer(PublisherQos {
+        reliability: Reliability::Reliable,
+        on_full: OnFull::Wait(wait),
+        log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
+        ..PublisherQos::default()
+    });
+    let reader_table = writer.reader_table().clone();
+    let (_file, slot) = world.admit(&reader_table, true);
+    while writer.try_send(b"12345678") {}
+    writer.set_interruptible(true);
+    let full = |writer: &Writer| writer.map.control().flow.full.load(Ordering::Relaxed);
+    let (sent, was_full) = (writer.seq(), full(&writer));
+    let mut last = Duration::ZERO;
+    for _ in 0..2 {
+        assert_eq!(writer.send(b"12345678"), Err(Error::Interrupted));
+        let waited = writer.interrupted_wait();
+        assert!(waited >= last + Duration::from_secs(1), "{waited:?} after {last:?}");
+        last = waited;
+    }
+    assert_eq!(full(&writer), was_full + 1, "it is one wait");
+    // The wait is over, and the next message has one of its own.
+    writer.resume_wait(wait);
+    let refused = writer.send(b"12345678");
+    assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+    assert_eq!(writer.interrupted_wait(), Duration::ZERO);
+    assert_eq!(writer.send(b"12345678"), Err(Error::Interrupted));
+    assert_eq!(writer.seq(), sent);
+    // So has one after a message that was sent.
+    writer.resume_wait(wait);
+    slot.page().cursor.cursor.store(writer.log.tail(), Ordering::Release);
+    writer.send(b"12345678").unwrap();
+    assert_eq!(writer.interrupted_wait(), Duration::ZERO);
+    while writer.try_send(b"12345678") {}
+    assert_eq!(writer.send(b"12345678"), Err(Error::Interrupted));
+    reader_table.bury_node(world.node.incarnation());
+}

@@ -1,0 +1,22 @@
+# Debian packages, for the scripts that prepare a machine; they source this.
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
+packages_updated=false
+
+# Whether packages can be installed here without asking anybody.
+can_install_packages() {
+    command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null
+}
+
+# Installs packages; takes apt-get's options, too.
+install_packages() {
+    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive DPKG_MAINTSCRIPT_NO_START=1)
+    # After an installation that was ended halfway, by a time limit or by a user, apt refuses all others.
+    "${apt[@]}" dpkg --configure -a </dev/null >/dev/null || true
+    if ! "$packages_updated"; then
+        "${as_root[@]}" apt-get update -qq || true
+        packages_updated=true
+    fi
+    "${apt[@]}" apt-get install -y -qq "$@" </dev/null >/dev/null
+}
