@@ -12,10 +12,10 @@ can_install_packages() {
 # Installs packages; takes apt-get's options, too.
 install_packages() {
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive DPKG_MAINTSCRIPT_NO_START=1)
-    # After an installation that was ended halfway, by a time limit or by a user, apt refuses all others.
-    "${apt[@]}" dpkg --configure -a </dev/null >/dev/null || true
     if ! "$packages_updated"; then
-        "${as_root[@]}" apt-get update -qq || true
+        # After an installation that was ended halfway, by a time limit or by a user, apt refuses all others.
+        "${apt[@]}" dpkg --configure -a </dev/null >/dev/null || true
+        "${as_root[@]}" apt-get update -qq || echo "setup: the lists of packages are not renewed" >&2
         packages_updated=true
     fi
     "${apt[@]}" apt-get install -y -qq "$@" </dev/null >/dev/null

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use rnet::{Error, Interrupter, MessageType, OwnedLoan};
+use rnet::{Error, InterruptedWait, Interrupter, MessageType, OwnedLoan};
 
 use crate::batch;
 use crate::buffer::Bytes;
@@ -29,9 +29,9 @@ const SMALL_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
 
 pub(crate) type Inner = rnet::Publisher<[u8]>;
 
-/// How long the attempts at one message have waited for room, together; those of another thread may come in between.
+/// The wait for room that the attempts at one message share; those of another thread may come in between.
 #[derive(Default)]
-pub(crate) struct Waited(Duration);
+pub(crate) struct Waited(Option<InterruptedWait>);
 
 /// What the Python object, its loans and its node share.
 pub(crate) struct PublisherCore {

@@ -122,7 +122,7 @@ def sleeps(process):
 
 
 TAKES = """
-import os, signal, sys, threading
+import signal, sys, threading
 
 def take():
     sys.stdin.readline()
@@ -143,9 +143,9 @@ def test_a_signal_that_another_thread_takes_is_served_by_the_main_thread(program
 
 
 def test_a_send_waits_as_long_as_it_may_however_often_signals_come(program):
-    """Each ends the sleep, and none begins the wait anew."""
+    """Each ends the sleep, and none ends the wait or begins it anew."""
     process = program("""
-import signal, rnet
+import signal, time, rnet
 node = rnet.Node("node")
 slow = node.subscribe("/f", reliable=True)
 publisher = node.publisher("/f", reliable=True, on_full=rnet.Wait(2), log_len_bytes=16384)
@@ -154,11 +154,14 @@ signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
 try:
     while True:
+        began = time.monotonic()
         publisher.send(bytes(1000))
 except rnet.Full:
-    print("full")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print("full", time.monotonic() - began >= 2)
 """)
-    assert finish(process) == (0, "full\n", "")
+    # Killed and so a failure if each signal begins the wait anew.
+    assert finish(process) == (0, "full True\n", "")
 
 
 def test_a_signal_handler_that_returns_lets_the_wait_go_on(program, node):

@@ -213,7 +213,7 @@ pub enum Error {
         /// What was closed.
         what: String,
     },
-    /// A wait was ended from outside (a signal, or another thread).
+    /// A wait was ended from outside (a signal, or another thread), or is to be gone on with after a look for signals.
     #[error("interrupted; wait again to go on")]
     Interrupted,
     /// Quality-of-service settings that make no sense in themselves.

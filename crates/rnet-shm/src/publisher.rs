@@ -54,6 +54,7 @@ pub use loan::Loaned;
 use loan::Place;
 pub use map::{CONTROL_AT, PublisherMap};
 use map::{file_len, will_len};
+pub use room::InterruptedWait;
 use room::{Held, PLENTY};
 pub use signs::Newest;
 pub(crate) use stand::Stand;
@@ -286,8 +287,8 @@ impl Writer {
         self.map.log_at as u64 + log_bytes + self.pool.bytes()
     }
 
-    /// Lets a signal end a wait for room with `Interrupted`, and has each end so after about a second: a signal may come
-    /// while the writer is awake. The next send or loan goes on with the wait.
+    /// Lets a signal end a wait for room with `Interrupted`, and has each end so after a second: a signal may come while
+    /// the writer is awake.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
     }

@@ -98,6 +98,7 @@ pub use rnet_shm::event::Event;
 #[cfg(feature = "failpoints")]
 #[doc(hidden)]
 pub use rnet_shm::failpoint::install as arm_fail_points;
+pub use rnet_shm::publisher::InterruptedWait;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
 pub use sample::{OwnedSample, Sample};

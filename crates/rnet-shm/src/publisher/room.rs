@@ -103,11 +103,11 @@ impl Writer {
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
         let stall = stall.get_or_insert_with(|| self.stall_timer());
-        let waited = self.wait_on(stall, plenty, slowest);
-        if waited == Err(Error::Interrupted) {
-            self.resume_wait(stall.waited(clock::now_ns()));
+        let outcome = self.wait_on(stall, plenty, slowest);
+        if outcome == Err(Error::Interrupted) {
+            self.held.keep(stall, stall.began_ns, self.log.seq());
         }
-        waited
+        outcome
     }
 
     fn wait_on(
@@ -118,11 +118,17 @@ impl Writer {
     ) -> Result<(), Error> {
         self.check_stop()?;
         let flow = &self.map.control().flow;
-        let (first, now_ns) = (stall.began_ns == 0, clock::now_ns());
-        if first {
+        let now_ns = clock::now_ns();
+        let seq = self.log.seq();
+        if stall.began_ns == 0 {
             stall.began_ns = now_ns;
             flow.full.fetch_add(1, Ordering::Relaxed);
             fail_point!("room.full");
+        }
+        // Readers that stand still before one message do so for all who wait to send it, one after another.
+        let first = self.held.stands.is_none_or(|stands| stands.seq != seq);
+        if first {
+            self.held.stands = Some(Stands { seq, since_ns: now_ns });
         }
         let tail = self.log.tail();
         for reader in self.readers.iter().filter(|r| r.reliable) {
@@ -131,24 +137,30 @@ impl Writer {
         let Some((slowest, needed)) = slowest else { return Ok(()) };
         match stall.judge(&slowest, now_ns) {
             Verdict::GiveUp => {
+                self.held.keep(stall, 0, seq);
                 flow.refused.fetch_add(1, Ordering::Relaxed);
-                self.resume_wait(Duration::ZERO);
-                self.held.since_ns = stall.began_ns;
                 fail_point!("room.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
             Verdict::Detach => {
+                let stood_ns = self.held.stands.map_or(0, |stands| stands.since_ns);
                 for reader in &self.readers {
-                    reader.stand.outlast(stall.began_ns);
+                    reader.stand.outlast(stood_ns);
                 }
                 self.reader_table.detach(slowest.subscription);
                 self.refresh_readers();
                 Ok(())
             }
-            Verdict::Wait(_) if self.interruptible && stall.is_sliced(now_ns) => {
-                Err(Error::Interrupted)
+            Verdict::Wait(limit) => {
+                let slice = match self.interruptible {
+                    true => ROOM_POLL.saturating_sub(stall.resumed.elapsed()),
+                    false => limit,
+                };
+                if slice.is_zero() && !limit.is_zero() {
+                    return Err(Error::Interrupted);
+                }
+                self.wait_for_reader(&slowest, needed, plenty, limit.min(slice))
             }
-            Verdict::Wait(limit) => self.wait_for_reader(&slowest, needed, plenty, limit),
         }
     }
 }
@@ -159,18 +171,40 @@ enum Verdict {
     Detach,
 }
 
-/// A wait for readers that goes on with the next send, as long as none succeeds: one that was interrupted, or that a
-/// writer that never waits would have begun.
+/// A wait for readers that ended with `Interrupted`, for the next attempt to go on with ([`Writer::resume_wait`]).
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptedWait {
+    pub(super) began_ns: u64,
+}
+
+/// What a writer keeps of a wait for readers from one attempt to send to the next, as long as none succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Whether the writer never waits.
     pub(super) never_waits: bool,
-    /// When the wait of a writer that never waits would have begun; 0 before.
+    /// When the wait began that the next attempt goes on with: one that was resumed, or that a writer that never waits
+    /// would have begun. 0: it begins one.
     since_ns: u64,
-    /// How long one that was interrupted has lasted.
-    waited: Duration,
+    /// When the wait of the last attempt began, if that was interrupted; else 0.
+    interrupted_ns: u64,
     /// Messages sent until then.
     seq: u64,
+    stands: Option<Stands>,
+}
+
+/// Since when readers are looked at.
+#[derive(Clone, Copy, Debug)]
+struct Stands {
+    /// Messages sent until then.
+    seq: u64,
+    since_ns: u64,
+}
+
+impl Held {
+    fn keep(&mut self, stall: &StallTimer, interrupted_ns: u64, seq: u64) {
+        self.since_ns = if self.never_waits { stall.began_ns } else { 0 };
+        (self.interrupted_ns, self.seq) = (interrupted_ns, seq);
+    }
 }
 
 impl Writer {
@@ -180,28 +214,29 @@ impl Writer {
         self.held = Held { never_waits: !yes, ..Held::default() };
     }
 
-    /// How long the send or loan that ended with `Interrupted` has waited for readers, together with those that it went
-    /// on with; zero after any other.
-    pub fn interrupted_wait(&self) -> Duration {
-        if self.held.seq == self.log.seq() { self.held.waited } else { Duration::ZERO }
+    /// The wait of the last attempt, if it ended with `Interrupted` while it waited for readers.
+    pub fn interrupted_wait(&self) -> Option<InterruptedWait> {
+        let Held { interrupted_ns: began_ns, seq, .. } = self.held;
+        (began_ns != 0 && seq == self.log.seq()).then_some(InterruptedWait { began_ns })
     }
 
-    /// Has the next message's wait for readers go on with one that has lasted so long; zero: it begins anew.
-    pub fn resume_wait(&mut self, waited: Duration) {
-        (self.held.waited, self.held.seq) = (waited, self.log.seq());
+    /// Has the next message go on with a wait, so that its limit is for all attempts together; `None`: it begins its own.
+    pub fn resume_wait(&mut self, wait: Option<InterruptedWait>) {
+        let began_ns = wait.map_or(0, |wait| wait.began_ns);
+        (self.held.since_ns, self.held.interrupted_ns) = (began_ns, began_ns);
+        self.held.seq = self.log.seq();
     }
 
     /// For a send or a loan that has found the log full.
     fn stall_timer(&self) -> StallTimer {
-        let now_ns = clock::now_ns();
-        let Held { never_waits, since_ns, waited, seq } = self.held;
-        let began_ns = match seq == self.log.seq() {
-            true if never_waits => since_ns,
-            true if !waited.is_zero() => now_ns.saturating_sub(waited.as_nanos() as u64).max(1),
-            _ => 0,
-        };
-        let on_full = self.qos.on_full;
-        StallTimer { on_full, never_waits, began_ns, resumed_ns: now_ns, looked_twice: false }
+        let Held { never_waits, since_ns, seq, .. } = self.held;
+        StallTimer {
+            on_full: self.qos.on_full,
+            never_waits,
+            began_ns: if seq == self.log.seq() { since_ns } else { 0 },
+            resumed: Instant::now(),
+            looked_twice: false,
+        }
     }
 }
 
@@ -211,8 +246,8 @@ pub(super) struct StallTimer {
     never_waits: bool,
     /// When the wait began; 0 before.
     began_ns: u64,
-    /// When this send or loan found the log full.
-    resumed_ns: u64,
+    /// When this attempt found the log full.
+    resumed: Instant,
     /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
     looked_twice: bool,
 }
@@ -235,18 +270,6 @@ impl StallTimer {
             },
             OnFull::Refuse | OnFull::Wait(_) => self.refuse(),
         }
-    }
-
-    fn waited(&self, now_ns: u64) -> Duration {
-        match self.began_ns {
-            0 => Duration::ZERO,
-            began_ns => Duration::from_nanos(now_ns.saturating_sub(began_ns)),
-        }
-    }
-
-    /// Whether this send or loan has waited for as long as its caller may do without a look for signals.
-    fn is_sliced(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.resumed_ns) >= ROOM_POLL.as_nanos() as u64
     }
 
     fn refuse(&mut self) -> Verdict {

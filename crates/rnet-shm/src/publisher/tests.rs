@@ -260,45 +260,80 @@ fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
     assert_eq!((newest.sent, newest.sent_ns), (3, sent));
 }
 
+/// A writer whose log is full of what two readers have not read.
+fn held_back(world: &World, on_full: OnFull) -> (Writer, [(SubscriptionFile, Arc<Slot>); 2]) {
+    let mut writer = world.writer(PublisherQos {
+        reliability: Reliability::Reliable,
+        on_full,
+        log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
+        ..PublisherQos::default()
+    });
+    let readers = [(); 2].map(|()| world.admit(writer.reader_table(), true));
+    while writer.try_send(MESSAGE) {}
+    writer.set_interruptible(true);
+    (writer, readers)
+}
+
+fn read_to(reader: &(SubscriptionFile, Arc<Slot>), position: u64) {
+    reader.1.page().cursor.cursor.store(position, Ordering::Release);
+}
+
+const MESSAGE: &[u8] = b"12345678";
+
 /// A signal may come while the writer is awake, and no sleep then ends for it: who sends has to look. The limit is
 /// that of the message, however often it does.
 #[test]
 fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
     let world = World::new();
-    let wait = Duration::from_secs(3600);
-    let mut writer = world.writer(PublisherQos {
-        reliability: Reliability::Reliable,
-        on_full: OnFull::Wait(wait),
-        log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
-        ..PublisherQos::default()
-    });
-    let reader_table = writer.reader_table().clone();
-    let (_file, slot) = world.admit(&reader_table, true);
-    while writer.try_send(b"12345678") {}
-    writer.set_interruptible(true);
+    let (mut writer, readers) = held_back(&world, OnFull::Wait(Duration::from_secs(3600)));
     let full = |writer: &Writer| writer.map.control().flow.full.load(Ordering::Relaxed);
     let (sent, was_full) = (writer.seq(), full(&writer));
-    let mut last = Duration::ZERO;
+    assert!(writer.interrupted_wait().is_none());
     for _ in 0..2 {
-        assert_eq!(writer.send(b"12345678"), Err(Error::Interrupted));
-        let waited = writer.interrupted_wait();
-        assert!(waited >= last + Duration::from_secs(1), "{waited:?} after {last:?}");
-        last = waited;
+        assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+        let wait = writer.interrupted_wait();
+        assert!(wait.is_some());
+        writer.resume_wait(wait);
     }
     assert_eq!(full(&writer), was_full + 1, "it is one wait");
-    // The wait is over, and the next message has one of its own.
-    writer.resume_wait(wait);
-    let refused = writer.send(b"12345678");
+    // One that has begun long ago is over, and does not go on with the next message.
+    let long_ago = InterruptedWait { began_ns: 1 };
+    writer.qos.on_full = OnFull::Wait(Duration::from_nanos(1) * u32::MAX);
+    writer.resume_wait(Some(long_ago));
+    let refused = writer.send(MESSAGE);
     assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
-    assert_eq!(writer.interrupted_wait(), Duration::ZERO);
-    assert_eq!(writer.send(b"12345678"), Err(Error::Interrupted));
+    assert!(writer.interrupted_wait().is_none());
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    // Nor does one go on that is not resumed.
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
     assert_eq!(writer.seq(), sent);
-    // So has one after a message that was sent.
-    writer.resume_wait(wait);
-    slot.page().cursor.cursor.store(writer.log.tail(), Ordering::Release);
-    writer.send(b"12345678").unwrap();
-    assert_eq!(writer.interrupted_wait(), Duration::ZERO);
-    while writer.try_send(b"12345678") {}
-    assert_eq!(writer.send(b"12345678"), Err(Error::Interrupted));
+    // Nor one after a message that was sent.
+    writer.resume_wait(Some(long_ago));
+    readers.iter().for_each(|reader| read_to(reader, writer.log.tail()));
+    writer.send(MESSAGE).unwrap();
+    assert!(writer.interrupted_wait().is_none());
+    while writer.try_send(MESSAGE) {}
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    writer.reader_table().bury_node(world.node.incarnation());
+}
+
+/// Two that stand still together are let go together, though the wait is interrupted; threads that take turns with
+/// the publisher give them no further time.
+#[test]
+fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
+    let world = World::new();
+    let stall = Duration::from_millis(1500);
+    let (mut writer, readers) = held_back(&world, OnFull::Detach { stall });
+    let reader_table = writer.reader_table().clone();
+    // Each holds the writer back at a place of its own.
+    read_to(&readers[1], writer.log.tail() / 2);
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    // Of another thread, with a message of its own.
+    writer.resume_wait(None);
+    assert_eq!(writer.send(MESSAGE), Ok(()));
+    assert_eq!(reader_table.readers().len(), 1);
+    while !reader_table.readers().is_empty() {
+        assert_eq!(writer.send(MESSAGE), Ok(()));
+    }
     reader_table.bury_node(world.node.incarnation());
 }

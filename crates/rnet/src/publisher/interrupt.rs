@@ -1,31 +1,32 @@
 //! Ending a wait for slow subscribers, and going on with it.
 
-use std::time::Duration;
+use rnet_shm::publisher::InterruptedWait;
 
 use super::Publisher;
 use crate::{Interrupter, Message};
 
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Lets a signal end a wait for slow subscribers with `Interrupted`, in which case nothing was
-    /// sent; otherwise the wait goes on after the handler.
+    /// Lets a signal end a wait for slow subscribers with `Interrupted`, in which case nothing was sent; otherwise the
+    /// wait goes on after the handler.
     ///
-    /// Such a wait ends so after about a second, signal or not: one may come while the publisher is awake.
-    /// Look for signals and send the message again: that goes on with the wait, so that the limit of
-    /// [`crate::OnFull`] is for all attempts together.
+    /// Each such wait then ends with `Interrupted` after a second, too, as a signal may come in a moment in which the
+    /// publisher is awake. Look for signals, and for what an [`Interrupter`] was used for, and send the message again
+    /// after [`Publisher::resume_wait`].
     pub fn set_interruptible(&mut self, yes: bool) {
         self.writer.set_interruptible(yes);
     }
 
-    /// How long the attempts that ended with `Interrupted` have waited for slow subscribers; zero once a message was
-    /// sent.
-    pub fn interrupted_wait(&self) -> Duration {
+    /// The wait for slow subscribers in which the last send or loan ended with `Interrupted`; `None` if it did not wait.
+    pub fn interrupted_wait(&self) -> Option<InterruptedWait> {
         self.writer.interrupted_wait()
     }
 
-    /// Has the next message's wait for slow subscribers go on with one that has lasted for `waited`, instead of the
-    /// one that was interrupted last: for publishers that several threads share. Zero begins a wait of its own.
-    pub fn resume_wait(&mut self, waited: Duration) {
-        self.writer.resume_wait(waited);
+    /// Has the next message go on with this wait: the limit of [`crate::OnFull`] is for all attempts together, and counts
+    /// from the beginning of the first. With `None`, and after each message that was sent, a wait begins anew.
+    ///
+    /// Threads that share a publisher give the wait of their own message before each attempt.
+    pub fn resume_wait(&mut self, wait: Option<InterruptedWait>) {
+        self.writer.resume_wait(wait);
     }
 
     /// A handle with which other threads can end this publisher's waits: a send or a loan that
