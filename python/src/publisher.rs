@@ -113,7 +113,7 @@ impl PublisherCore {
         py.detach(|| self.with_soon(|inner| Ok(act(inner)))).or_raise(py)
     }
 
-    /// A send that waits for room keeps the lock for as long as it waits.
+    /// A send that waits for room keeps the lock for a second, or for as long as one attempt takes.
     fn lock_soon(&self) -> Guard<'_, Option<Own<Inner>>> {
         self.inner.lock_for_a_look(|| ())
     }

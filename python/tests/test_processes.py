@@ -62,7 +62,11 @@ WAITS = {
     "wait_set": "waits = rnet.WaitSet(node); waits.attach(subscriber); waits.wait()",
     "wait_for_publishers": "subscriber.wait_for_publishers()",
     "wait_for_subscribers": "node.publisher('/u').wait_for_subscribers(2)",
-    "send": "fill()",
+    "send": "fill(lambda publisher: publisher.send(bytes(1000)))",
+    "send_large": "fill(lambda publisher: publisher.send(bytes(100_000)))",
+    "send_many": "fill(lambda publisher: publisher.send_many(memoryview(bytes(5000)).cast('B', (5, 1000))))",
+    "loan": "fill(lambda publisher: publisher.loan(100_000).send())",
+    "send_loan": "fill(lambda publisher: publisher.loan(1000).send())",
 }
 
 INTERRUPTED = """
@@ -77,12 +81,14 @@ def quiet():
     except rnet.Closed:
         pass
 
-def fill():
+def fill(send):
     slow = node.subscribe("/f", reliable=True)
-    publisher = node.publisher("/f", reliable=True, on_full=rnet.Wait(1000), log_len_bytes=16384)
+    publisher = node.publisher(
+        "/f", reliable=True, on_full=rnet.Wait(1000), log_len_bytes=16384, pool_limit_bytes=1 << 20
+    )
     publisher.wait_for_subscribers()
     while True:
-        publisher.send(bytes(1000))
+        send(publisher)
 
 try:
     print("waiting", flush=True)

@@ -167,7 +167,7 @@ pub struct Writer {
     interruptible: bool,
     /// Whether it is closed at its end: it waits until its large messages were taken, and has no last will then.
     lingers: bool,
-    /// The wait that a reader would have caused, of a writer that never waits.
+    /// The wait for readers that goes on with the next send.
     held: Held,
     catch_up: CatchUp,
     /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.

@@ -8,6 +8,8 @@ use super::error::{Problem, ReadError, RecordName};
 pub const MESSAGE_HEADER_LEN_BYTES: usize = 22;
 /// What stands behind the texts of an Attachment record at least: the length of the data, and its CRC.
 const ATTACHMENT_END_LEN_BYTES: usize = 12;
+/// Where the index of one channel begins, in a ChunkIndex record: the channel, and the offset.
+const INDEX_OFFSET_LEN_BYTES: usize = 2 + 8;
 
 /// What a record says. It may not be a message, which is read by [`message_header`].
 pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadError> {
@@ -37,9 +39,10 @@ fn texts_fit(opcode: u8, body: &[u8]) -> bool {
         op::SCHEMA => (2, 2),
         op::CHANNEL => (4, 2),
         op::CHUNK => (28, 1),
-        // Behind the offsets of its indexes, whose length stands there, and the length of these.
+        // Behind the offsets of its indexes, whose length stands there, and the length of these. The parser reads whole
+        // offsets, also where that length ends within one.
         op::CHUNK_INDEX => match length(body, 32) {
-            Some(len) => (32 + 4 + len + 8, 1),
+            Some(len) => (32 + 4 + len.next_multiple_of(INDEX_OFFSET_LEN_BYTES) + 8, 1),
             None => return true,
         },
         op::ATTACHMENT => (16, 2),
@@ -156,6 +159,17 @@ mod tests {
                 body[map + 11..map + 15].fill(0xff);
                 let error = parse(opcode, &body, 7).unwrap_err().to_string();
                 assert!(error.contains("longer than the record"), "{opcode}: {error}");
+            }
+            // A map that ends within an offset, all of which the parser reads.
+            if opcode == op::CHUNK_INDEX {
+                for len in 1..INDEX_OFFSET_LEN_BYTES {
+                    let mut body = body.clone();
+                    body[32] = len as u8;
+                    parse(opcode, &body, 7).unwrap();
+                    body[54..58].fill(0xff);
+                    let error = parse(opcode, &body, 7).unwrap_err().to_string();
+                    assert!(error.contains("longer than the record"), "{len}: {error}");
+                }
             }
             for len in 0..body.len() {
                 let _ = parse(opcode, &body[..len], 0);

@@ -13,8 +13,8 @@ use crate::bell::{Sleep, Woken};
 use crate::clock;
 use crate::reader_table::ReaderRef;
 
-/// A writer that waits for room looks up this often, should a ring have been missed. So does the caller of one that
-/// signals may end, should a signal have come while it was awake.
+/// A writer that waits for room looks up this often, should a ring have been missed. One that signals may end returns to
+/// its caller as often, should a signal have come while it was awake.
 const ROOM_POLL: Duration = Duration::from_secs(1);
 /// How long a writer waits for plenty of room, before any will do.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
@@ -104,6 +104,11 @@ impl Writer {
     ) -> Result<(), Error> {
         let stall = stall.get_or_insert_with(|| self.stall_timer());
         let outcome = self.wait_on(stall, plenty, slowest);
+        if let Some(stands) = &mut self.held.stands
+            && stall.looked
+        {
+            stands.looked_ns = clock::now_ns();
+        }
         if outcome == Err(Error::Interrupted) {
             self.held.keep(stall, stall.began_ns, self.log.seq());
         }
@@ -117,28 +122,18 @@ impl Writer {
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
         self.check_stop()?;
-        let flow = &self.map.control().flow;
-        let now_ns = clock::now_ns();
-        let seq = self.log.seq();
-        if stall.began_ns == 0 {
+        let (now_ns, begins) = (clock::now_ns(), stall.began_ns == 0);
+        if begins {
             stall.began_ns = now_ns;
-            flow.full.fetch_add(1, Ordering::Relaxed);
+            self.map.control().flow.full.fetch_add(1, Ordering::Relaxed);
             fail_point!("room.full");
         }
-        // Readers that stand still before one message do so for all who wait to send it, one after another.
-        let first = self.held.stands.is_none_or(|stands| stands.seq != seq);
-        if first {
-            self.held.stands = Some(Stands { seq, since_ns: now_ns });
-        }
-        let tail = self.log.tail();
-        for reader in self.readers.iter().filter(|r| r.reliable) {
-            reader.stand.look(reader.needed(), tail, now_ns, first);
-        }
+        self.look_at_readers(now_ns, begins, !std::mem::replace(&mut stall.looked, true));
         let Some((slowest, needed)) = slowest else { return Ok(()) };
         match stall.judge(&slowest, now_ns) {
             Verdict::GiveUp => {
-                self.held.keep(stall, 0, seq);
-                flow.refused.fetch_add(1, Ordering::Relaxed);
+                self.held.keep(stall, 0, self.log.seq());
+                self.map.control().flow.refused.fetch_add(1, Ordering::Relaxed);
                 fail_point!("room.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
@@ -162,6 +157,26 @@ impl Writer {
                 self.wait_for_reader(&slowest, needed, plenty, limit.min(slice))
             }
         }
+    }
+
+    /// Notes where all reliable readers are, for a wait that begins or goes on. Those that stand still before one
+    /// message do so for all who wait to send it in turn; the time between two attempts, in which nobody waits, is not
+    /// theirs.
+    fn look_at_readers(&mut self, now_ns: u64, begins: bool, of_another_attempt: bool) {
+        let (seq, tail) = (self.log.seq(), self.log.tail());
+        // One that never waits would have waited all the time between its attempts.
+        let (waits, goes_on) = (!self.held.never_waits, !self.held.never_waits || !begins);
+        let stands = self.held.stands.filter(|stands| stands.seq == seq && goes_on);
+        let gap_ns = match stands {
+            Some(stands) if of_another_attempt && waits => now_ns.saturating_sub(stands.looked_ns),
+            _ => 0,
+        };
+        let since_ns = stands.map_or(now_ns, |stands| stands.since_ns.saturating_add(gap_ns));
+        for reader in self.readers.iter().filter(|r| r.reliable) {
+            reader.stand.put_off(gap_ns);
+            reader.stand.look(reader.needed(), tail, now_ns, stands.is_none());
+        }
+        self.held.stands = Some(Stands { seq, since_ns, looked_ns: now_ns });
     }
 }
 
@@ -189,15 +204,18 @@ pub(super) struct Held {
     interrupted_ns: u64,
     /// Messages sent until then.
     seq: u64,
-    stands: Option<Stands>,
+    pub(super) stands: Option<Stands>,
 }
 
-/// Since when readers are looked at.
+/// For how long readers are looked at.
 #[derive(Clone, Copy, Debug)]
-struct Stands {
+pub(super) struct Stands {
     /// Messages sent until then.
     seq: u64,
-    since_ns: u64,
+    /// Since when, had nobody stopped to wait meanwhile.
+    pub(super) since_ns: u64,
+    /// Until when.
+    pub(super) looked_ns: u64,
 }
 
 impl Held {
@@ -235,6 +253,7 @@ impl Writer {
             never_waits,
             began_ns: if seq == self.log.seq() { since_ns } else { 0 },
             resumed: Instant::now(),
+            looked: false,
             looked_twice: false,
         }
     }
@@ -248,6 +267,8 @@ pub(super) struct StallTimer {
     began_ns: u64,
     /// When this attempt found the log full.
     resumed: Instant,
+    /// Whether it has looked at the readers.
+    looked: bool,
     /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
     looked_twice: bool,
 }

@@ -1,8 +1,8 @@
 //! For how long a reliable reader has stood still, as its writer sees it.
 //!
 //! A writer looks at its readers only while one of them holds it back, and then at all of them: each
-//! has a time of its own, from the moment at which it moved last or the writer began to wait. So
-//! those that stand still together are let go together, however many they are.
+//! has a time of its own, from the moment at which it moved last or the writer began to wait for room
+//! for its next message. So those that stand still together are let go together, however many they are.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -39,6 +39,12 @@ impl Stand {
         }
     }
 
+    /// Nobody has waited for the reader for so long.
+    pub(super) fn put_off(&self, gap_ns: u64) {
+        let since_ns = self.since_ns.load(Ordering::Relaxed);
+        self.since_ns.store(since_ns.saturating_add(gap_ns), Ordering::Relaxed);
+    }
+
     /// How much of `stall` is left to the reader.
     pub(super) fn left(&self, stall: Duration, now_ns: u64) -> Duration {
         let at = self.at.load(Ordering::Relaxed);
@@ -52,13 +58,20 @@ impl Stand {
         stall.saturating_sub(Duration::from_nanos(stood_ns))
     }
 
-    /// Another reader's stall is over, of a wait that began at `began_ns`. If this one stood still all the
-    /// while it is not waited for either, should it hold the writer back without having moved. (One that moved
-    /// in that wait may move again and not show it until the next.)
+    /// Another reader's stall is over, of waits that began at `began_ns`, without the time between them. If this one
+    /// stood still all the while it is not waited for either, should it hold the writer back without having moved. (One
+    /// that moved in that wait may move again and not show it until the next.)
     pub(super) fn outlast(&self, began_ns: u64) {
         if self.since_ns.load(Ordering::Relaxed) == began_ns {
             self.over_at.store(self.at.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+impl Stand {
+    pub(super) fn set_since(&self, ns: u64) {
+        self.since_ns.store(ns, Ordering::Relaxed);
     }
 }
 

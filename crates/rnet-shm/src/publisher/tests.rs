@@ -274,6 +274,10 @@ fn held_back(world: &World, on_full: OnFull) -> (Writer, [(SubscriptionFile, Arc
     (writer, readers)
 }
 
+fn read_to_end(readers: &[(SubscriptionFile, Arc<Slot>); 2], writer: &Writer) {
+    readers.iter().for_each(|reader| read_to(reader, writer.log.tail()));
+}
+
 fn read_to(reader: &(SubscriptionFile, Arc<Slot>), position: u64) {
     reader.1.page().cursor.cursor.store(position, Ordering::Release);
 }
@@ -287,7 +291,7 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
     let world = World::new();
     let (mut writer, readers) = held_back(&world, OnFull::Wait(Duration::from_secs(3600)));
     let full = |writer: &Writer| writer.map.control().flow.full.load(Ordering::Relaxed);
-    let (sent, was_full) = (writer.seq(), full(&writer));
+    let was_full = full(&writer);
     assert!(writer.interrupted_wait().is_none());
     for _ in 0..2 {
         assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
@@ -296,20 +300,25 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
         writer.resume_wait(wait);
     }
     assert_eq!(full(&writer), was_full + 1, "it is one wait");
-    // One that has begun long ago is over, and does not go on with the next message.
+    // One that has begun long ago is over, also if another thread's message was sent meanwhile, and does not go on with
+    // the next message.
     let long_ago = InterruptedWait { began_ns: 1 };
-    writer.qos.on_full = OnFull::Wait(Duration::from_nanos(1) * u32::MAX);
+    writer.qos.on_full = OnFull::Wait(Duration::from_secs(4));
+    read_to_end(&readers, &writer);
+    while writer.try_send(MESSAGE) {}
+    let sent = writer.seq();
     writer.resume_wait(Some(long_ago));
     let refused = writer.send(MESSAGE);
     assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
     assert!(writer.interrupted_wait().is_none());
-    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    let was_full = full(&writer);
     // Nor does one go on that is not resumed.
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
-    assert_eq!(writer.seq(), sent);
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    assert_eq!((writer.seq(), full(&writer)), (sent, was_full + 2));
     // Nor one after a message that was sent.
     writer.resume_wait(Some(long_ago));
-    readers.iter().for_each(|reader| read_to(reader, writer.log.tail()));
+    read_to_end(&readers, &writer);
     writer.send(MESSAGE).unwrap();
     assert!(writer.interrupted_wait().is_none());
     while writer.try_send(MESSAGE) {}
@@ -317,17 +326,36 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
     writer.reader_table().bury_node(world.node.incarnation());
 }
 
+const STALL: Duration = Duration::from_secs(60);
+
+/// As if the attempt that was just made had lasted for so much longer, and had ended so long ago.
+fn date_back(writer: &mut Writer, lasted: Duration, ended: Duration) {
+    let (lasted_ns, ended_ns) = (lasted.as_nanos() as u64, ended.as_nanos() as u64);
+    let stands = writer.held.stands.as_mut().unwrap();
+    stands.since_ns -= lasted_ns + ended_ns;
+    stands.looked_ns -= ended_ns;
+    for reader in &writer.readers {
+        reader.stand.set_since(stands.since_ns);
+    }
+}
+
 /// Two that stand still together are let go together, though the wait is interrupted; threads that take turns with
 /// the publisher give them no further time.
 #[test]
 fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
     let world = World::new();
-    let stall = Duration::from_millis(1500);
-    let (mut writer, readers) = held_back(&world, OnFull::Detach { stall });
+    let (mut writer, readers) = held_back(&world, OnFull::Detach { stall: STALL });
     let reader_table = writer.reader_table().clone();
     // Each holds the writer back at a place of its own.
-    read_to(&readers[1], writer.log.tail() / 2);
+    let tail = writer.log.tail();
+    read_to(&readers[1], tail / 2);
+    // The first reads at last, and what the other stood still before that message is not counted for the next.
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    date_back(&mut writer, STALL, Duration::ZERO);
+    read_to(&readers[0], tail);
+    while writer.try_send(MESSAGE) {}
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    date_back(&mut writer, STALL, Duration::ZERO);
     // Of another thread, with a message of its own.
     writer.resume_wait(None);
     assert_eq!(writer.send(MESSAGE), Ok(()));
@@ -336,4 +364,18 @@ fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
         assert_eq!(writer.send(MESSAGE), Ok(()));
     }
     reader_table.bury_node(world.node.incarnation());
+}
+
+/// A message that was given up, and another one much later.
+#[test]
+fn readers_are_not_let_go_for_a_time_in_which_nobody_waited() {
+    let world = World::new();
+    let (mut writer, _readers) = held_back(&world, OnFull::Detach { stall: STALL });
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    date_back(&mut writer, Duration::ZERO, 2 * STALL);
+    assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
+    // The time in which it did wait counts.
+    date_back(&mut writer, STALL, Duration::ZERO);
+    assert_eq!(writer.send(MESSAGE), Ok(()));
+    assert!(writer.reader_table().readers().is_empty());
 }

@@ -16,7 +16,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.set_interruptible(yes);
     }
 
-    /// The wait for slow subscribers in which the last send or loan ended with `Interrupted`; `None` if it did not wait.
+    /// The wait for slow subscribers in which a send or a loan has just ended with `Interrupted`; `None` if it did not
+    /// wait.
     pub fn interrupted_wait(&self) -> Option<InterruptedWait> {
         self.writer.interrupted_wait()
     }
@@ -24,7 +25,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Has the next message go on with this wait: the limit of [`crate::OnFull`] is for all attempts together, and counts
     /// from the beginning of the first. With `None`, and after each message that was sent, a wait begins anew.
     ///
-    /// Threads that share a publisher give the wait of their own message before each attempt.
+    /// Threads that share a publisher give the wait of their own message before each attempt. A loan waits once when it
+    /// is made and once when it is sent: after the first of these was resumed, give `None` before the second.
     pub fn resume_wait(&mut self, wait: Option<InterruptedWait>) {
         self.writer.resume_wait(wait);
     }
