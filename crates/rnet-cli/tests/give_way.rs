@@ -65,6 +65,8 @@ fn a_recorder_waits_for_its_turn_and_records_all() {
     for thread in ["rnet-rec-follow", "rnet-rec-write", "rnet-rec-sync"] {
         assert_eq!(found.get(thread), Some(&LATE), "{thread}: {found:?}");
     }
+    // One that is told to stop before it has found the publisher records nothing of it.
+    recorder.until_stdout("\"messages\":1,");
     recorder.signal("INT");
     let end = recorder.wait().json_lines().pop().unwrap();
     assert_eq!((&end["messages"], &end["missing"]), (&1.into(), &0.into()), "{end}");
