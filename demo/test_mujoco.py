@@ -1,4 +1,4 @@
-"""`rnet demo` with the model of the Python package, `rnet.demo`; that with its own: crates/rnet-cli/tests/demo.rs.
+"""`rnet demo` with the model of the Python package, `rnet.demo`; that with its own: crates/rnet-cli/tests/it/demo.rs.
 
 Needs the release build (`make build`).
 """

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn sleeping_tests_fail_without_a_reason() {
-        for (path, comment) in [("crates/a/tests/b.rs", "//"), ("test_a.py", "#")] {
+        for (path, comment) in [("crates/a/tests/it/b.rs", "//"), ("test_a.py", "#")] {
             for sleep in SLEEPS {
                 assert_bad(path, &format!("{sleep}(1)\n"), path);
                 assert_bad(path, &format!("{sleep}(1)  {comment} sleep:\n"), path);

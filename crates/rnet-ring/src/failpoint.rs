@@ -1,11 +1,11 @@
 //! Places at which a test build may be killed or stopped.
 //!
 //! [`crate::fail_point!`] stands between two steps that other processes can tell apart: two stores to
-//! shared memory, or two calls that change files. Without the feature `failpoints` it is nothing. With
-//! it, each pass calls the hook that `rnet-shm` installs, which may end the process at that very place
-//! (docs/decisions/0011).
+//! shared memory, or two calls that change files. In a release build it expands to nothing. In a
+//! development build each pass calls the hook that `rnet-shm` installs, which may end the process at that
+//! place (docs/decisions/0011).
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod hook {
     use std::sync::OnceLock;
 
@@ -25,11 +25,11 @@ mod hook {
     }
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub use hook::{install, pass};
 
 /// A place at which a test build may be killed or stopped; see [`crate::failpoint`].
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 #[macro_export]
 macro_rules! fail_point {
     ($name:literal) => {
@@ -38,7 +38,7 @@ macro_rules! fail_point {
 }
 
 /// A place at which a test build may be killed or stopped; see [`crate::failpoint`].
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 #[macro_export]
 macro_rules! fail_point {
     ($name:literal) => {};

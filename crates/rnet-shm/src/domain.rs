@@ -59,7 +59,7 @@ impl DomainDir {
 
     /// Opens the domain, creating it where it is not there yet.
     pub fn open_or_create(config: &DomainConfig) -> Result<DomainDir, Error> {
-        #[cfg(feature = "failpoints")]
+        #[cfg(debug_assertions)]
         crate::failpoint::install();
         let path = DomainDir::path_of(config)?;
         let gid = config.group.as_deref().map(group_id).transpose()?;

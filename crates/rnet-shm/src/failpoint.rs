@@ -1,6 +1,6 @@
 //! What happens at a fail point: this process kills or stops itself where it stands.
 //!
-//! Only with the feature `failpoints`. `RNET_FAIL_POINT=<name>[@<n-th pass>][=kill|stop]` arms one;
+//! Only in development builds (`debug_assertions`). `RNET_FAIL_POINT=<name>[@<n-th pass>][=kill|stop]` arms one;
 //! `kill`, at the first pass, is what happens when nothing else is said.
 
 use std::sync::OnceLock;

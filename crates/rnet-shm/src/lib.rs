@@ -38,7 +38,7 @@ mod draft;
 mod dying;
 pub mod event;
 pub mod extension;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub mod failpoint;
 mod files;
 mod folders;

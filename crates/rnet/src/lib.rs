@@ -95,7 +95,7 @@ pub use rnet_node::{
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::event::Event;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use rnet_shm::failpoint::install as arm_fail_points;
 pub use rnet_shm::publisher::InterruptedWait;

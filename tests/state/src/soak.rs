@@ -29,7 +29,7 @@ fn soak() -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = number("SOAK_SEED").unwrap_or(now.as_nanos() as u64);
     println!("soak of the state: {seconds} s, SOAK_SEED={seed}");
-    let points = if cfg!(feature = "failpoints") { points::of_state() } else { Vec::new() };
+    let points = if cfg!(debug_assertions) { points::of_state() } else { Vec::new() };
     let binary = std::env::current_exe()?;
     let mut dice = Dice::new(seed);
     let until = Instant::now() + Duration::from_secs(seconds);

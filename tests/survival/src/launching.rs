@@ -37,7 +37,7 @@ fn begin() {
             libc::signal(signal, on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t);
         }
     }
-    #[cfg(feature = "failpoints")]
+    #[cfg(debug_assertions)]
     rnet::arm_fail_points();
 }
 

@@ -1,0 +1,422 @@
+//! `rnet bag …`.
+
+use crate::util;
+
+use std::path::PathBuf;
+
+use util::Place;
+use util::processes::until;
+use util::recording::{START_NS, mixed, recording};
+
+#[test]
+fn info_and_ls_show_what_is_in_a_file() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let info = rnet!(place, "bag", "info", file).ok();
+    for part in [
+        "Profile:     rnet, written by robot-net ",
+        "Duration:    1.000 s\n",
+        "Messages:    11\n",
+        "Losses:      not known: the recording was not ended\n",
+        "TOPIC      TYPE  MESSAGES   HZ  NODE\n/arm/pose  Pose        10  9.0  /arm\n/raw       raw          1    -",
+    ] {
+        assert!(info.contains(part), "{part:?} is missing:\n{info}");
+    }
+    let json = rnet!(place, "bag", "info", file, "--json").json();
+    assert_eq!((&json["messages"], &json["by_index"]), (&11.into(), &true.into()));
+    assert_eq!(json["topics"][0]["nodes"], serde_json::json!(["/arm"]));
+    let listed = rnet!(place, "bag", "ls", file).ok();
+    let line = "/arm/pose  Pose  /arm        10  9.0   80 B        1\n";
+    assert!(listed.contains(line), "{listed}");
+    let json = rnet!(place, "bag", "ls", file, "--json").json();
+    assert_eq!(json["channels"][0]["missing"], 1);
+    assert_eq!(json["channels"][1]["bytes"], 5);
+}
+
+#[test]
+fn cat_prints_messages_as_echo_does() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let text = rnet!(place, "bag", "cat", file, "--topic", "/arm/*", "--start", "0.95").ok();
+    assert_eq!(text, "# /arm/pose 10 at 1.000000 s, from /arm, 8 bytes\nx: 10.0\n---\n");
+    let lines = rnet!(place, "bag", "cat", file, "--json", "--start", "0.2", "--end", "0.55");
+    let lines = lines.json_lines();
+    let x: Vec<f64> = lines.iter().map(|line| line["data"]["x"].as_f64().unwrap()).collect();
+    assert_eq!(x, [2.0, 3.0, 5.0]);
+    assert_eq!(lines[0]["publisher"], "7");
+    assert_eq!(lines[0]["received_ns"], START_NS + 200_000_000);
+    let raw = rnet!(place, "bag", "cat", file, "--topic", "/raw", "--json").json_lines();
+    assert_eq!(raw[0]["hex"], "68656c6c6f");
+    assert_eq!(rnet!(place, "bag", "cat", file, "--count", "2", "--json").json_lines().len(), 2);
+    let wrong = rnet!(place, "bag", "cat", file, "--topic", "/arm/pos").fails(1);
+    assert!(wrong.contains("there is no topic /arm/pos") && wrong.contains("/arm/pose"), "{wrong}");
+}
+
+#[test]
+fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let path = file.to_str().unwrap();
+    assert_eq!(
+        rnet!(place, "bag", "check", path).ok(),
+        "11 messages, 3 chunks; 1 that were sent are not in it\n"
+    );
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
+    let ran = rnet!(place, "bag", "info", path);
+    assert!(ran.stderr.contains("was read to its end: it has no end"), "{ran:#?}");
+    assert!(ran.ok().contains("Messages:    "));
+    let failed = rnet!(place, "bag", "cat", path, "--json");
+    let there = failed.json_lines().len();
+    assert!((1..11).contains(&there), "{failed:#?}");
+    // It might as well be one that is still written.
+    assert!(failed.stderr.contains("the file ends"), "{failed:#?}");
+    failed.ok();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 6] ^= 1;
+    flipped.truncate(bytes.len() / 3);
+    let other = place.dir.join("flipped.mcap");
+    std::fs::write(&other, flipped).unwrap();
+    let failed = rnet!(place, "bag", "cat", other.to_str().unwrap());
+    assert!(failed.fails(1).contains("is damaged"));
+    assert!(rnet!(place, "bag", "check", path).fails(1).contains("at byte "));
+    let ran = rnet!(place, "bag", "recover", path);
+    let whole = place.dir.join("run.recovered.mcap");
+    assert!(ran.ok().starts_with(&format!("{}: {there} messages, ", whole.display())));
+    let whole = whole.to_str().unwrap();
+    let checked = rnet!(place, "bag", "check", whole).ok();
+    assert!(checked.starts_with(&format!("{there} messages, ")), "{checked}");
+    assert!(rnet!(place, "bag", "info", whole).ok().contains("Recovered:   from "));
+    // What is there is not written over.
+    assert!(rnet!(place, "bag", "recover", path).fails(1).contains("File exists"));
+    for wrong in ["/dev/null", "/", "none.mcap"] {
+        rnet!(place, "bag", "info", wrong).fails(1);
+    }
+}
+
+/// A file without an end may be one that is still written, and all that is in it is whole.
+#[test]
+fn nothing_of_a_file_without_an_end_is_called_left_out() {
+    let place = Place::new();
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let file = recording(&place, "run.mcap");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
+    let file = file.to_str().unwrap();
+    let whole = rnet!(place, "bag", "info", file, "--json").json()["messages"].clone();
+    let topic = ["--topic", "/arm/pose"];
+    let made = |command: &str, more: &[&str]| {
+        let args = [&["bag", command, file, "--json"], more].concat();
+        let ran = place.run(&args);
+        assert!(ran.stderr.contains("the file ends"), "{ran:?}");
+        ran.json()
+    };
+    assert_eq!(made("ls", &[])["channels"][0]["messages"], whole);
+    assert_eq!(made("convert", &[&topic[..], &["-o", &path("a.csv")]].concat())["messages"], whole);
+    let plotted = made("plot", &["/arm/pose.x", "-o", &path("a.svg")]);
+    assert_eq!((&plotted["lines"][0]["points"], &plotted["file"]), (&whole, &path("a.svg").into()));
+    for (command, more) in [("filter", &[][..]), ("merge", &[]), ("split", &["--time", "60"])] {
+        let to = path(&format!("{command}.mcap"));
+        let made = made(command, &[more, &["-o", &to]].concat());
+        assert_eq!(made["files"][0]["messages"], whole);
+    }
+}
+
+#[test]
+fn a_recording_without_messages_is_split_into_one() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let (none, part) = (path("none.mcap"), path("part.mcap"));
+    rnet!(place, "bag", "filter", file.to_str().unwrap(), "--start", "60", "-o", none).ok();
+    let made = rnet!(place, "bag", "split", none, "--time", "1", "-o", part, "--json").json();
+    assert_eq!(
+        (&made["files"][0]["file"], &made["files"][0]["messages"]),
+        (&part.clone().into(), &0.into())
+    );
+    assert!(rnet!(place, "bag", "check", part).ok().starts_with("0 messages"));
+}
+
+/// A file that takes seconds to read: a header, and millions of records that nobody knows.
+#[test]
+fn the_first_ctrl_c_ends_what_only_reads() {
+    let place = Place::new();
+    let mut bytes = b"\x89MCAP0\r\n".to_vec();
+    bytes.extend([1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend([0x81, 0, 0, 0, 0, 0, 0, 0, 0].repeat(8_000_000));
+    let file = place.dir.join("long.mcap");
+    std::fs::write(&file, bytes).unwrap();
+    for command in ["info", "check", "recover"] {
+        let running = place.spawn(&["bag", command, file.to_str().unwrap()]);
+        let fds = PathBuf::from(format!("/proc/{}/fd", running.pid()));
+        until("the file is open", || {
+            let mut fds = fds.read_dir().unwrap().flatten();
+            fds.any(|fd| fd.path().read_link().is_ok_and(|to| to == file))
+        });
+        running.signal("INT");
+        running.wait().fails(130);
+    }
+    assert!(!place.dir.join("long.recovered.mcap").exists());
+}
+
+#[test]
+fn files_are_made_of_files() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let (arm, parts, whole) = (path("arm.mcap"), path("part.mcap"), path("whole.mcap"));
+    let made =
+        rnet!(place, "bag", "filter", file, "--exclude", "/raw", "--start", "0.5", "-o", arm);
+    assert!(made.ok().starts_with(&format!("{arm}: 6 messages, ")));
+    rnet!(place, "bag", "filter", file, "--topic", "/none", "--output", path("none.mcap")).fails(1);
+    let none = path("none.mcap");
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "/rax:=/x", "-o", none).fails(1);
+    assert!(
+        refused.contains("there is no topic /rax in ") && refused.contains("/raw"),
+        "{refused}"
+    );
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "/raw:=/a b", "-o", none).fails(2);
+    assert!(refused.contains("/a b"), "{refused}");
+    // What other recorders call a topic may be no name of ours.
+    let refused = rnet!(place, "bag", "filter", file, "--remap", "a-b:=/x", "-o", none).fails(1);
+    assert!(refused.contains("there is no topic a-b"), "{refused}");
+    let refused = rnet!(place, "bag", "cat", file, "--end", "0").fails(2);
+    assert!(refused.contains("--end 0 is not behind --start 0"), "{refused}");
+    let refused = rnet!(place, "bag", "cat", file, "--end=-1").fails(2);
+    assert!(refused.contains("a number of seconds from 0"), "{refused}");
+    let refused = rnet!(place, "bag", "split", file, "--size", "0", "-o", none).fails(2);
+    assert!(refused.contains("more than 0"), "{refused}");
+    let refused = rnet!(place, "bag", "cat", file, "--start", "0.7", "--end", "0.5").fails(2);
+    assert!(refused.contains("--end 0.5 is not behind --start 0.7"), "{refused}");
+    assert!(!rnet!(place, "bag", "cat", file, "-x", "/raw").ok().contains("/raw"));
+    rnet!(place, "bag", "filter", file, "--output", arm).fails(1);
+    let made = rnet!(place, "bag", "split", file, "--time", "0.5", "--output", parts, "--json");
+    let made = made.json();
+    let messages = |at: usize| made["files"][at]["messages"].as_u64().unwrap();
+    assert_eq!([messages(0), messages(1), messages(2)], [4, 5, 2]);
+    let (first, second, third) = (parts, path("part_1.mcap"), path("part_2.mcap"));
+    rnet!(place, "bag", "merge", third, first, second, "--output", whole).ok();
+    let read = |file: &str| rnet!(place, "bag", "cat", file).ok();
+    assert_eq!(read(&whole), read(file));
+    rnet!(place, "bag", "split", file, "--output", path("x.mcap")).fails(2);
+    let made =
+        rnet!(place, "bag", "split", file, "--size", "1M", "--output", path("one.mcap"), "--json");
+    assert_eq!(made.json()["files"][0]["messages"], 11);
+    assert!(rnet!(place, "bag", "check", whole).ok().starts_with("11 messages"));
+}
+
+#[test]
+fn messages_become_tables_and_lines() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let (csv, raw, lines) =
+        (place.dir.join("a.csv"), place.dir.join("b.csv"), place.dir.join("c.jsonl"));
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", file, "--topic", "/arm/pose", "--end", "0.15", "-o", path(&csv))
+        .ok();
+    let second = START_NS + 100_000_000;
+    assert_eq!(
+        std::fs::read_to_string(&csv).unwrap(),
+        format!(
+            "received_ns,sent_ns,node,seq,x\n{START_NS},{START_NS},/arm,0,0.0\n{second},{second},/arm,1,1.0\n"
+        )
+    );
+    rnet!(place, "bag", "convert", file, "--topic", "/raw", "-o", path(&raw)).ok();
+    assert!(std::fs::read_to_string(&raw).unwrap().ends_with(",0,68656c6c6f\n"));
+    rnet!(place, "bag", "convert", file, "--output", path(&lines)).ok();
+    let text = std::fs::read_to_string(&lines).unwrap();
+    assert_eq!(text, rnet!(place, "bag", "cat", file, "--json").ok());
+    let refused = rnet!(place, "bag", "convert", file, "--output", "all.csv").fails(2);
+    assert!(refused.contains("a table is of one topic"), "{refused}");
+    rnet!(place, "bag", "convert", file, "--output", "run.xyz").fails(2);
+}
+
+#[test]
+fn messages_become_columns() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let read_to = |name: &str, topic: &str, end: &str| {
+        let path = place.dir.join(name).to_str().unwrap().to_owned();
+        rnet!(place, "bag", "convert", file, "--topic", topic, "--end", end, "-o", path).ok();
+        SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap()
+    };
+    let read = |name: &str, topic: &str| read_to(name, topic, "2");
+    let poses = read("pose.parquet", "/arm/pose");
+    let schema = poses.metadata().file_metadata().schema_descr();
+    let names: Vec<String> =
+        (0..schema.num_columns()).map(|n| schema.column(n).name().to_owned()).collect();
+    assert_eq!(names, ["received_ns", "sent_ns", "node", "seq", "x"]);
+    let rows: Vec<_> = poses.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect();
+    assert_eq!(rows.len(), 10);
+    assert_eq!(
+        (rows[4].get_string(2).unwrap().as_str(), rows[4].get_uint(3).unwrap()),
+        ("/arm", 5)
+    );
+    assert_eq!(rows[4].get_double(4).unwrap(), 5.0);
+    let raw = read("raw.parquet", "/raw");
+    let row = raw.get_row_iter(None).unwrap().next().unwrap().unwrap();
+    assert_eq!(row.get_bytes(4).unwrap().data(), b"hello");
+    let none = read_to("none.parquet", "/raw", "0.5");
+    assert_eq!(none.metadata().file_metadata().num_rows(), 0);
+    let refused = rnet!(place, "bag", "convert", file, "--output", "all.parquet").fails(2);
+    assert!(refused.contains("a table is of one topic"), "{refused}");
+}
+
+/// A message of each kind of field: what the columns hold, and that lists and what is not set come back.
+#[test]
+fn protobuf_messages_become_typed_columns() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let place = Place::new();
+    let file = util::recording::joints(&place, "joints.mcap");
+    let to = place.dir.join("joints.parquet").to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", file.to_str().unwrap(), "-o", to).ok();
+    let read = SerializedFileReader::new(std::fs::File::open(&to).unwrap()).unwrap();
+    let rows: Vec<String> =
+        read.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0].contains("names: [\"a\", \"b\"]"), "{}", rows[0]);
+    assert!(
+        rows[0].contains("position: [1.5, 2.5]") && rows[0].contains("velocity: []"),
+        "{}",
+        rows[0]
+    );
+    assert!(rows[1].contains("timestamp: null"), "{}", rows[1]);
+    // What ROS 2 reads of it, and what it has no counterpart for.
+    let to = place.dir.join("ros2.mcap").to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", file.to_str().unwrap(), "--ros2", "-o", to).ok();
+    let info = rnet!(place, "bag", "info", to).ok();
+    assert!(
+        info.contains("Profile:     ros2") && info.contains("sensor_msgs/msg/JointState"),
+        "{info}"
+    );
+    let cat = rnet!(place, "bag", "cat", to, "--json").ok();
+    assert!(
+        cat.contains("\"name\":[\"a\",\"b\"]") && cat.contains("\"position\":[1.5,2.5]"),
+        "{cat}"
+    );
+    let again = place.dir.join("again.csv").to_str().unwrap().to_owned();
+    rnet!(place, "bag", "convert", to, "-o", again).ok();
+    let csv = std::fs::read_to_string(again).unwrap();
+    assert!(csv.starts_with("received_ns,sent_ns,node,seq,header.stamp.sec,"), "{csv}");
+    let plain = recording(&place, "run.mcap");
+    let none = place.dir.join("none.mcap").to_str().unwrap().to_owned();
+    let ran = rnet!(place, "bag", "convert", plain.to_str().unwrap(), "--ros2", "-o", none);
+    assert!(
+        ran.stderr.contains("10 messages of /arm/pose are left out: ROS 2 has no Pose"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn plots_are_drawn_in_the_terminal_and_as_pictures() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let drawn = rnet!(place, "bag", "plot", file, "/arm/pose.x").ok();
+    let rows: Vec<&str> = drawn.lines().collect();
+    assert_eq!((rows[0], rows.len()), ("/arm/pose.x", 15), "{drawn}");
+    // x grows with the time: its last dots are above, its first ones below.
+    assert!(rows[1].starts_with("10 │") && rows[1].chars().count() > 70, "{drawn}");
+    assert!(rows[12].starts_with(" 0 │") && rows[12].chars().count() < 15, "{drawn}");
+    assert!(rows[14].contains("0 s") && rows[14].ends_with("1 s"), "{drawn}");
+    let json = rnet!(place, "bag", "plot", file, "/arm/pose.x", "--start", "0.15", "--json").json();
+    let line = &json["lines"][0];
+    assert_eq!(
+        (&line["points"], &line["min"], &line["max"]),
+        (&8.into(), &2.0.into(), &10.0.into())
+    );
+
+    let (svg, png) = (place.dir.join("a.svg"), place.dir.join("a.png"));
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    rnet!(place, "bag", "plot", file, "/arm/pose.x", "/arm/pose.x", "-o", path(&svg)).ok();
+    let text = std::fs::read_to_string(&svg).unwrap();
+    assert!(text.starts_with("<svg") && text.contains("/arm/pose.x"), "{text}");
+    assert!(text.matches("<polyline").count() > 2, "{text}");
+    rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", path(&png), "--width", "640").ok();
+    let bytes = std::fs::read(&png).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG"));
+    assert_eq!(u32::from_be_bytes(bytes[16..20].try_into().unwrap()), 640);
+    // As many colours as letters and lines need, and not one white picture.
+    assert!(bytes.len() > 4_000, "{} bytes", bytes.len());
+    let there = rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", path(&png)).fails(1);
+    assert!(there.contains("exists"), "{there}");
+
+    for (field, words) in [
+        ("/arm/pose.y", "Pose has x"),
+        ("/arm/pose", "which field of /arm/pose? It has x"),
+        ("/arm/pos.x", "there is no topic /arm/pos"),
+        ("/raw.x", "fields are read of protobuf and plain messages"),
+    ] {
+        let said = rnet!(place, "bag", "plot", file, field).fails(1);
+        assert!(said.contains(words), "{field}: {said}");
+    }
+    rnet!(place, "bag", "plot", file, "/arm/pose.x", "-o", "plot.xyz").fails(2);
+}
+
+#[test]
+fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
+    let place = Place::new();
+    let file = mixed(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let into = place.dir.join("out");
+    std::fs::create_dir(&into).unwrap();
+    for name in ["a.csv", "a.parquet"] {
+        let to = into.join(name);
+        let to = to.to_str().unwrap();
+        let why = rnet!(place, "bag", "convert", file, "-o", to).fails(1);
+        assert!(why.contains("other fields"), "{why}");
+        assert_eq!(into.read_dir().unwrap().count(), 0, "{name}");
+    }
+    let lines = into.join("a.jsonl");
+    let lines = lines.to_str().unwrap();
+    rnet!(place, "bag", "convert", file, "-o", lines).ok();
+    assert!(rnet!(place, "bag", "convert", file, "-o", lines).fails(1).contains("File exists"));
+    assert_eq!(into.read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn merging_a_file_with_itself_says_what_was_there_twice() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let file = file.to_str().unwrap();
+    let to = place.dir.join("merged.mcap");
+    let to = to.to_str().unwrap();
+    let said = rnet!(place, "bag", "merge", file, file, "-o", to).ok();
+    assert!(said.contains("; 10 that were there more than once are in it once"), "{said}");
+}
+
+#[test]
+fn info_of_a_file_that_was_made_of_several_sums_what_each_says_is_missing() {
+    let place = Place::new();
+    let options = rnet_record::mcap::WriteOptions::new().profile(rnet_record::names::PROFILE);
+    let mut writer = options.create(std::io::Cursor::new(Vec::new())).unwrap();
+    let mut say = |name: &str, pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let metadata = pairs.collect();
+        let record = rnet_record::mcap::records::Metadata { name: name.to_owned(), metadata };
+        writer.write_metadata(&record).unwrap();
+    };
+    for (lost, unheard, followed) in [("2", "0", "3"), ("5", "1", "4")] {
+        say(rnet_record::names::LOSSES, &[("total", lost), ("/raw /n disk_full", lost)]);
+        let pairs = [("total", unheard), ("/scan /n closed", unheard), ("followed", followed)];
+        say(rnet_record::names::UNHEARD, &pairs);
+    }
+    writer.finish().unwrap();
+    let file = place.dir.join("a.mcap");
+    std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
+    let said = rnet!(place, "bag", "info", file.to_str().unwrap()).ok();
+    for line in [
+        "Losses:      7 of the 4 publishers followed\n",
+        "             7 /raw /n disk_full\n",
+        "Not heard:   1 of the publishers /scan /n closed\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+}

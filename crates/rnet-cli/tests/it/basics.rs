@@ -1,0 +1,215 @@
+//! What holds for every command: settings, exit codes, bad input, pipes.
+
+use crate::util;
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use util::{DOMAIN, Place, Pump, is_root};
+
+#[test]
+fn version_says_both_versions() {
+    let place = Place::new();
+    let text = rnet!(place, "version").ok();
+    assert_eq!(
+        text,
+        format!("rnet {} (shared-memory layout {})\n", rnet::VERSION, rnet::LAYOUT_VERSION)
+    );
+    let json = rnet!(place, "--json", "version").json();
+    assert_eq!(json["version"], rnet::VERSION);
+    assert_eq!(json["layout_version"], rnet::LAYOUT_VERSION);
+}
+
+#[test]
+fn help_is_data_and_wrong_use_is_2() {
+    let place = Place::new();
+    assert!(rnet!(place, "--help").ok().contains("doctor"));
+    assert!(rnet!(place, "topic", "pub", "--help").ok().contains("--type-json"));
+    let wrong: [&[&str]; 14] = [
+        &[],
+        &["topic"],
+        &["topic", "shout"],
+        &["topic", "echo"],
+        &["topic", "echo", "/a//b"],
+        &["topic", "echo", "/a", "--count", "0"],
+        &["topic", "echo", "/a", "--field", "a..b"],
+        &["topic", "echo", "/a", "--timeout", "-1"],
+        &["topic", "hz", "/a", "--window", "1"],
+        &["topic", "pub", "/a"],
+        &["topic", "pub", "/a", "--hex", "0g"],
+        &["topic", "pub", "/a", "--text", "x", "--rate", "0"],
+        &["node", "info", "two words"],
+        &["doctor", "only_one"],
+    ];
+    for args in wrong {
+        let ran = place.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:#?}");
+        assert!(ran.stdout.is_empty() && !ran.stderr.is_empty(), "{args:?}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_bad_name_says_what_is_wrong_with_it() {
+    let place = Place::new();
+    let said = rnet!(place, "topic", "info", "/1st").fails(2);
+    assert!(said.contains("not with a digit"), "{said}");
+    let said = rnet!(place, "--domain", "a-b", "topic", "list").fails(2);
+    assert!(said.contains("'-'"), "{said}");
+}
+
+#[test]
+fn a_bad_domain_in_the_environment_is_wrong_use_too() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.env("RNET_DOMAIN", "a b").args(["node", "list"]);
+    let said = util::Running::start(command).wait().fails(2);
+    assert!(said.contains("bad domain name"), "{said}");
+}
+
+#[test]
+fn a_flag_wins_over_the_environment() {
+    let place = Place::new();
+    let _here = place.node("here");
+    let _there = place.node_in("there", "other");
+    assert_eq!(rnet!(place, "node", "list").ok(), "/here\n");
+    assert_eq!(rnet!(place, "node", "list", "--domain", "other").ok(), "/there\n");
+    let elsewhere = Place::new();
+    let dir = place.dir.to_str().unwrap();
+    assert_eq!(rnet!(elsewhere, "node", "list").ok(), "");
+    assert_eq!(rnet!(elsewhere, "--dir", dir, "node", "list").ok(), "/here\n");
+}
+
+#[test]
+fn a_directory_that_is_not_ours_is_refused_by_name() {
+    let place = Place::new();
+    drop(place.node("a"));
+    let dir = place.domain_dir();
+    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o755)).unwrap();
+    for args in
+        [&["topic", "list"][..], &["topic", "echo", "/t"], &["topic", "pub", "/t", "--text", "x"]]
+    {
+        let said = place.run(args).fails(1);
+        assert!(said.contains("no permission") && said.contains("mode 755"), "{said}");
+    }
+    let said = rnet!(place, "--json", "node", "list").fails(1);
+    let error: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(error["error"]["code"], "no_permission");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_refused_by_name() {
+    let place = Place::new();
+    if is_root(&place.dir) {
+        return; // Nothing is kept from root.
+    }
+    std::fs::set_permissions(&place.dir, PermissionsExt::from_mode(0o500)).unwrap();
+    let said = rnet!(place, "topic", "pub", "/t", "--text", "x").fails(1);
+    assert!(said.contains("RNET_DIR"), "{said}");
+}
+
+#[test]
+fn another_layout_version_is_refused_by_number() {
+    let place = Place::new();
+    drop(place.node("a"));
+    std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
+    let said = rnet!(place, "topic", "list").fails(1);
+    assert!(said.contains("layout version 999"), "{said}");
+}
+
+#[test]
+fn a_directory_of_domains_that_is_not_there_is_wrong_use() {
+    let place = Place::new();
+    for command in [
+        "topic list",
+        "topic echo /t",
+        "node info /n",
+        "node list --watch",
+        "state list",
+        "state get /k",
+        "state set /k 1",
+        "state add /k",
+        "state cas /k 0 1",
+        "state watch",
+        "param list",
+        "domain list",
+        "domain clean",
+        "type show --topic /t",
+        "topic pub /t --text x --once",
+    ] {
+        let args: Vec<&str> =
+            ["--dir", "/nonexistent"].into_iter().chain(command.split(' ')).collect();
+        let said = place.run(&args).fails(2);
+        assert!(said.contains("there is no directory /nonexistent"), "{command}: {said}");
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_who_asks() {
+    let place = Place::new();
+    let _node = place.node("a");
+    let coloured = |args: &[&str], set: &[&str]| {
+        let mut command = place.command();
+        command
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .envs(set.iter().map(|name| (name, "1")));
+        command.args(["node", "list", "-v"]).args(args);
+        util::Running::start(command).wait().ok().contains("\x1b[1mNODE")
+    };
+    assert!(!coloured(&[], &[]), "a pipe is no terminal");
+    assert!(coloured(&[], &["CLICOLOR_FORCE"]));
+    assert!(!coloured(&[], &["CLICOLOR_FORCE", "NO_COLOR"]));
+    assert!(coloured(&["--color", "always"], &[]));
+    assert!(!coloured(&["--color", "never"], &["CLICOLOR_FORCE"]));
+    let said = rnet!(place, "--color", "always", "node", "info", "/b").fails(1);
+    assert!(said.contains("\x1b[1m\x1b[31mrnet:"), "{said:?}");
+}
+
+#[test]
+fn a_group_that_is_none_is_refused() {
+    let place = Place::new();
+    let said = rnet!(place, "--group", "no_such_group_here", "node", "list").fails(1);
+    assert!(said.contains("no such group"), "{said}");
+}
+
+#[test]
+fn a_closed_pipe_is_a_good_end() {
+    let place = Place::new();
+    let node = place.node("talker");
+    let _pump = Pump::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
+    let mut echo = place.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
+    let head = Command::new("head")
+        .args(["-n", "3"])
+        .stdin(echo.stdout.take().unwrap())
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(head.stdout).unwrap(), "78\n78\n78\n");
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut echo.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!(echo.wait().unwrap().code(), Some(0), "{said}");
+    assert!(!said.contains("Broken") && !said.contains("panic"), "{said}");
+}
+
+#[test]
+fn an_empty_domain_is_no_error() {
+    let place = Place::new();
+    assert_eq!(rnet!(place, "topic", "list").ok(), "");
+    let json = rnet!(place, "--json", "topic", "list").json();
+    assert_eq!(json["domain"], DOMAIN);
+    assert_eq!(json["topics"].as_array().unwrap().len(), 0);
+    assert_eq!(rnet!(place, "node", "list").ok(), "");
+    for (what, verbose) in [("topic", "-v"), ("node", "-v"), ("state", "-l")] {
+        for args in [&[what, "list"][..], &[what, "list", verbose], &[what, "list", "--json"]] {
+            let ran = place.run(args);
+            let dir = place.dir.to_str().unwrap();
+            assert!(
+                ran.stderr.contains(&format!("in domain {DOMAIN} ({dir}/")),
+                "{args:?}: {ran:#?}"
+            );
+            assert!(ran.ok().starts_with(if args.contains(&"--json") { "{" } else { "" }));
+        }
+    }
+    // Looking creates nothing.
+    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0);
+}

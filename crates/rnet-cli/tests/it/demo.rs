@@ -1,0 +1,120 @@
+//! `rnet demo`: short runs, whose counts add up and which leave nothing behind.
+
+use crate::util;
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use util::processes::{nothing_is_left, processes_of, until, workers_of};
+use util::{Place, Running};
+
+/// Long enough for a busy machine to close the loop again.
+const SECONDS: &str = "8";
+
+/// One test after the other: two robots at once are too much for a small machine.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {
+    let (_alone, place) = (alone(), Place::new());
+    let ran = rnet!(place, "--json", "demo", "--model", "embedded", "--seconds", SECONDS);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    nothing_is_left(&place);
+    let document = ran.json();
+    assert_eq!(
+        (&document["demo"]["processes"], &document["demo"]["version"]),
+        (&10.into(), &rnet::VERSION.into())
+    );
+    let result = &document["result"];
+    let topics = result["topics"].as_array().unwrap();
+    assert_eq!(topics.len(), 9, "{topics:?}");
+    for topic in topics {
+        assert!(
+            topic["received"].as_u64() > Some(0) && topic["latency"]["p50_ns"].as_u64() > Some(0),
+            "{topic}"
+        );
+        assert_eq!((&topic["unseen"], &topic["out_of_order"]), (&0.into(), &0.into()), "{topic}");
+    }
+    for took in ["held_after_ms", "closed_after_ms"] {
+        assert!(result[took].is_number(), "{result}");
+    }
+    // One stop at least, for the kill, and the last one is taken back or the run was over before.
+    assert_eq!(result["stops"][0][1], true, "{result}");
+}
+
+#[test]
+fn it_ends_in_a_table() {
+    let (_alone, place) = (alone(), Place::new());
+    let ran = rnet!(place, "demo", "--model", "embedded", "--seconds", SECONDS);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    nothing_is_left(&place);
+    assert!(ran.stderr.contains("topic list") && ran.stderr.contains("SIGKILL"), "{ran:#?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0].starts_with("TOPIC") && lines[1].starts_with("/battery/state"), "{ran:#?}");
+    let last = lines.last().unwrap();
+    assert!(last.starts_with("messages ") && last.ends_with(" 0 lost unseen"), "{last}");
+}
+
+#[test]
+fn it_can_be_looked_at_where_it_was_told_to_run() {
+    let (_alone, place) = (alone(), Place::new());
+    let run = place.spawn(&["demo", "--model", "embedded", "--seconds", "3600", "--domain", "lab"]);
+    until("all nodes", || {
+        let nodes = rnet!(place, "--domain", "lab", "--json", "node", "list");
+        nodes.code == Some(0) && nodes.json()["nodes"].as_array().unwrap().len() == 10
+    });
+    run.signal("INT");
+    assert_eq!(run.wait().code, Some(130));
+    assert!(processes_of(&place).is_empty());
+    // The domain stays, as it does when nodes leave it; the directory of the run is gone.
+    let left: Vec<_> = std::fs::read_dir(&place.dir).unwrap().flatten().collect();
+    assert!(left.iter().all(|e| e.file_name().to_str().unwrap().ends_with("-lab")), "{left:?}");
+}
+
+#[test]
+fn an_interrupt_ends_it_in_good_order_and_a_kill_ends_its_nodes() {
+    let (_alone, place) = (alone(), Place::new());
+    for (name, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
+        let run = place.spawn(&["demo", "--model", "embedded", "--seconds", "3600"]);
+        until("all nodes", || workers_of(&place).len() == 10);
+        run.signal(name);
+        assert_eq!(run.wait().code, code, "{name}");
+        until("no process", || processes_of(&place).is_empty());
+        nothing_is_left(&place);
+    }
+}
+
+#[test]
+fn what_it_cannot_do_it_says() {
+    let (_alone, place) = (alone(), Place::new());
+    let said = rnet!(place, "demo", "--model", "embedded", "--seconds", "1").fails(2);
+    assert!(said.contains("2 to 3600"), "{said}");
+    let said = rnet!(place, "demo", "--group", "lab").fails(2);
+    assert!(said.contains("--group"), "{said}");
+    let mut command = place.command();
+    command.args(["demo", "--model", "mujoco"]).env("PATH", "/nonexistent");
+    let said = Running::start(command).wait().fails(1);
+    assert!(said.contains("pip install 'rnet-….whl[demo]'"), "{said}");
+    nothing_is_left(&place);
+    let _robot = place.node_in("robot", "lab");
+    let said = rnet!(place, "demo", "--domain", "lab").fails(2);
+    assert!(said.contains("/robot is in lab"), "{said}");
+}
+
+#[test]
+fn python_is_tried_in_a_folder_of_the_demo() {
+    let (_alone, place, folder) = (alone(), Place::new(), Place::new());
+    let python = folder.dir.join("python3");
+    std::fs::write(&python, "#!/bin/sh\npwd >\"$SEEN\"\nexit 1\n").unwrap();
+    std::fs::set_permissions(&python, PermissionsExt::from_mode(0o755)).unwrap();
+    let (seen, mut command) = (folder.dir.join("seen"), place.command());
+    command.args(["demo", "--model", "mujoco"]).current_dir(&folder.dir);
+    command.env("PATH", &folder.dir).env("SEEN", &seen);
+    Running::start(command).wait().fails(1);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.starts_with(place.dir.join("robot-net-bench-").to_str().unwrap()), "{seen}");
+    nothing_is_left(&place);
+}

@@ -1,0 +1,528 @@
+//! `rnet doctor`: each planted problem is found and named, and a healthy domain is called well.
+
+use crate::util;
+
+use std::os::unix::fs::PermissionsExt;
+
+use rnet::{Lane, Node, PublisherOptions, SubscriberOptions};
+use util::{Place, Pose, Ran, SOON};
+
+/// The problem of this check, which has advice, as "what -> advice".
+#[track_caller]
+fn problem(ran: &Ran, check: &str) -> String {
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["level"] == "problem" && f["check"] == check);
+    let found = found.unwrap_or_else(|| panic!("no problem {check}: {json:#}"));
+    format!("{} -> {}", found["what"].as_str().unwrap(), found["advice"].as_str().unwrap())
+}
+
+#[track_caller]
+fn note(ran: &Ran, check: &str) -> String {
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["level"] == "note" && f["check"] == check);
+    found.unwrap_or_else(|| panic!("no note {check}: {json:#}"))["what"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
+
+fn pair(place: &Place) -> (Node, Node) {
+    (place.node("ear"), place.node("mouth"))
+}
+
+#[test]
+fn a_healthy_domain_is_well() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let mut publisher = mouth.publisher::<Pose>("/pose").unwrap();
+    let mut subscriber = ear.subscriber::<Pose>("/pose").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(&util::POSE).unwrap();
+    subscriber.recv(SOON).unwrap();
+    let text = rnet!(place, "doctor").ok();
+    contains(
+        &text,
+        &[
+            "all is well",
+            "one pair of publisher and subscriber is matched",
+            "shared memory are free",
+        ],
+    );
+    let text = rnet!(place, "doctor", "ear", "mouth").ok();
+    contains(&text, &["/ear hears /mouth on /pose: 1 messages received"]);
+    let json = rnet!(place, "--json", "doctor", "--topic", "/pose").json();
+    assert_eq!(json["problems"], 0);
+    // In the other direction nothing is said, and the doctor says that too.
+    let ran = rnet!(place, "--json", "doctor", "mouth", "ear");
+    contains(&problem(&ran, "topic_name"), &["/ear publishes nothing", "subscribes to nothing"]);
+    contains(&note(&ran, "match"), &["the other way round"]);
+}
+
+#[test]
+fn the_directory() {
+    let place = Place::new();
+    let ran = rnet!(place, "--json", "--dir", "/nonexistent/place", "doctor");
+    contains(&problem(&ran, "directory"), &["/nonexistent/place", "RNET_DIR"]);
+    let file = place.dir.join("file");
+    std::fs::write(&file, "").unwrap();
+    let ran = rnet!(place, "--json", "--dir", file.to_str().unwrap(), "doctor");
+    contains(&problem(&ran, "directory"), &["not a directory"]);
+    drop(place.node("a"));
+    std::fs::set_permissions(place.domain_dir(), PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "directory"), &["mode 755", "RNET_GROUP"]);
+}
+
+#[test]
+fn the_layout_version() {
+    let place = Place::new();
+    drop(place.node("a"));
+    std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "version"), &["layout version 999", "end all nodes"]);
+}
+
+#[test]
+fn the_other_node_is_in_another_domain() {
+    let place = Place::new();
+    let _mouth = place.node_in("mouth", "lab");
+    // Nobody is where we look.
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "other_domain"), &["/mouth", "did you mean --domain lab?"]);
+    // One is here, the other is there.
+    let _ear = place.node("ear");
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "other_domain"), &["no node /mouth", "--domain lab", "RNET_DOMAIN"]);
+    // Two domains at once are no problem as such.
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.code, Some(0));
+    contains(&note(&ran, "other_domain"), &["/mouth", "--domain lab"]);
+}
+
+#[test]
+fn directories_of_other_users_are_reported_and_left_alone() {
+    let place = Place::new();
+    let foreign = place.dir.join("rnet-54321-lab");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::create_dir(place.dir.join("rnet-litter")).unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    contains(&note(&ran, "other_user"), &["user 54321", "domain lab", "RNET_GROUP"]);
+    assert!(foreign.exists());
+    // Under the name of this very domain it is where somebody's nodes wait for ours.
+    let namesake = place.dir.join(format!("rnet-54321-{}", util::DOMAIN));
+    std::fs::create_dir(&namesake).unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    let said = problem(&ran, "other_user");
+    contains(&said, &["user 54321", util::DOMAIN, "RNET_GROUP", "RNET_DOMAIN"]);
+    contains(&said, &[namesake.to_str().unwrap()]);
+    assert!(namesake.exists());
+}
+
+#[test]
+fn publishers_of_different_types_are_a_problem() {
+    let place = Place::new();
+    let (one, other) = (place.node("one"), place.node("other"));
+    let schema = |text: &str| {
+        let file = rnet::schema::compile_text("p.proto", &format!("syntax = \"proto3\"; {text}"));
+        rnet::MessageType::from(file.unwrap().schema("P").unwrap())
+    };
+    let published = |node: &Node, text: &str| {
+        let options = PublisherOptions::new().message_type(schema(text));
+        node.publisher_with::<[u8]>("/typed", options).unwrap()
+    };
+    let pose = one.publisher::<Pose>("/pose").unwrap();
+    let _double = published(&one, "message P { double x = 1; }");
+    // Versions of one type go together.
+    let newer = published(&other, "message P { double x = 1; double y = 2; }");
+    assert_eq!(rnet!(place, "doctor").code, Some(0));
+    drop(newer);
+    let _float = published(&other, "message P { float x = 1; }");
+    let said = problem(&rnet!(place, "--json", "doctor"), "type");
+    contains(
+        &said,
+        &["/typed", "/one has double x = 1", "/other has float x = 1", "one type per topic"],
+    );
+    let raw = other.publisher::<[u8]>("/pose").unwrap();
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/pose");
+    contains(&problem(&ran, "type"), &["/pose", "/one", "/other", "Pose"]);
+    // Who takes raw bytes hears both: nothing else says so.
+    drop((pose, raw));
+}
+
+#[test]
+fn names_that_nearly_match() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let _publishers = ["/Scan", "/robot/imu", "/joint_state", "/leg1"]
+        .map(|t| mouth.publisher::<[u8]>(t).unwrap());
+    let _subscribers =
+        ["/scan", "/imu", "/joint_states", "/leg2"].map(|t| ear.subscriber::<[u8]>(t).unwrap());
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.json()["problems"], 3, "{ran:#?}");
+    contains(&ran.stdout, &["upper and lower case", "namespace in front", "a letter or two"]);
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
+    assert_eq!(ran.json()["problems"], 1, "{ran:#?}");
+    contains(&problem(&ran, "topic_name"), &["/Scan", "/scan", "/ear", "/mouth"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "topic_name"), &["/ear subscribes to", "/mouth publishes"]);
+}
+
+#[test]
+fn a_topic_or_a_node_that_is_not_there() {
+    let place = Place::new();
+    let (ear, _mouth) = pair(&place);
+    let _subscriber = ear.subscriber::<[u8]>("/scan").unwrap();
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/scans");
+    contains(&problem(&ran, "topic_name"), &["no topic /scans", "did you mean /scan?"]);
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
+    contains(&problem(&ran, "topic_name"), &["/scan has no publisher", "start the other side"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouht");
+    contains(&problem(&ran, "node"), &["no node /mouht", "did you mean /mouth?"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "camera");
+    contains(&problem(&ran, "node"), &["no node /camera", "rnet node list"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth", "--topic", "/odom");
+    contains(&problem(&ran, "topic_name"), &["/ear does not subscribe to /odom", "/scan"]);
+    // A lonely end is no problem while nobody asks.
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.code, Some(0));
+    contains(&note(&ran, "topic_name"), &["/scan has no publisher"]);
+}
+
+#[derive(Clone, Copy, rnet::Plain)]
+#[repr(C)]
+struct Level {
+    volt: f64,
+}
+
+mod other {
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[repr(C)]
+    pub struct Level {
+        pub volt: f32,
+        pub amp: f32,
+    }
+}
+
+#[test]
+fn types_that_differ() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let _publisher = mouth.publisher::<Level>("/level").unwrap();
+    let _subscriber = ear.subscriber::<other::Level>("/level").unwrap();
+    for ran in [
+        rnet!(place, "--json", "doctor"),
+        rnet!(place, "--json", "doctor", "ear", "mouth"),
+        rnet!(place, "--json", "doctor", "--topic", "level"),
+    ] {
+        contains(
+            &problem(&ran, "type"),
+            &["/ear does not hear /mouth on /level", "`volt`", "f64", "f32"],
+        );
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
+    for (options, words) in [
+        (SubscriberOptions::new().reliable(), ["asks for reliable", "make the publisher reliable"]),
+        (
+            SubscriberOptions::new().transient_local(),
+            ["asks for transient_local", "make the publisher transient_local"],
+        ),
+        (SubscriberOptions::new().lane(Lane::Urgent), ["urgent lane", "make the publisher urgent"]),
+    ] {
+        let _subscriber = ear.subscriber_with::<[u8]>("/t", options).unwrap();
+        let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+        contains(&problem(&ran, "qos"), &words);
+    }
+    let _urgent = mouth.publisher_with::<[u8]>("/t", PublisherOptions::new().urgent()).unwrap();
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/t");
+    contains(&problem(&ran, "qos"), &["different lanes", "use one lane per topic"]);
+}
+
+#[test]
+fn a_node_that_died() {
+    let place = Place::new();
+    let mut victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
+    echo.until_stdout("78");
+    victim.signal("KILL");
+    victim.until_end();
+    // Nobody lives here who would have swept it up before the doctor comes.
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "dead"), &["/mouth", "process died"]);
+    contains(&note(&ran, "dead"), &["/mouth is dead", "being removed"]);
+    // It was swept up.
+    assert_eq!(std::fs::read_dir(place.domain_dir().join("nodes")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_directory_that_was_removed_under_a_living_node() {
+    let place = Place::new();
+    let _node = place.node("a");
+    std::fs::remove_dir_all(place.domain_dir()).unwrap();
+    let mut ran = rnet!(place, "--json", "doctor");
+    // Until the node has put it back, and had done so before this doctor looked for nodes without folders.
+    let is_back =
+        |text: &str| text.contains("under living nodes") && !text.contains("do not meet it");
+    while !is_back(&ran.stdout) {
+        ran = rnet!(place, "--json", "doctor");
+    }
+    contains(&problem(&ran, "removed"), &["removed under living nodes", "by /a", "RemoveIPC=no"]);
+}
+
+#[test]
+fn a_process_that_is_stopped() {
+    let place = Place::new();
+    let stopped = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
+    echo.until_stdout("78");
+    stopped.signal("STOP");
+    let mut found = rnet!(place, "--json", "doctor");
+    // The signal arrives when the kernel delivers it.
+    while found.code == Some(0) {
+        found = rnet!(place, "--json", "doctor");
+    }
+    contains(&problem(&found, "stopped"), &["/mouth", "kill -CONT"]);
+    // And a subscriber that comes now fits, and is not served.
+    let ear = place.node("ear");
+    let _subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    problem(&ran, "stopped");
+    contains(&problem(&ran, "match"), &["fit on /t and are not matched"]);
+    stopped.signal("CONT");
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_and_one_that_lost() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let options = PublisherOptions::new().log_len_bytes(16 << 10);
+    let mut publisher = mouth.publisher_with::<[u8]>("/t", options).unwrap();
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let mut subscriber = ear.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    for _ in 0..10_000 {
+        publisher.send(b"message").unwrap();
+    }
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "match"), &["reads nothing", "10000 messages behind"]);
+    subscriber.recv(SOON).unwrap();
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    contains(&note(&ran, "loss"), &["/ear", "overrun"]);
+}
+
+#[test]
+fn who_lags_is_named() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let mut publisher = mouth.publisher::<[u8]>("/t").unwrap();
+    let subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(b"news").unwrap();
+    let mut ran = rnet!(place, "--json", "doctor");
+    // Until the news is a second old.
+    while !ran.stdout.contains("lag") {
+        ran = rnet!(place, "--json", "doctor");
+    }
+    assert!(subscriber.behind().age_ns >= 1_000_000_000);
+    assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is no problem: {ran:#?}");
+    contains(&note(&ran, "lag"), &["/ear lags on /t from /mouth", "1 message behind"]);
+}
+
+#[test]
+fn too_few_file_descriptors() {
+    let place = Place::new();
+    let _nodes = pair(&place);
+    let mut command = std::process::Command::new("sh");
+    let script = format!("ulimit -n 30; exec {} --json doctor", env!("CARGO_BIN_EXE_rnet"));
+    command.args(["-c", &script]).env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    contains(&problem(&ran, "files"), &["may open 30 files", "ulimit -n"]);
+}
+
+#[test]
+fn too_little_shared_memory() {
+    let place = Place::new();
+    // A user and mount namespace of its own: no rights needed, and gone with the process.
+    let script = format!(
+        "mount -t tmpfs -o size=1m none {} && exec {} --json doctor",
+        place.dir.display(),
+        env!("CARGO_BIN_EXE_rnet")
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    if ran.stdout.is_empty() {
+        eprintln!("not run: this machine allows no mount namespaces: {}", ran.stderr);
+        return;
+    }
+    contains(&problem(&ran, "space"), &["MiB of shared memory are free", "--shm-size"]);
+}
+
+/// The findings of `doctor --realtime --json`, which ends as its problems say.
+#[track_caller]
+fn realtime(ran: &Ran) -> Vec<serde_json::Value> {
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap().clone();
+    let count = |level: &str| findings.iter().filter(|f| f["level"] == level).count();
+    assert_eq!(json["problems"], count("problem"), "{json:#}");
+    assert_eq!(json["advice"], count("advice"), "{json:#}");
+    assert_eq!(ran.code, Some((count("problem") > 0).into()), "{ran:#?}");
+    for finding in &findings {
+        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        assert!(["ok", "unknown", "advice", "problem"].contains(&&*text("level")), "{finding:#}");
+        for key in ["check", "what", "read_from", "why"] {
+            assert!(!text(key).is_empty(), "{key}: {finding:#}");
+        }
+        let to_mend = ["advice", "problem"].contains(&&*text("level"));
+        assert_eq!(to_mend, !text("advice").is_empty(), "{finding:#}");
+    }
+    findings
+}
+
+#[track_caller]
+fn level(findings: &[serde_json::Value], check: &str) -> String {
+    let found = findings.iter().find(|f| f["check"] == check);
+    let found = found.unwrap_or_else(|| panic!("no check {check}: {findings:#?}"));
+    found["level"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_machine_is_examined_for_real_time() {
+    let place = Place::new();
+    let ran = rnet!(place, "--json", "doctor", "--realtime");
+    let findings = realtime(&ran);
+    let text = rnet!(place, "doctor", "--realtime");
+    assert_eq!(text.code, ran.code);
+    for finding in &findings {
+        let check = finding["check"].as_str().unwrap();
+        assert!(text.stdout.contains(&format!("  {check}: ")), "{check}: {}", text.stdout);
+    }
+    // It looks at the machine and creates nothing, and it is told where the domains would stand.
+    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0);
+    assert_ne!(level(&findings, "room"), "unknown");
+    let ran = rnet!(place, "--json", "--dir", "/nonexistent/place", "doctor", "--realtime");
+    assert_eq!(level(&realtime(&ran), "room"), "problem");
+}
+
+#[test]
+fn real_time_is_a_question_of_the_machine_and_not_of_nodes() {
+    let place = Place::new();
+    for args in [
+        &["doctor", "--realtime", "ear", "mouth"][..],
+        &["doctor", "--realtime", "--topic", "/t"],
+        &["doctor", "--realtime=yes"],
+    ] {
+        rnet_fails_as_usage(&place, args);
+    }
+}
+
+#[track_caller]
+fn rnet_fails_as_usage(place: &Place, args: &[&str]) {
+    let ran = place.run(args);
+    assert_eq!(ran.code, Some(2), "{args:?}: {ran:#?}");
+    assert!(ran.stdout.is_empty(), "{ran:#?}");
+}
+
+#[test]
+fn a_user_without_rights_is_told() {
+    let place = Place::new();
+    // Whoever may not give up what it has been given has it: then there is nothing to see.
+    let script = format!(
+        "ulimit -r 0; ulimit -l 64; ulimit -R 1000; exec {} --json doctor --realtime",
+        env!("CARGO_BIN_EXE_rnet")
+    );
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-all", "bash", "-c", &script]);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    if ran.stdout.is_empty() {
+        eprintln!("not run: this user cannot give up rights: {}", ran.stderr);
+        return;
+    }
+    let findings = realtime(&ran);
+    assert_eq!(level(&findings, "rt_priority"), "problem");
+    assert_eq!(level(&findings, "rt_time"), "advice");
+    assert!(["advice", "problem"].contains(&&*level(&findings, "memory_lock")));
+    // One core is too few.
+    let mut command = std::process::Command::new("taskset");
+    let rnet = env!("CARGO_BIN_EXE_rnet");
+    command.args(["-c", "0", rnet, "--json", "doctor", "--realtime"]);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    if ran.stdout.is_empty() {
+        eprintln!("not run: core 0 is not ours: {}", ran.stderr);
+        return;
+    }
+    assert_eq!(level(&realtime(&ran), "cores"), "problem");
+}
+
+#[test]
+fn promises_that_are_not_kept_are_found_and_shown() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let short = std::time::Duration::from_millis(10);
+    let options = PublisherOptions::new().deadline(short).manual_by_topic(short).lifespan(short);
+    let mut publisher = mouth.publisher_with::<Pose>("/pose", options).unwrap();
+    let asks = SubscriberOptions::new().deadline(short);
+    let mut subscriber = ear.subscriber_with::<Pose>("/pose", asks).unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(&util::POSE).unwrap();
+    let silent = || subscriber.stats().iter().any(|s| s.deadline_missed > 0);
+    while publisher.deadline_missed() == 0 || !silent() {
+        std::thread::sleep(short); // sleep: silence is what is tested
+    }
+    assert!(subscriber.try_recv().unwrap().is_none());
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "liveliness"), &["/pose in /mouth is not alive", "its lease is 10ms"]);
+    contains(&note(&ran, "deadline"), &["has missed its deadline of 10ms"]);
+    contains(&note(&ran, "lifespan"), &["/ear", "1 messages", "older than 10ms"]);
+    let text = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    let shown = ["Lifespan: 10ms", "Deadline: 10ms", "MANUAL_BY_TOPIC (lease 10ms)", "Alive: NO"];
+    contains(&text, &shown);
+    contains(&text, &["1 expired", "deadlines missed"]);
+    let json = rnet!(place, "--json", "topic", "info", "/pose").json();
+    assert_eq!(json["subscribers"][0]["channels"][0]["expired"], 1);
+    assert_eq!(json["publishers"][0]["qos"]["deadline"]["nanos"], 10_000_000);
+}
+
+#[test]
+fn a_recorder_that_runs_is_seen_with_its_room() {
+    let place = Place::new();
+    let _node = place.node("imu");
+    let file = place.dir.join("drive.mcap");
+    let mut recorder = place.spawn(&["record", "--output", file.to_str().unwrap(), "/imu"]);
+    let findings = || rnet!(place, "doctor", "--json").json()["findings"].to_string();
+    let mut seen = String::new();
+    util::processes::until("the recorder is seen", || {
+        seen = findings();
+        seen.contains("drive.mcap: 0 MiB so far")
+    });
+    assert!(seen.contains(" are free for the recording of process "), "{seen}");
+    std::fs::rename(&file, place.dir.join("moved.mcap")).unwrap();
+    assert!(findings().contains("moved.mcap: 0 MiB so far"));
+    recorder.signal("INT");
+    recorder.until_end();
+    assert!(!findings().contains("so far"));
+}

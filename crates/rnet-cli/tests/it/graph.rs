@@ -1,0 +1,131 @@
+//! `rnet graph`.
+
+use crate::util;
+
+use rnet::{PublisherOptions, SubscriberOptions};
+use serde_json::json;
+use util::{POSE, Place, Pose, Pump};
+
+/// A camera, a display, a second robot and one who asks for more than there is.
+fn with_robot(test: impl FnOnce(&Place)) {
+    let place = Place::new();
+    let (camera, display, link) = (place.node("camera"), place.node("display"), place.node("link"));
+    let remote = rnet::Proxy::new("robot2", "arm", 7).unwrap();
+    let mut poses = camera.publisher::<Pose>("/pose").unwrap();
+    let urgent = PublisherOptions::new().urgent();
+    let _stop = camera.publisher_with::<[u8]>("/stop", urgent).unwrap();
+    let _image = camera.publisher::<[u8]>("/image").unwrap();
+    let _shown = display.subscriber::<Pose>("/pose").unwrap();
+    let reliable = SubscriberOptions::new().reliable();
+    let _never = display.subscriber_with::<[u8]>("/image", reliable).unwrap();
+    let _lonely = display.subscriber::<[u8]>("/wanted").unwrap();
+    let far = SubscriberOptions::new().proxy(remote, 1);
+    let _far = link.subscriber_with::<Pose>("/pose", far).unwrap();
+    let _hidden = camera.publisher::<[u8]>("/_rnet/hidden").unwrap();
+    poses.send(&POSE).unwrap();
+    test(&place);
+}
+
+#[test]
+fn the_text_shows_who_publishes_what_to_whom() {
+    with_robot(|place| {
+        let text = rnet!(place, "graph", "--over", "0").ok();
+        for part in [
+            "    /camera\n",
+            "        -> /stop  raw  urgent\n",
+            "        -> /pose  Pose\n            -> /display\n            -> @robot2/arm\n",
+            "            -> /display  NO MATCH: ",
+            "host robot2\n    @robot2/arm\n",
+            "nobody\n    -> /wanted  raw\n        -> /display\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing:\n{text}");
+        }
+        assert!(!text.contains("hidden") && !text.contains("/link"), "{text}");
+        assert!(rnet!(place, "graph", "--over", "0", "--all").ok().contains("/_rnet/hidden"));
+    });
+}
+
+#[test]
+fn a_file_of_an_ending_that_names_no_form_is_refused() {
+    with_robot(|place| {
+        let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+        let refused = rnet!(place, "graph", "--over", "0", "-o", path("net.png")).fails(2);
+        assert!(
+            refused.contains("not written as .png, but as .dot, .mmd, .svg or .txt"),
+            "{refused}"
+        );
+        assert!(!place.dir.join("net.png").exists());
+        rnet!(place, "graph", "--over", "0", "-o", path("net.txt")).ok();
+        rnet!(place, "graph", "--over", "0", "-o", path("net.xml"), "--format", "svg").ok();
+        rnet!(place, "graph", "--over", "0", "-o", path("net.json"), "--json").ok();
+    });
+}
+
+#[test]
+fn rates_are_measured_between_two_looks() {
+    let place = Place::new();
+    let node = place.node("imu");
+    let imu = Pump::start(node.publisher::<[u8]>("/imu").unwrap(), Box::from(*b"0123456789"));
+    let graph = rnet!(place, "graph", "--over", "0.5", "--json").json();
+    drop(imu);
+    let _imu = node.publisher::<[u8]>("/imu").unwrap();
+    let rate = &graph["topics"][0]["rate"];
+    let hz = rate["rate_hz"].as_f64().unwrap();
+    assert!(hz > 1.0 && hz <= 1100.0, "{graph}");
+    assert!((rate["bytes_per_s"].as_f64().unwrap() / hz - 10.0).abs() < 0.01, "{graph}");
+    assert_eq!(graph["topics"][0]["publishers"][0]["rate"], *rate);
+    let still = rnet!(place, "graph", "--over", "0.01").ok();
+    assert!(still.contains("-> /imu  raw  silent\n"), "{still}");
+}
+
+#[test]
+fn the_other_forms_show_the_same() {
+    with_robot(|place| {
+        let graph = rnet!(place, "graph", "--over", "0", "--json").json();
+        let topics = graph["topics"].as_array().unwrap();
+        let names: Vec<&str> = topics.iter().map(|t| t["topic"].as_str().unwrap()).collect();
+        assert_eq!(names, ["/image", "/pose", "/stop", "/wanted"]);
+        assert_eq!(graph["hosts"][1], json!({"host": "robot2", "nodes": ["@robot2/arm"]}));
+        assert_eq!((&topics[2]["lane"], &topics[1]["rate"]), (&json!("urgent"), &json!(null)));
+        assert_eq!(topics[1]["subscribers"][0]["node"], "/display");
+        let problem = topics[0]["subscribers"][0]["problem"].as_str().unwrap();
+        assert!(problem.contains("reliable"), "{problem}");
+
+        let dot = rnet!(place, "graph", "--over", "0", "--format", "dot").ok();
+        for part in [
+            "subgraph cluster_1 {\n        label=\"robot2\";\n        \"@robot2/arm\" [shape=box];",
+            "\"topic /stop\" [shape=ellipse, label=\"/stop\\nraw\\nurgent\", color=red];",
+            "\"/camera\" -> \"topic /pose\";",
+            "\"topic /pose\" -> \"@robot2/arm\";",
+            "\"topic /image\" -> \"/display\" [style=dashed",
+        ] {
+            assert!(dot.contains(part), "{part:?} is missing:\n{dot}");
+        }
+        let mermaid = rnet!(place, "graph", "--over", "0", "--format", "mermaid").ok();
+        for part in ["flowchart LR\n", "n2[\"@robot2/arm\"]", "t1 --> n2\n", "t0 -. \""] {
+            assert!(mermaid.contains(part), "{part:?} is missing:\n{mermaid}");
+        }
+        let file = place.dir.join("robot.svg");
+        let path = file.to_str().unwrap();
+        assert_eq!(rnet!(place, "graph", "--over", "0", "--output", path).ok(), "");
+        let svg = std::fs::read_to_string(&file).unwrap();
+        assert!(svg.starts_with("<?xml") && svg.ends_with("</svg>"), "{svg}");
+        for part in ["/camera", "@robot2/arm", "urgent", "no match"] {
+            assert!(svg.contains(part), "{part:?} is missing:\n{svg}");
+        }
+    });
+}
+
+#[test]
+fn an_empty_domain_and_a_bad_place_are_told() {
+    let place = Place::new();
+    let ran = rnet!(place, "graph", "--over", "0");
+    assert!(ran.stderr.contains("no topics in domain"), "{ran:#?}");
+    let said = rnet!(place, "graph", "--over", "0", "--format", "svg").fails(1);
+    assert!(said.contains("there is nothing to draw"), "{said}");
+    let node = place.node("imu");
+    let _imu = node.publisher::<[u8]>("/imu").unwrap();
+    let said = rnet!(place, "graph", "--over", "0", "-o", "/proc/nowhere/robot.dot").fails(1);
+    assert!(said.contains("cannot write /proc/nowhere/robot.dot"), "{said}");
+    rnet!(place, "graph", "--json", "--format", "dot").fails(2);
+}

@@ -1,0 +1,127 @@
+//! What commands read from files and from standard input: whole or not at all, and up to a limit.
+
+use crate::util;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use util::{Place, SOON};
+
+/// `producer | rnet …` in a group of their own, as a shell starts them.
+struct Pipeline {
+    producer: Child,
+    rnet: Child,
+}
+
+impl Pipeline {
+    /// The producer says `half`, and then nothing for a long time; both are ready for a signal.
+    fn start(place: &Place, half: &str, args: &[&str]) -> Pipeline {
+        let mut producer = Command::new("sh")
+            .args(["-c", "printf '%s' \"$0\"; echo said >&2; exec sleep 1000", half])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut command = place.command();
+        command.args(args).stdin(producer.stdout.take().unwrap());
+        let rnet = command.process_group(producer.id() as i32).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(producer.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "said\n");
+        let pipeline = Pipeline { producer, rnet };
+        pipeline.until_it_catches_signals();
+        pipeline
+    }
+
+    /// Before it does, a signal ends it as it ends any program.
+    fn until_it_catches_signals(&self) {
+        let until = Instant::now() + SOON.unwrap();
+        let path = format!("/proc/{}/status", self.rnet.id());
+        loop {
+            let status = std::fs::read_to_string(&path).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            if u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (15 - 1)) != 0 {
+                return;
+            }
+            assert!(Instant::now() < until, "it never catches SIGTERM");
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+    }
+
+    /// Signals the group once; how `rnet` ended.
+    fn signalled(mut self, name: &str) -> Option<i32> {
+        let group = format!("-{}", self.producer.id());
+        let sent = Command::new("kill").args(["-s", name, "--", &group]).status().unwrap();
+        assert!(sent.success());
+        self.rnet.wait().unwrap().code()
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        for child in [&mut self.producer, &mut self.rnet] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn what_a_signal_cut_short_is_not_written() {
+    let dump = {
+        let place = Place::new();
+        rnet!(place, "state", "set", "/loaded", "1").ok();
+        rnet!(place, "state", "dump").ok()
+    };
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let cases: [(&str, &[&str]); 5] = [
+        ("half", &["state", "set", "/fw", "--file", "-"]),
+        ("half", &["state", "cas", "/fw", "0", "--file", "-"]),
+        (&dump, &["state", "load"]),
+        ("/arm:\n  gain: 1\n", &["param", "load", "-"]),
+        ("half", &["topic", "pub", "/t", "--file", "-", "--once"]),
+    ];
+    for (half, args) in cases {
+        // The end of the pipe and the signal race each other.
+        for signal in ["INT", "TERM", "INT", "HUP", "INT", "TERM"] {
+            let code = Pipeline::start(&place, half, args).signalled(signal);
+            assert_eq!(code, Some(130), "{args:?} {signal}");
+        }
+    }
+    assert_eq!(rnet!(place, "state", "list", "--json").json()["keys"].as_array().unwrap().len(), 0);
+    assert!(subscriber.try_recv().unwrap().is_none());
+}
+
+#[test]
+fn an_end_without_a_signal_is_the_end() {
+    let place = Place::new();
+    let mut pipeline =
+        Pipeline::start(&place, "whole", &["state", "set", "/fw", "--type", "str", "--file", "-"]);
+    pipeline.producer.kill().unwrap();
+    assert_eq!(pipeline.rnet.wait().unwrap().code(), Some(0));
+    assert_eq!(rnet!(place, "state", "get", "/fw").ok(), "whole\n");
+}
+
+#[test]
+fn what_never_ends_is_refused_by_the_name_of_its_limit() {
+    let place = Place::new();
+    for (args, limit) in [
+        (&["state", "set", "/fw", "--file", "/dev/zero"][..], "MAX_VALUE_LEN_BYTES"),
+        (&["topic", "pub", "/t", "{}", "--type-json", "/dev/zero"], "MAX_SCHEMA_LEN_BYTES"),
+        (&["param", "load", "/dev/zero"], "MAX_YAML_LEN_BYTES"),
+        (&["state", "load", "/dev/zero"], "a dump of the state"),
+    ] {
+        let said = place.run(args).fails(1);
+        assert!(said.contains("/dev/zero") && said.contains(limit), "{said}");
+    }
+    // A file whose length is known is not read for that.
+    let long = place.dir.join("long");
+    std::fs::File::create(&long).unwrap().set_len((1 << 30) + 1).unwrap();
+    let said = place.run(&["topic", "pub", "/t", "--file", long.to_str().unwrap()]).fails(1);
+    assert!(said.contains("MAX_MESSAGE_LEN_BYTES"), "{said}");
+}

@@ -1,0 +1,145 @@
+//! What a file asks of the machine, and the machine does not have: told by `rnet launch --check` and by the start.
+
+use crate::util;
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use util::robot::{Robot, sleeper};
+use util::{Ran, Running};
+
+fn check(robot: &Robot, options: &[&str]) -> Ran {
+    let all: Vec<&str> = ["--check"].iter().chain(options).copied().collect();
+    let mut ran = robot.launch(&all).wait();
+    ran.stderr = ran.stderr.replace(&robot.path("").display().to_string(), "");
+    ran
+}
+
+#[test]
+fn what_this_machine_does_not_have_is_told_with_file_line_and_key() {
+    let robot = Robot::new(
+        r#"[node.arm]
+command = ["./arm"]
+cpus = [0, 1023]
+on_failure = ["no-such-program"]
+[node.leg]
+command = ["./data"]
+[node.eye]
+command = ["./eye"]
+dir = "nowhere"
+[node.ear]
+command = ["no-such-program", "-x"]
+env = { PATH = "/a:b" }
+[node.hand]
+command = ["./made"]
+dir = "made"
+[node.other]
+command = ["./none"]
+host = "other"
+"#,
+    );
+    std::fs::write(robot.path("data"), "").unwrap();
+    std::fs::create_dir_all(robot.path("made/made")).unwrap();
+    let ran = check(&robot, &[]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("/arm") && ran.stdout.contains("/leg"),
+        "the plan is shown: {ran:#?}"
+    );
+    let path = std::env::var("PATH").unwrap();
+    let expected = [
+        "rnet: robot.toml:2:11: node.arm.command: expected a program: there is no ./arm (install it, or correct the \
+         path), found \"./arm\"",
+        "rnet: robot.toml:3:8: node.arm.cpus: expected cores that this machine gives to a node, 0",
+        &format!(
+            "rnet: robot.toml:4:14: node.arm.on_failure: expected a program in one of the directories of PATH, {path} \
+             (install it, or write its path), found \"no-such-program\""
+        ),
+        "rnet: robot.toml:11:11: node.ear.command: expected a program in one of the directories of PATH, /a:b (install \
+         it, or write its path), found \"no-such-program\"",
+        "rnet: robot.toml:9:7: node.eye.dir: expected a directory that is there (make it, or correct the path), found \
+         \"nowhere\"",
+        "rnet: robot.toml:14:11: node.hand.command: expected a program: made/./made is a directory, found \"./made\"",
+        "rnet: robot.toml:6:11: node.leg.command: expected a program: ./data may not be executed (chmod +x, or its \
+         interpreter as the first word), found \"./data\"",
+    ];
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{ran:#?}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{line}\n{expected}");
+    }
+    assert!(lines[1].ends_with(", found 1023"), "{}", lines[1]);
+    let ran = check(&robot, &["--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""), "{ran:#?}");
+    assert_eq!(ran.json()["unfit"].as_array().unwrap().len(), expected.len());
+}
+
+/// As a user who has neither rights nor memory.
+#[test]
+fn limits_that_this_user_may_not_have_are_told() {
+    let robot = Robot::new(
+        "[node.arm]\ncommand = [\"true\"]\nscheduler = \"fifo\"\npriority = 50\n[node.leg]\ncommand = [\"true\"]\n\
+         memory_limit_mib = 100000000\n",
+    );
+    // Root has no rights beyond those that may be given on.
+    let mut drops: Vec<&str> = Vec::new();
+    if rustix::process::geteuid().is_root() {
+        drops.extend(["setpriv", "--bounding-set", "-sys_nice,-sys_resource"]);
+    }
+    drops.extend(["prlimit", "--rtprio=0", "--data=1073741824"]);
+    let dropped = |program: &str| {
+        let mut command = Command::new(drops[0]);
+        command.args(&drops[1..]).arg(program);
+        command
+    };
+    if !dropped("true").output().is_ok_and(|ran| ran.status.success()) {
+        // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
+        let line = b"NOT RUN: limits_that_this_user_may_not_have_are_told: rights cannot be dropped here\n";
+        let _ = std::io::stderr().write_all(line);
+        return;
+    }
+    let mut command = dropped(env!("CARGO_BIN_EXE_rnet"));
+    robot.place.lead(&mut command);
+    command.args(["launch", "--check"]).arg(robot.path("robot.toml"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = Running::start(command).wait();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let said = ran.stderr;
+    let expected = "robot.toml:3:13: node.arm.scheduler: expected one that this user may choose (rnet doctor says how): \
+                    Operation not permitted (os error 1), found scheduler fifo, priority 50\n";
+    assert!(said.contains(expected), "{said}");
+    let expected = "robot.toml:7:20: node.leg.memory_limit_mib: expected at most the limit of this user, 1024 MiB (raise \
+                    it: ulimit -H -d), found 100000000\n";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_start_tells_the_same_and_the_rest_of_the_robot_runs() {
+    let setup = "[node.setup]\ncommand = [\"sh\", \"-c\", \"printf '#!/bin/sh\\\\nexec sleep 600\\\\n' > arm; chmod +x arm\"]\n\
+                 ready = \"ended\"\n";
+    let robot = Robot::new(&format!(
+        "{setup}[node.arm]\ncommand = [\"./arm\"]\nafter = [\"setup\"]\n[node.eye]\ncommand = [\"sh\"]\n\
+         dir = \"nowhere\"\nrestart = \"never\"\n{}",
+        sleeper("leg", "")
+    ));
+    let mut launch = robot.launch(&["--reload"]);
+    launch.until_stderr("robot.toml:5:11: node.arm.command: expected a program: there is no ");
+    launch.until_stderr("robot.toml:9:7: node.eye.dir: expected a directory that is there");
+    // What an earlier node has made is there when its turn comes.
+    launch.until_stdout("/arm  started");
+    robot.pids("leg.pid", 1);
+    // A changed file is looked at as well.
+    robot.write(&sleeper("leg", "on_failure = [\"no-such-helper\"]"));
+    launch.until_stderr(
+        "node.leg.on_failure: expected a program in one of the directories of PATH, ",
+    );
+    assert_eq!(robot.pids("leg.pid", 1).len(), 1);
+    launch.signal("INT");
+    let ran = launch.wait();
+    assert_eq!(ran.code, Some(130), "{ran:#?}");
+    // The system says "No such file or directory", of whatever.
+    let why = "; dir: expected a directory that is there (make it, or correct the path), found ";
+    assert!(ran.stdout.contains(why), "{ran:#?}");
+    let told = ran.stderr.matches("; the node is started all the same\n").count();
+    assert_eq!(told, 3, "{ran:#?}");
+}

@@ -1,0 +1,406 @@
+//! `rnet launch` when what it relies on is killed, changed or filled with what does not belong there.
+
+use crate::util;
+
+use std::cell::Cell;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use util::Running;
+use util::robot::{Robot, is_alive, sleeper, until, until_gone};
+
+/// A node that starts a child and waits for it; both write their process ids.
+const PARENT: &str = "[node.parent]\ncommand = [\"sh\", \"-c\", \"sleep 600 & echo $$! >> child.pid; \
+                      echo $$$$ >> parent.pid; wait\"]\nbackoff_s = 0.05\ngive_up_after = 1000\n";
+
+fn kill(signal: &str, pid: &str) {
+    let sent = Command::new("kill").args(["-s", signal, pid]).status().unwrap();
+    assert!(sent.success(), "{signal} {pid}");
+}
+
+/// The fields of `/proc/PID/stat` behind the name of the program, the third of all at first.
+fn stat(pid: &str) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+fn parent_of(pid: &str) -> Option<String> {
+    stat(pid).map(|fields| fields[1].clone())
+}
+
+/// All processes that live and have this directory as `RNET_DIR`: launchers, keepers, nodes and what these have started.
+fn processes(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let variable = format!("RNET_DIR={}", dir.display());
+    let is_here = |pid: &String| {
+        let all = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+    };
+    pids.filter(|pid| pid.parse::<u32>().is_ok() && is_here(pid) && is_alive(pid)).collect()
+}
+
+impl Robot {
+    /// A file of the launch's folder, which the launcher has made.
+    fn kept(&self, name: &str) -> PathBuf {
+        let launches = self.path("durable/launch");
+        let folder = || std::fs::read_dir(&launches).ok()?.flatten().next();
+        until(&folder, &|| "no folder".to_owned()).path().join(name)
+    }
+}
+
+#[test]
+fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
+    let robot = Robot::new(PARENT);
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/parent  started");
+    let pid = robot.pids("parent.pid", 1).remove(0);
+    let child = robot.pids("child.pid", 1).remove(0);
+    kill("KILL", &parent_of(&pid).unwrap());
+    launch.until_stdout("/parent  failed  ended with its keeper, which was killed");
+    // The launcher has looked for them before it says so.
+    assert!(!is_alive(&child), "what the node had started runs on, without a parent");
+    assert!(!is_alive(&pid));
+    let again = robot.pids("child.pid", 2).remove(1);
+    // Nobody is there to see it: the next launcher does.
+    launch.signal("KILL");
+    launch.until_end();
+    kill("KILL", &parent_of(&robot.pids("parent.pid", 2)[1]).unwrap());
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/parent  started");
+    until_gone(&again);
+    assert!(is_alive(&robot.pids("child.pid", 3)[2]));
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+    until_gone(&robot.pids("child.pid", 3)[2]);
+}
+
+#[test]
+fn what_a_node_has_started_in_other_groups_ends_with_it() {
+    // With job control, a shell puts each job into a group of its own.
+    let robot = Robot::new(
+        "[node.jobs]\ncommand = [\"sh\", \"-c\", \"set -m; sleep 600 & echo $$! > job.pid; exit 0\"]\n",
+    );
+    let ran = robot.launch(&[]).wait();
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert!(!is_alive(&robot.pids("job.pid", 1)[0]));
+}
+
+#[test]
+fn who_is_told_twice_to_stop_gives_the_node_its_time_and_does_not_spin() {
+    let robot = Robot::new(
+        "[node.slow]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; sleep 3; touch clean; exit 0' TERM; \
+         echo $$$$ > slow.pid; while :; do sleep 0.05; done\"]\nstop_timeout_s = 60\n",
+    );
+    let launch = robot.launch(&[]);
+    let keeper = parent_of(&robot.pids("slow.pid", 1)[0]).unwrap();
+    kill("TERM", &keeper);
+    until(&|| robot.path("told").exists().then_some(()), &String::new);
+    kill("TERM", &keeper);
+    launch.signal("INT");
+    // User and system time, in ticks of 10 ms, as long as the keeper is there.
+    let used = Cell::new(0);
+    let look = || {
+        if let Some(fields) = stat(&keeper) {
+            used.set([&fields[11], &fields[12]].map(|n| n.parse::<u64>().unwrap()).iter().sum());
+        }
+        robot.path("clean").exists().then_some(())
+    };
+    until(&look, &|| "the node was not given its time".to_owned());
+    assert!(used.get() < 100, "{} ticks in 3 s: it does not wait", used.get());
+    let ran = launch.wait();
+    assert!(ran.stdout.contains("/slow  stopped  exit code 0"), "{ran:#?}");
+}
+
+#[test]
+fn a_word_for_a_node_that_has_just_been_started_is_heeded() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut launch = robot.launch(&[]);
+    let pid = robot.pids("a.pid", 1).remove(0);
+    launch.until_stdout("/a  started");
+    // As if `rnet node stop` had looked before, in the middle of a backoff, and signalled nobody.
+    std::fs::write(robot.kept("a.wish"), [0xff, 0, b'x']).unwrap();
+    std::fs::write(robot.kept("a.wish"), "stop").unwrap();
+    launch.until_stdout("/a  stopped");
+    assert!(!is_alive(&pid) && !robot.kept("a.wish").exists());
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn a_node_is_stopped_in_the_middle_of_its_backoff() {
+    let robot = Robot::new(
+        "[node.bad]\ncommand = [\"sh\", \"-c\", \"echo x >> starts; exit 3\"]\nbackoff_s = 600\nbackoff_max_s = 600\n",
+    );
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/bad  failed  exit code 3; it is started again in");
+    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad does not run\n");
+    until(&|| (!robot.kept("bad.wish").exists()).then_some(()), &String::new);
+    assert_eq!(robot.run(&["node", "restart", "bad"]).ok(), "restarted /bad\n");
+    robot.until("starts", |text| text.lines().count() == 2);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn a_mistake_in_a_file_that_was_not_there_before_is_told_once_and_its_mending_seen() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut launch = robot.launch(&["--reload"]);
+    robot.pids("a.pid", 1);
+    std::fs::write(robot.path("more.toml"), "[node.b\n").unwrap();
+    robot.write(&format!("[[include]]\nfile = \"more.toml\"\n{}", sleeper("a", "")));
+    launch.until_stderr("more.toml:1:8: ");
+    std::fs::write(robot.path("more.toml"), sleeper("b", "")).unwrap();
+    robot.pids("b.pid", 1);
+    assert_eq!(robot.pids("a.pid", 1).len(), 1);
+    launch.signal("INT");
+    let ran = launch.wait();
+    assert_eq!(ran.code, Some(130));
+    assert_eq!(ran.stderr.matches("more.toml:1:8").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn bytes_in_place_of_a_record_are_as_none() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let launch = robot.launch(&[]);
+    let first = robot.pids("a.pid", 1).remove(0);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+    until_gone(&first);
+    let path = robot.kept("a.json");
+    let record = std::fs::read_to_string(&path).unwrap();
+    let keeper = format!("\"pid\":{}", std::process::id());
+    let mut begin = record.clone();
+    begin.truncate(record.len() / 2);
+    // Cut short, of another boot, of a process that is another by now, with a number that none has.
+    let unended = record.split(",\"end\":").next().unwrap().to_owned() + ",\"end\":null}";
+    let boot = "\"boot_id\":\"";
+    let other_boot = unended.replace(boot, &format!("{boot}0"));
+    let pids: Vec<&str> = unended.match_indices("\"pid\":").map(|(at, _)| &unended[at..]).collect();
+    let own = &pids[0][..pids[0].find(',').unwrap()];
+    let texts: [Vec<u8>; 7] = [
+        Vec::new(),
+        vec![0xff; 4096],
+        begin.into(),
+        unended.replace(own, &keeper).into(),
+        unended.replace(own, "\"pid\":-1").into(),
+        unended.replace(own, "\"pid\":99999999999").into(),
+        other_boot.into(),
+    ];
+    for (n, text) in texts.iter().enumerate() {
+        std::fs::write(&path, text).unwrap();
+        std::fs::write(robot.kept("a.wish"), text).unwrap();
+        let mut launch = robot.launch(&[]);
+        launch.until_stdout("/a  started");
+        assert_eq!(robot.pids("a.pid", n + 2).len(), n + 2);
+        launch.signal("INT");
+        assert_eq!(launch.wait().code, Some(130));
+    }
+}
+
+#[test]
+fn a_running_node_with_a_spoilt_record_is_told_of_once_and_adopted_when_it_can_be() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut first = robot.launch(&[]);
+    let a = robot.pids("a.pid", 1).remove(0);
+    first.until_stdout("/a  started");
+    first.signal("KILL");
+    first.until_end();
+    let path = robot.kept("a.json");
+    let record = std::fs::read(&path).unwrap();
+    std::fs::write(&path, "spoilt").unwrap();
+    // One that is stopped says who runs on, and does not wait for ever.
+    let mut stopped = robot.launch(&[]);
+    stopped.until_stdout("/a  not-adopted  it runs, and its record ");
+    stopped.signal("INT");
+    let said = stopped.wait().fails(1);
+    assert!(said.contains("/a: it runs on: its record ") && said.contains("a.json"), "{said}");
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/a  not-adopted  it runs, and its record ");
+    std::fs::write(&path, record).unwrap();
+    next.until_stdout(&format!("/a  adopted  pid {a}"));
+    assert_eq!(robot.pids("a.pid", 1).len(), 1);
+    next.signal("INT");
+    let ran = next.wait();
+    assert_eq!(ran.code, Some(130));
+    until_gone(&a);
+}
+
+#[test]
+fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
+    let robot = Robot::new(
+        "[node.long]\ncommand = [\"sh\", \"-c\", \"head -c 50000000 /dev/zero; echo; echo end; exec >&- 2>&-; \
+         touch done; exec sleep 600\"]\nlog_max_mib = 1\nlog_files = 2\n",
+    );
+    let launch = robot.launch(&[]);
+    until(&|| robot.path("done").exists().then_some(()), &String::new);
+    let log = || robot.run(&["node", "logs", "long", "--lines", "1"]).stdout;
+    until(&|| (log() == "end\n").then_some(()), &log);
+    let len = |name: &str| std::fs::metadata(robot.kept(name)).unwrap().len();
+    assert!(len("long.log") <= 1 << 20 && len("long.log.1") <= 1 << 20);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn a_launch_that_is_stopped_before_it_has_adopted_a_node_stops_it() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/a  started");
+    let pid = robot.pids("a.pid", 1).remove(0);
+    launch.signal("KILL");
+    launch.until_end();
+    // It waits for a node that never becomes ready.
+    robot.write(&format!(
+        "{}{}",
+        sleeper("first", "ready = \"told\""),
+        sleeper("a", "after = [\"first\"]")
+    ));
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/first  started");
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+    assert!(!is_alive(&pid));
+}
+
+/// Launchers, keepers and nodes are killed at random.
+#[test]
+fn random_kills_start_no_node_twice_and_lose_none() {
+    const KILLS: usize = 36;
+    const NODES: [&str; 3] = ["a", "b", "c"];
+    // A node says when it is not alone: it and its child hold a lock, which the kernel opens with the last of them.
+    let node = |name: &str| {
+        format!(
+            "[node.{name}]\ncommand = [\"sh\", \"-c\", \"exec 9>>{name}.lock; flock -n 9 || echo {name} >> twice; \
+             echo $$$$ >> {name}.pid; sleep 600 & wait\"]\nbackoff_s = 0.01\nbackoff_max_s = 0.05\n\
+             give_up_after = 1000\n"
+        )
+    };
+    let robot = Robot::new(&NODES.map(node).concat());
+    let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
+    let mut state = seed;
+    let mut below = |limit: u64| {
+        // Marsaglia's xorshift64.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % limit
+    };
+    let alive = |name: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(robot.path(&format!("{name}.pid"))).unwrap_or_default();
+        let here = processes(&robot.place.dir);
+        text.lines().filter(|pid| here.iter().any(|one| one == pid)).map(str::to_owned).collect()
+    };
+    let mut launch = robot.launch(&[]);
+    for _ in 0..KILLS {
+        std::thread::sleep(Duration::from_millis(below(150))); // sleep: when is part of the test
+        let what = below(3);
+        if what == 0 {
+            launch.signal("KILL");
+            launch.until_end();
+            launch = robot.launch(&[]);
+            continue;
+        }
+        let main = alive(NODES[below(3) as usize]).pop();
+        let keeper = || {
+            processes(&robot.place.dir).into_iter().find(|pid| {
+                let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                command.windows(13).any(|part| part == b"launch-keeper")
+            })
+        };
+        if let Some(pid) = if what == 1 { main } else { keeper() } {
+            // It may have ended by now.
+            let _ = Command::new("kill").args(["-s", "KILL", &pid]).output();
+        }
+    }
+    for name in NODES {
+        let runs = || (alive(name).len() == 1).then_some(());
+        until(&runs, &|| format!("seed {seed}: of {name}, these run: {:?}", alive(name)));
+    }
+    assert!(!robot.path("twice").exists(), "seed {seed}: two at once");
+    // The last launcher may have been started just now, and not catch signals yet.
+    launch.until_stdout("/c  ");
+    launch.signal("INT");
+    let ran = launch.wait();
+    assert_eq!(ran.code, Some(130), "seed {seed}: {ran:#?}");
+    let left = processes(&robot.place.dir);
+    assert!(left.is_empty(), "seed {seed}: {left:?}");
+}
+
+/// What the launcher keeps stands on a disk of 1 MiB, in a mount namespace of the launch's own.
+#[test]
+fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
+    let robot = Robot::new(
+        "[node.talker]\ncommand = [\"sh\", \"-c\", \"head -c 1500000 /dev/zero | tr '\\\\0' x | fold -w 1000; rm durable/filler; \
+         until grep 'bytes of output were lost' durable/launch/*/talker.log > lost; do echo room; \
+         sleep 0.05; done; touch told; exec sleep 600\"]\n",
+    );
+    let script = "mkdir -p durable && mount -t tmpfs -o size=1m none durable \
+                  && head -c 524288 /dev/zero > durable/filler && exec \"$0\" launch robot.toml";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_rnet")]);
+    robot.place.lead(&mut command);
+    command.current_dir(&robot.place.dir).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
+    if !ran.is_ok_and(|ran| ran.status.success()) {
+        // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
+        let line = b"NOT RUN: a_full_disk_costs_lines_of_output: no mount namespaces here\n";
+        let _ = std::io::stderr().write_all(line);
+        return;
+    }
+    let mut launch = Running::start(command);
+    launch.until_stdout("/talker  started");
+    let said = || std::fs::read_to_string(robot.path("lost")).unwrap_or_default();
+    until(&|| robot.path("told").exists().then_some(()), &said);
+    assert!(said().contains("No space left on device"), "{}", said());
+    launch.signal("INT");
+    let ended = launch.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
+}
+
+/// A folder in the place of the draft makes the record one that cannot be written, as a full disk does.
+#[test]
+fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can() {
+    let robot = Robot::new(&format!(
+        "[node.slow]\ncommand = [\"sh\", \"-c\", \"until test -e go; do sleep 0.05; done; \
+         eval \\\"echo 1 >&$$RNET_READY_FD\\\"; exec sleep 600\"]\nready = \"told\"\n{}",
+        sleeper("late", "after = [\"slow\"]")
+    ));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/slow  started");
+    let launches = std::fs::read_dir(robot.path("durable").join("launch")).unwrap();
+    let folder = launches.map(|entry| entry.unwrap().path()).next().unwrap();
+    let draft = folder.join("slow.draft");
+    std::fs::create_dir(&draft).unwrap();
+    std::fs::write(robot.path("go"), "").unwrap();
+    let log = || robot.run(&["node", "logs", "slow"]).stdout;
+    until(&|| log().contains("slow.json").then_some(()), &log);
+    std::fs::remove_dir(&draft).unwrap();
+    robot.pids("late.pid", 1);
+    assert_eq!(log().matches("slow.json").count(), 1, "it is told once: {}", log());
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+/// A node that asks for more memory than its limit is refused it, and ends as its program does then.
+#[test]
+fn a_memory_limit_ends_the_node_that_exceeds_it_and_no_other() {
+    let robot = Robot::new(&format!(
+        "{}[node.hungry]\ncommand = [\"python3\", \"-c\", \"bytearray(1 << 30)\"]\nmemory_limit_mib = 200\n\
+         restart = \"never\"\n",
+        sleeper("arm", "")
+    ));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/hungry  given-up");
+    let log = robot.run(&["node", "logs", "hungry"]).ok();
+    assert!(log.contains("MemoryError"), "{log}");
+    let arm = robot.pids("arm.pid", 1);
+    assert!(is_alive(&arm[0]));
+    launch.signal("INT");
+    // As of any node that was given up.
+    assert_eq!(launch.wait().code, Some(1));
+}

@@ -1,0 +1,131 @@
+//! What `rnet launch` says of a launch, and what `rnet doctor` says when it is over.
+
+use crate::util;
+
+use util::robot::{Robot, is_alive, sleeper, until_gone};
+
+/// What the doctor finds wrong with what was launched.
+fn problems(robot: &Robot) -> Vec<String> {
+    let found = robot.run(&["doctor", "--json"]).json();
+    let findings = found["findings"].as_array().unwrap().iter();
+    let wrong = findings.filter(|of| of["check"] == "launch" && of["level"] == "problem");
+    wrong.map(|of| of["what"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A node that fails at once and is given up.
+fn broken(name: &str) -> String {
+    format!("[node.{name}]\ncommand = [\"sh\", \"-c\", \"exit 3\"]\nrestart = \"never\"\n")
+}
+
+#[test]
+fn what_was_stopped_as_it_should_be_is_no_problem() {
+    let robot = Robot::with_box(&(sleeper("a", "") + &sleeper("b", "")));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/a  started");
+    launch.until_stdout("/b  started");
+    assert_eq!(robot.run(&["node", "stop", "a"]).ok(), "stopped /a\n");
+    assert_eq!(problems(&robot), [""; 0], "an operator has stopped it");
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+    assert_eq!(problems(&robot), [""; 0], "the launch was stopped");
+}
+
+#[test]
+fn what_failed_is_a_problem_until_nobody_misses_it() {
+    let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/bad  given-up  exit code 3");
+    robot.pids("a.pid", 1);
+    let failed = "the launched node /bad does not run: exit code 3, after 0 restarts";
+    assert_eq!(problems(&robot), [failed]);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(1), "it was given up");
+    assert_eq!(problems(&robot), [""; 0], "its launch was stopped");
+    // A launch that ends by itself with what failed.
+    robot.write(&(broken("bad") + &broken("old")));
+    assert_eq!(robot.launch(&[]).wait().code, Some(1));
+    assert_eq!(problems(&robot).len(), 2);
+    robot.write(&broken("bad"));
+    assert_eq!(robot.launch(&[]).wait().code, Some(1));
+    assert_eq!(problems(&robot), [failed], "the file has the other no more");
+    assert_eq!(robot.run(&["node", "logs", "old"]).ok(), "");
+    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad does not run\n");
+    assert_eq!(problems(&robot), [""; 0], "an operator leaves it as it is");
+    assert_eq!(robot.launch(&[]).wait().code, Some(1));
+    assert_eq!(problems(&robot), [failed], "it was started again, and has failed again");
+}
+
+#[test]
+fn a_changed_file_settles_what_it_names_no_more() {
+    let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
+    let mut launch = robot.launch(&["--reload"]);
+    launch.until_stdout("/bad  given-up  exit code 3");
+    robot.pids("a.pid", 1);
+    assert_eq!(problems(&robot).len(), 1);
+    robot.write(&sleeper("a", ""));
+    launch.until_stdout("/bad  stopping  the file names it no more");
+    assert_eq!(problems(&robot), [""; 0]);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn who_stops_a_launch_twice_is_told_what_goes_on() {
+    let deaf = "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo $$$$ > deaf.pid; while :; do sleep 0.05; \
+                done\"]\nafter = [\"base\"]\nstop_timeout_s = 3\n";
+    let robot = Robot::new(&(sleeper("base", "") + deaf));
+    for options in [&[][..], &["--json"], &["--watch"]] {
+        let launch = robot.launch(options);
+        let deaf = robot.pids("deaf.pid", 1).remove(0);
+        let base = robot.pids("base.pid", 1).remove(0);
+        launch.signal("INT");
+        launch.signal("TERM");
+        let ran = launch.wait();
+        assert_eq!(ran.code, Some(130), "{ran:#?}");
+        let said = ran.stdout + &ran.stderr;
+        let of = |pid: &str| {
+            said.lines().find(|line| line.contains(&format!("pid {pid}, "))).expect(&said)
+        };
+        assert!(of(&deaf).contains("/deaf") && of(&deaf).contains("goes"), "{said}");
+        assert!(of(&deaf).contains("told to stop; it is killed 3 s after that"), "{said}");
+        assert!(of(&base).contains("/base") && of(&base).contains("not told to stop"), "{said}");
+        // The keeper keeps its word without the launcher.
+        until_gone(&deaf);
+        assert!(is_alive(&base), "nobody has told it to stop");
+        assert_eq!(robot.run(&["node", "stop", "base"]).ok(), "stopped /base\n");
+        for name in ["deaf.pid", "base.pid"] {
+            std::fs::remove_file(robot.path(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_launch_of_nothing_says_so() {
+    let robot = Robot::new("");
+    let nothing = |text: &str, options: &[&str], why: &str| {
+        robot.write(text);
+        for option in [None, Some("--check")] {
+            let all: Vec<&str> = options.iter().copied().chain(option).collect();
+            let ran = robot.launch(&all).wait();
+            assert_eq!(ran.code, Some(0), "{ran:#?}");
+            let said = ran.stderr.replace(&robot.path("").display().to_string(), "");
+            assert_eq!(said, format!("rnet: nothing is to be started on the host {why}\n"));
+        }
+    };
+    let sim = "[var]\nsim = false\n".to_owned() + &sleeper("a", "when = { sim = true }");
+    let desk = sleeper("b", "host = \"desk\"");
+    nothing("", &["--host", "lab"], "lab: robot.toml has no node");
+    nothing(&sim, &["--host", "lab"], "lab: when excludes each of the 1 nodes of robot.toml");
+    let why =
+        "desk: host or when excludes each of the 1 nodes of robot.toml; its hosts are \"base\"";
+    nothing(
+        &format!("{sim}host = \"base\"\n"),
+        &["--host", "base"],
+        &why.replace("desk:", "base:"),
+    );
+    // Of a file that is not read nobody knows which hosts it names.
+    let more = "[var]\nmore = false\n[[include]]\nfile = \"more.toml\"\nwhen = { more = true }\n";
+    let why =
+        "lab: host or when excludes each of the 1 nodes of robot.toml; its hosts are \"desk\"";
+    nothing(&format!("{more}{desk}"), &["--host", "lab"], why);
+}

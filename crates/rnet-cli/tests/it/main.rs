@@ -1,0 +1,49 @@
+//! The integration tests of this crate, one module for each subject.
+
+#[macro_use]
+mod util;
+
+mod action;
+mod bag;
+mod basics;
+mod bench;
+mod blackbox;
+mod command;
+mod completions;
+mod dashboard;
+mod demo;
+mod doctor;
+mod domain;
+mod foxglove;
+mod give_way;
+mod graph;
+mod input;
+mod launch;
+mod launch_blackbox;
+mod launch_check;
+mod launch_hostile;
+mod launch_many;
+mod launch_reload;
+mod launch_told;
+mod link;
+mod log;
+mod metrics;
+mod node;
+mod param;
+mod play;
+mod protobuf;
+mod publish;
+mod rates;
+mod record;
+mod remote;
+mod rerun;
+mod service;
+mod state;
+mod state_dump;
+mod state_durable;
+mod state_watch;
+mod status;
+mod top;
+mod topic;
+mod trace;
+mod types;

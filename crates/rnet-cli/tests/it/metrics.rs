@@ -1,0 +1,398 @@
+//! `rnet metrics`.
+
+use crate::util;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rnet::PublisherOptions;
+use rnet::msgs::link_status::{Lost, Peer, State, Topic};
+use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
+use util::Place;
+
+const LONG: Option<Duration> = Some(Duration::from_secs(30));
+
+/// A topic of which three messages were sent and received.
+fn with_robot(test: impl FnOnce(&Place)) {
+    let place = Place::new();
+    let (imu, control) = (place.node("imu"), place.node("control"));
+    let mut angles = control.subscriber::<[u8]>("/angles").unwrap();
+    let mut publisher = imu.publisher::<[u8]>("/angles").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for _ in 0..3 {
+        publisher.send(b"12345678").unwrap();
+        angles.recv(LONG).unwrap();
+    }
+    test(&place);
+}
+
+fn value(text: &str, series: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let line = line.unwrap_or_else(|| panic!("{series} is missing:\n{text}"));
+    line.parse().unwrap()
+}
+
+#[test]
+fn the_counters_are_those_of_the_topics() {
+    with_robot(|place| {
+        let text = rnet!(place, "metrics", "--over", "0.1").ok();
+        let topic = r#"{domain="clitest",topic="/angles"}"#;
+        assert_eq!(value(&text, &format!("rnet_topic_sent_messages_total{topic}")), 3.0);
+        assert_eq!(value(&text, &format!("rnet_topic_sent_bytes_total{topic}")), 24.0);
+        assert_eq!(value(&text, &format!("rnet_topic_received_messages_total{topic}")), 3.0);
+        let lost =
+            r#"rnet_topic_lost_messages_total{domain="clitest",topic="/angles",cause="overrun"}"#;
+        assert_eq!(value(&text, lost), 0.0);
+        assert_eq!(value(&text, &format!("rnet_topic_latency_seconds_count{topic}")), 3.0);
+        let sum = value(&text, &format!("rnet_topic_latency_seconds_sum{topic}"));
+        assert!(sum > 0.0 && sum < 90.0, "{text}");
+        let all =
+            r#"rnet_topic_latency_seconds_bucket{domain="clitest",topic="/angles",le="+Inf"}"#;
+        assert_eq!(value(&text, all), 3.0);
+        assert!(text.contains("rnet_node_memory_bytes{domain=\"clitest\",node=\"/imu\""), "{text}");
+    });
+}
+
+#[test]
+fn the_text_keeps_the_rules_of_openmetrics() {
+    with_robot(|place| {
+        let text = rnet!(place, "metrics", "--over", "0.1").ok();
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        let mut families = BTreeSet::new();
+        let mut family = String::new();
+        for line in text.lines().filter(|line| *line != "# EOF") {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                family = rest.split(' ').next().unwrap().to_owned();
+                // Each once, and its samples together.
+                assert!(families.insert(family.clone()), "{family} comes twice");
+            } else if let Some(rest) = line.strip_prefix("# UNIT ") {
+                let (name, unit) = rest.split_once(' ').unwrap();
+                assert!(name == family && name.ends_with(&format!("_{unit}")), "{line}");
+            } else if let Some(rest) = line.strip_prefix("# HELP ") {
+                assert!(rest.starts_with(&format!("{family} ")), "{line}");
+            } else {
+                assert!(line.starts_with(&family), "{line} after {family}");
+            }
+        }
+        assert!(families.len() > 15, "{families:?}");
+        // Buckets hold what the smaller ones hold.
+        let bucket = |line: &&str| line.starts_with("rnet_topic_latency_seconds_bucket");
+        let counts = text
+            .lines()
+            .filter(bucket)
+            .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap());
+        assert!(counts.is_sorted(), "{text}");
+    });
+}
+
+#[test]
+fn a_host_whose_link_was_started_again_has_one_series() {
+    let place = Place::new();
+    let link = place.node("_rnet/link_1");
+    let lost = Lost { link: 5, ..Lost::default() };
+    let image = Topic { name: "/image".into(), lost: Some(lost), ..Topic::default() };
+    let before = Peer { host: "laptop".into(), topics: vec![image], ..Peer::default() };
+    let before = Peer { state: State::Lost.into(), ..before };
+    let now = Peer {
+        state: State::Connected.into(),
+        round_trip: Some(duration_from_ns(1_200_000)),
+        ..before.clone()
+    };
+    let mut timestamp = timestamp_now();
+    // Nobody takes it for silent, however slow this machine is.
+    timestamp.seconds += 3600;
+    let peers = vec![before.clone(), now, before];
+    let status = LinkStatus { timestamp: Some(timestamp), peers, ..LinkStatus::default() };
+    let options = PublisherOptions::new().transient_local(1);
+    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    said.send(&status).unwrap();
+    let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    let of_laptop = |name: &str| -> Vec<&str> {
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains("laptop"));
+        lines.map(|line| line.rsplit_once(' ').unwrap().1).collect()
+    };
+    assert_eq!(of_laptop("rnet_host_connected{"), ["1"], "{text}");
+    assert_eq!(of_laptop("rnet_host_round_trip_seconds{"), ["0.0012"], "{text}");
+    assert_eq!(of_laptop("rnet_host_lost_messages_total{"), ["5"], "{text}");
+}
+
+/// The names of metrics in a text.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    text.match_indices("rnet_")
+        .map(|(at, _)| {
+            let rest = &text[at..];
+            &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())]
+        })
+        .collect()
+}
+
+fn grafana_dashboard() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/robot-net.json");
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn grafana_queries() -> Vec<String> {
+    let dashboard: serde_json::Value = serde_json::from_str(&grafana_dashboard()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_grafana_dashboard_asks_for_what_there_is() {
+    let dashboard = &grafana_dashboard();
+    let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    assert_eq!(parsed["title"], "robot-net");
+    with_robot(|place| {
+        let text = rnet!(place, "metrics", "--over", "0.1", "--format", "prometheus").ok();
+        let (asked, there) = (names(dashboard), names(&text));
+        let missing: Vec<_> = asked.difference(&there).collect();
+        assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
+        // Nothing is 0 because nobody has said anything.
+        assert!(grafana_queries().iter().all(|query| !query.contains("vector(")));
+    });
+}
+
+/// Takes one request of `rnet metrics --otlp`, answers with this body, and gives its path and body.
+fn take_push(listener: &TcpListener, answer: &str) -> (String, Vec<u8>) {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(LONG).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut path, mut len) = (String::new(), 0);
+    reader.read_line(&mut path).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(said) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            len = said.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; len];
+    reader.read_exact(&mut body).unwrap();
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length:";
+    write!(stream, "{head} {}\r\n\r\n{answer}", answer.len()).unwrap();
+    (path, body)
+}
+
+/// The bodies of two pushes; the collector rejects a part of the second.
+fn pushed(place: &Place) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut running = place.spawn(&["metrics", "--otlp", &url, "--over", "0.1", "--every", "0.1"]);
+    let (path, body) = take_push(&listener, "{}");
+    assert_eq!(path, "POST /v1/metrics HTTP/1.1\r\n");
+    let part = r#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too old"}}"#;
+    take_push(&listener, part);
+    running.until_stderr("3 data points were rejected: too old");
+    drop(listener);
+    running.signal("INT");
+    assert!(running.wait().fails(130).contains("1 pushed"));
+    body
+}
+
+#[test]
+fn a_domain_that_cannot_be_read_for_a_while_ends_no_pushing() {
+    let place = Place::new();
+    drop(place.node("early"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut running = place.spawn(&["metrics", "--otlp", &url, "--over", "0.1", "--every", "0.1"]);
+    take_push(&listener, "{}");
+    // What no look gets past: a file where the directory was.
+    let (domain, aside) = (place.domain_dir(), place.dir.join("aside"));
+    std::fs::rename(&domain, &aside).unwrap();
+    std::fs::write(&domain, b"").unwrap();
+    let collector = std::thread::spawn(move || {
+        loop {
+            let (_, body) = take_push(&listener, "{}");
+            let text = String::from_utf8(body).unwrap();
+            if text.contains("/late") {
+                break;
+            }
+        }
+    });
+    running.until_stderr("the domain cannot be read");
+    std::fs::remove_file(&domain).unwrap();
+    std::fs::rename(&aside, &domain).unwrap();
+    let _late = place.node("late");
+    collector.join().unwrap();
+    running.signal("INT");
+    running.wait().fails(130);
+}
+
+#[test]
+fn the_metrics_are_pushed_by_otlp() {
+    with_robot(|place| {
+        let body: serde_json::Value = serde_json::from_slice(&pushed(place)).unwrap();
+        let metrics = &body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+        let of = |name: &str| {
+            metrics.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()
+        };
+        let sent = of("rnet_topic_sent_messages");
+        assert_eq!(
+            (&sent["unit"], &sent["sum"]["isMonotonic"]),
+            (&"{message}".into(), &true.into())
+        );
+        assert_eq!(sent["sum"]["dataPoints"][0]["asDouble"], 3.0);
+        let latency = &of("rnet_topic_latency_seconds")["histogram"]["dataPoints"][0];
+        assert_eq!(latency["count"], "3");
+        let counts = latency["bucketCounts"].as_array().unwrap().iter();
+        let sum: u64 = counts.map(|count| count.as_str().unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, 3);
+    });
+    let place = Place::new();
+    for (url, why) in
+        [("https://a:4318", "TLS"), ("collector:4318", "no address"), ("http://", "no host")]
+    {
+        let said = rnet!(place, "metrics", "--otlp", url).fails(2);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// What OpenTelemetry's own description of the messages makes of a body: the names and values of its sums, one a line.
+const DECODE: &str = "
+import sys
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+request = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
+for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+    kind = metric.WhichOneof('data')
+    for point in getattr(metric, kind).data_points:
+        labels = {a.key: a.value.string_value for a in point.attributes}
+        value = point.count if kind == 'histogram' else point.as_double
+        print(metric.name, metric.unit, kind, labels.get('topic'), labels['domain'], value)
+";
+
+#[test]
+#[ignore = "needs the Python package opentelemetry-proto, which `make test-metrics` installs and runs this with"]
+fn opentelemetry_s_own_messages_hold_what_is_pushed() {
+    with_robot(|place| {
+        let body = pushed(place);
+        let packages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/otlp");
+        let mut command = Command::new("python3");
+        command.args(["-c", DECODE]).env("PYTHONPATH", packages).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&body).unwrap();
+        let said = child.wait_with_output().unwrap();
+        let (out, err) =
+            (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert!(said.status.success(), "{err}");
+        for line in [
+            "rnet_topic_sent_messages {message} sum /angles clitest 3.0",
+            "rnet_topic_sent_bytes By sum /angles clitest 24.0",
+            "rnet_topic_latency_seconds s histogram /angles clitest 3",
+            "rnet_node_up 1 gauge None clitest 1.0",
+        ] {
+            assert!(out.lines().any(|said| said == line), "{line}\n{out}");
+        }
+    });
+}
+
+/// A program that is killed with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a server on this host answers, as JSON; nothing while it does not.
+fn get(addr: &str, path: &str) -> Option<serde_json::Value> {
+    let mut stream = TcpStream::connect(addr).ok()?;
+    stream.set_read_timeout(LONG).ok()?;
+    // Of this version the answer comes in one piece.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+}
+
+#[test]
+#[ignore = "needs prometheus, which `make test-metrics` installs and runs this with"]
+fn a_real_prometheus_scrapes_the_dashboard() {
+    with_robot(|place| {
+        let mut command = place.command();
+        let mut dashboard =
+            Program(command.args(["--json", "dashboard", "--port", "0"]).spawn().unwrap());
+        let mut said = String::new();
+        BufReader::new(dashboard.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let target = url.strip_prefix("http://").unwrap().trim_end_matches('/');
+        let config = place.dir.join("prometheus.yml");
+        let text = format!(
+            "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n- job_name: rnet\n  \
+             static_configs:\n  - targets: ['{target}']\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = free.local_addr().unwrap().to_string();
+        drop(free);
+        let mut command = Command::new("prometheus");
+        command.arg(format!("--web.listen-address={addr}"));
+        command.arg(format!("--config.file={}", config.display()));
+        command.arg(format!("--storage.tsdb.path={}", place.dir.join("tsdb").display()));
+        let log = std::fs::File::create(place.dir.join("prometheus.log")).unwrap();
+        let _prometheus = Program(command.stderr(log).spawn().unwrap());
+        let begun = Instant::now();
+        for (query, wanted) in [
+            ("up", "1"),
+            ("rnet_topic_sent_messages_total%7Btopic%3D%22%2Fangles%22%7D", "3"),
+            ("rnet_topic_latency_seconds_count%7Btopic%3D%22%2Fangles%22%7D", "3"),
+            ("rnet_node_up%7Bnode%3D%22%2Fimu%22%7D", "1"),
+        ] {
+            let path = format!("/api/v1/query?query={query}");
+            loop {
+                let answer = get(&addr, &path).unwrap_or_default();
+                if answer["data"]["result"][0]["value"][1] == wanted {
+                    break;
+                }
+                let log = std::fs::read_to_string(place.dir.join("prometheus.log")).unwrap();
+                assert!(begun.elapsed() < LONG.unwrap() * 3, "{query}: {answer}\n{log}");
+                std::thread::sleep(Duration::from_millis(100)); // sleep: between two questions
+            }
+        }
+        // What the dashboard for Grafana asks is understood; of a robot that nobody scrapes it does not say that all is well.
+        for query in grafana_queries() {
+            let query = query.replace("$__rate_interval", "1m");
+            let ask = |domain: &str| {
+                let encoded = query.replace("$domain", domain);
+                let encoded = encoded.bytes().map(|byte| format!("%{byte:02x}"));
+                get(&addr, &format!("/api/v1/query?query={}", encoded.collect::<String>())).unwrap()
+            };
+            let (ours, other) = (ask("clitest"), ask("elsewhere"));
+            assert_eq!(
+                (&ours["status"], &other["status"]),
+                (&"success".into(), &"success".into()),
+                "{query}: {ours}"
+            );
+            assert_eq!(other["data"]["result"], serde_json::json!([]), "{query}");
+            let is_shown = ours["data"]["result"][0]["value"][1].is_string();
+            assert!(is_shown || !query.contains("rnet_series_left_out"), "{query}: {ours}");
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs promtool, which `make test-metrics` installs and runs this with"]
+fn promtool_finds_no_fault() {
+    with_robot(|place| {
+        let text = rnet!(place, "metrics", "--over", "0.1", "--format", "prometheus").ok();
+        let mut command = Command::new("promtool");
+        command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let said = child.wait_with_output().unwrap();
+        assert!(said.status.success(), "{}\n{text}", String::from_utf8_lossy(&said.stderr));
+    });
+}

@@ -1,0 +1,363 @@
+//! `rnet topic echo|pub|info` and `rnet doctor` with protobuf messages, whose code nobody here has.
+
+use crate::util;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rnet::schema::{Dynamic, Schema, compile_text};
+use rnet::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use serde_json::{Value, json};
+use util::{Place, Pump, SOON};
+
+const TEXT: &str = r#"syntax = "proto3"; package robot;
+import "foxglove/Vector3.proto";
+message Leg {
+  enum Mode { IDLE = 0; WALK = 1; }
+  message Cell { double volt = 1; } // no unit here
+  double force = 1; // Unit: N
+  Mode mode = 2;
+  map<string, Cell> cells = 3;
+  repeated double position = 4; // Unit: rad
+  bytes image = 5;
+  // Unit: m/s
+  foxglove.Vector3 velocity = 6;
+  string name = 7;
+  repeated Cell spare = 8;
+  optional uint64 big = 9;
+}"#;
+
+fn schema_of(text: &str) -> Schema {
+    compile_text("leg.proto", text).unwrap().schema("robot.Leg").unwrap()
+}
+
+fn leg() -> Schema {
+    schema_of(TEXT)
+}
+
+fn bytes_of(schema: &Schema, value: &Value) -> Box<[u8]> {
+    Dynamic::from_json(schema, value).unwrap().encode().into()
+}
+
+fn sample() -> Value {
+    json!({
+        "force": 1.5, "mode": "WALK", "cells": {"a.b": {"volt": 24.1}}, "position": [0.5, "NaN"],
+        "image": "AAECAwQFBgcICQoLDA0ODxAR", "velocity": {"x": 0.25}, "name": "x,\u{1b}[2J",
+        "spare": [{"volt": 1.0}, {}], "big": "9007199254740993"
+    })
+}
+
+fn publishes(node: &Node, topic: &str, schema: &Schema) -> Publisher<[u8]> {
+    node.publisher_with(topic, PublisherOptions::new().schema(schema)).unwrap()
+}
+
+fn hears(node: &Node, topic: &str, schema: &Schema) -> Subscriber<[u8]> {
+    node.subscriber_with(topic, SubscriberOptions::new().schema(schema)).unwrap()
+}
+
+/// The next message as JSON.
+fn heard(subscriber: &mut Subscriber<[u8]>, schema: &Schema) -> Value {
+    let message = subscriber.recv(SOON).unwrap();
+    Dynamic::decode(schema, &message).unwrap().to_json(&Default::default())
+}
+
+#[test]
+fn echo_prints_by_field_with_units() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _pump = Pump::start(publishes(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
+    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
+    assert_eq!(
+        echo(&[]).ok(),
+        "force: 1.5  # N\nmode: WALK\ncells:\n  \"a.b\":\n    volt: 24.1\nposition: [0.5, .nan]  # rad\n\
+         image: \"000102030405060708090a0b0c0d0e0f...\"  # 18 bytes\n\
+         velocity:\n  x: 0.25  # m/s\n  y: 0.0  # m/s\n  z: 0.0  # m/s\nname: \"x,\\u001b[2J\"\n\
+         spare:\n  -\n    volt: 1.0\n  -\n    volt: 0.0\nbig: 9007199254740993\n---\n"
+    );
+    assert!(echo(&["-f"]).ok().contains("0e0f1011\"  # 18 bytes\n"));
+    assert!(
+        echo(&["--truncate-length", "1"]).ok().contains("position: [0.5, ...]  # 1 more, rad\n")
+    );
+    assert!(echo(&["--raw"]).ok().starts_with("00000000  09 00 00 00 00 00 00 f8 "));
+    assert!(echo(&["--info"]).ok().contains(" from /a, "));
+    for (path, shown) in [
+        ("force", "1.5  # N\n"),
+        ("velocity.x", "0.25  # m/s\n"),
+        ("position[1]", ".nan  # rad\n"),
+        ("position[7]", "null\n"),
+        ("cells[\"a.b\"].volt", "24.1\n"),
+        ("spare[0]", "volt: 1.0\n"),
+        ("mode", "WALK\n"),
+    ] {
+        assert_eq!(echo(&["--field", path]).ok(), format!("{shown}---\n"), "{path}");
+    }
+    let said = echo(&["--field", "velocity.w"]).fails(1);
+    assert!(
+        said.contains("`velocity.w`: there is no such field; foxglove.Vector3 has x, y, z"),
+        "{said}"
+    );
+    let said = echo(&["--field", "position.x"]).fails(1);
+    assert!(said.contains("say which one"), "{said}");
+}
+
+#[test]
+fn echo_makes_tables_and_json() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _pump = Pump::start(publishes(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
+    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
+    assert_eq!(
+        echo(&["--csv", "--header"]).ok(),
+        "force,mode,cells,position,image,velocity.x,velocity.y,velocity.z,name,spare,big\n\
+         1.5,WALK,\"{\"\"a.b\"\":{\"\"volt\"\":24.1}}\",\"[0.5,\"\"NaN\"\"]\",AAECAwQFBgcICQoLDA0ODxAR,0.25,0.0,0.0,\
+         \"x,\u{1b}[2J\",\"[{\"\"volt\"\":1.0},{}]\",9007199254740993\n"
+    );
+    assert!(!echo(&["--csv"]).ok().contains("force"));
+    assert_eq!(
+        echo(&["--csv", "--header", "--field", "velocity"]).ok(),
+        "velocity.x,velocity.y,velocity.z\n0.25,0.0,0.0\n"
+    );
+    assert_eq!(
+        echo(&["--csv", "--header", "--field", "position"]).ok(),
+        "position[0],position[1]\n0.5,NaN\n"
+    );
+    assert_eq!(echo(&["--csv", "--field", "force"]).ok(), "1.5\n");
+    echo(&["--header"]).fails(2);
+    let line = &echo(&["--json"]).json_lines()[0];
+    assert_eq!(line["type"], "robot.Leg");
+    let data = &line["data"];
+    assert_eq!((&data["mode"], &data["big"]), (&json!("WALK"), &json!(9007199254740993_u64)));
+    assert_eq!(data["velocity"], json!({"x": 0.25, "y": 0.0, "z": 0.0}));
+    let field = echo(&["--json", "--field", "position"]).json_lines();
+    assert_eq!(field[0]["data"], json!([0.5, "NaN"]));
+}
+
+#[test]
+fn echo_shows_each_publisher_by_its_own_type() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let newer = schema_of(&TEXT.replace("double force = 1;", "double load = 1; bool hot = 20;"));
+    let value = json!({"force": 1});
+    let _old = Pump::start(publishes(&a, "/leg", &leg()), bytes_of(&leg(), &value));
+    let _new = Pump::start(publishes(&b, "/leg", &newer), bytes_of(&newer, &json!({"hot": true})));
+    let mut echo = place.spawn(&["topic", "echo", "/leg", "--csv", "--header"]);
+    echo.until_stdout("force,mode");
+    echo.until_stdout("load,mode");
+    echo.until_stdout("force,mode");
+}
+
+/// Publishes messages of which each second one is none.
+fn spoil(place: &Place) -> impl Drop {
+    struct Stop(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+            let _ = self.1.take().unwrap().join();
+        }
+    }
+    let node = place.node("bad");
+    let mut publisher = publishes(&node, "/leg", &leg());
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let good = bytes_of(&leg(), &json!({"force": 2}));
+    let thread = std::thread::spawn(move || {
+        let _node = node;
+        while !told.load(Ordering::Relaxed) {
+            publisher.send(&good).unwrap();
+            // A velocity whose x has one byte of eight.
+            publisher.send(&[0x32, 0x02, 0x09, 0x00]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: the period of the stream
+        }
+    });
+    Stop(stop, Some(thread))
+}
+
+#[test]
+fn messages_that_do_not_decode_are_told_counted_and_passed_over() {
+    let place = Place::new();
+    let _stream = spoil(&place);
+    let ran = rnet!(place, "topic", "echo", "/leg", "--csv", "--field", "force", "--count", "5");
+    assert_eq!(ran.stdout, "2.0\n".repeat(5));
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains("cannot decode message "), "{ran:#?}");
+    assert!(
+        ran.stderr.contains(" from /bad: malformed robot.Leg at byte 3 (field `velocity`): "),
+        "{ran:#?}"
+    );
+    let counted = ran.stderr.lines().last().unwrap();
+    assert!(counted.ends_with("could not be decoded"), "{ran:#?}");
+    let words: Vec<&str> = counted.split(' ').collect();
+    let (bad, all): (u64, u64) = (words[0].parse().unwrap(), words[3].parse().unwrap());
+    // One between each two good ones, one before or behind them perhaps.
+    assert!(bad >= 4 && all == bad + 5, "{counted}");
+    // A raw look at them is possible still.
+    let raw = rnet!(place, "topic", "echo", "/leg", "--raw", "--count", "4").ok();
+    assert!(raw.contains("00000000  32 02 09 00 "), "{raw}");
+}
+
+#[test]
+fn info_and_doctor_count_messages_that_do_not_decode() {
+    let place = Place::new();
+    let node = place.node("ear");
+    let options = SubscriberOptions::new().schema(&leg());
+    let mut ear = node.subscriber_with::<rnet::Dynamic>("/leg", options).unwrap();
+    let _stream = spoil(&place);
+    let mut malformed = 0;
+    while malformed < 2 {
+        match ear.recv(SOON) {
+            Ok(_) => {}
+            Err(rnet::Error::Malformed { .. }) => malformed += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let full = rnet!(place, "topic", "info", "/leg", "-v").ok();
+    assert!(full.contains("  2 malformed\n"), "{full}");
+    let json = rnet!(place, "topic", "info", "/leg", "--json").json();
+    assert_eq!(json["subscribers"][0]["channels"][0]["malformed"], 2);
+    let ran = rnet!(place, "doctor");
+    assert!(ran.stdout.contains("/ear could not decode 2 messages on /leg from /bad"), "{ran:#?}");
+    ran.fails(1);
+}
+
+#[test]
+fn types_are_listed_compared_and_shown() {
+    let place = Place::new();
+    let (a, b, c) = (place.node("a"), place.node("b"), place.node("c"));
+    let newer = schema_of(&TEXT.replace("double force = 1;", "double load = 1; bool hot = 20;"));
+    let other = schema_of(&TEXT.replace("double force = 1;", "float force = 1;"));
+    let _publisher = publishes(&a, "/leg", &leg());
+    let _same = hears(&a, "/leg", &leg());
+    let brief = rnet!(place, "topic", "info", "/leg").ok();
+    assert_eq!(brief, "Type: robot.Leg\nPublisher count: 1\nSubscription count: 1\n");
+    let _newer = hears(&b, "/leg", &newer);
+    let _other = hears(&c, "/leg", &other);
+    assert_eq!(rnet!(place, "topic", "list", "-t").ok(), "/leg [robot.Leg]\n");
+    let brief = rnet!(place, "topic", "info", "/leg").ok();
+    let differences = "Type differences:\n  /a -> /b: compatible\n    \
+        field.renamed `load`: publisher has double force = 1, subscriber has double load = 1\n    \
+        field.reader_only `hot`: publisher has nothing, subscriber has bool hot = 20\n  \
+        /a -> /c: INCOMPATIBLE, nothing is delivered\n    \
+        breaking field.type `force`: publisher has double force = 1, subscriber has float force = 1\n";
+    assert!(brief.ends_with(differences), "{brief}");
+    let full = rnet!(place, "topic", "info", "/leg", "-v").ok();
+    assert!(full.ends_with(differences), "{full}");
+    assert!(full.contains(&format!("Type hash: {}\n", leg().hash())), "{full}");
+    let json = rnet!(place, "topic", "info", "/leg", "--json").json();
+    let comparisons = json["comparisons"].as_array().unwrap();
+    let verdicts: Vec<&Value> = comparisons.iter().map(|c| &c["compatible"]).collect();
+    assert_eq!(verdicts, [&json!(true), &json!(true), &json!(false)]);
+    assert_eq!(comparisons[2]["changes"][0]["rule"], "field.type");
+    let ran = rnet!(place, "doctor", "c", "a");
+    assert!(
+        ran.stdout.contains("/c does not hear /a on /leg: the types differ: field `force`"),
+        "{ran:#?}"
+    );
+    assert!(ran.stdout.contains("rnet topic info /leg lists all differences"), "{ran:#?}");
+    ran.fails(1);
+    let ran = rnet!(place, "type", "show", "--topic", "/leg");
+    assert!(ran.stdout.contains("double force = 1;  // Unit: N"), "{ran:#?}");
+    assert!(ran.stderr.contains(&format!("in use in /c: robot.Leg {}", other.hash())), "{ran:#?}");
+    assert_eq!(rnet!(place, "type", "show", "Leg").ok(), ran.stdout);
+    let used = rnet!(place, "type", "list", "--in-use", "--json").json();
+    assert_eq!(used["types"].as_array().unwrap().len(), 3);
+    assert_eq!(used["types"][0]["hash"], leg().hash().to_string());
+}
+
+#[test]
+fn echo_of_a_misspelt_topic_says_which_may_be_meant() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _publisher = publishes(&node, "/joint_states", &leg());
+    let mut echo = place.spawn(&["topic", "echo", "/joint_state"]);
+    echo.until_stderr(
+        "no publisher of /joint_state in domain clitest yet; waiting (did you mean /joint_states?)",
+    );
+}
+
+#[test]
+fn pub_takes_the_type_of_the_topic() {
+    let place = Place::new();
+    let node = place.node("ear");
+    let mut ear = hears(&node, "/leg", &leg());
+    for name in [&[][..], &["robot.Leg"], &["Leg"]] {
+        let args =
+            [&["topic", "pub", "/leg"], name, &[r#"{"force": 2, "mode": "WALK"}"#, "--once"]];
+        place.run(&args.concat()).ok();
+        assert_eq!(heard(&mut ear, &leg()), json!({"force": 2.0, "mode": "WALK"}));
+    }
+    rnet!(place, "topic", "pub", "/leg", "--raw", "--hex", "1001", "--once").ok();
+    assert_eq!(heard(&mut ear, &leg()), json!({"mode": "WALK"}));
+    let refused = |code: i32, args: &[&str], part: &str| {
+        let said = place.run(&[&["topic", "pub", "/leg", "--once"], args].concat()).fails(code);
+        assert!(said.contains(part), "{said}");
+    };
+    refused(
+        2,
+        &[r#"{"velocity": {"w": 1}}"#],
+        "robot.Leg: field `velocity.w`: there is no such field",
+    );
+    refused(2, &[r#"{"spare": [{}, {"volt": "x"}]}"#], "field `spare[1].volt`: expected double");
+    refused(2, &[r#"{"mode": "RUN"}"#], "one of IDLE, WALK");
+    refused(1, &["Imu", "{}"], "of type robot.Leg, not Imu");
+    refused(1, &["--raw", "--hex", "3a7f"], "these bytes are none: malformed robot.Leg at byte 2");
+}
+
+#[test]
+fn pub_knows_the_built_in_types() {
+    let place = Place::new();
+    let imu = compile_text("i.proto", "syntax = \"proto3\"; import \"rnet/msgs/Imu.proto\";");
+    let imu = imu.unwrap().schema("rnet.msgs.Imu").unwrap();
+    let mut publish = place.spawn(&[
+        "topic",
+        "pub",
+        "/imu",
+        "Imu",
+        r#"{"frame_id": "imu_link", "angular_velocity": {"z": 1.5}}"#,
+        "--rate",
+        "200",
+        "--json",
+    ]);
+    let node = place.node("ear");
+    let mut ear = hears(&node, "/imu", &imu);
+    for _ in 0..3 {
+        let message = heard(&mut ear, &imu);
+        assert_eq!(message, json!({"frameId": "imu_link", "angularVelocity": {"z": 1.5}}));
+    }
+    let echoed =
+        rnet!(place, "topic", "echo", "/imu", "--once", "--field", "angular_velocity.z").ok();
+    assert_eq!(echoed, "1.5  # rad/s\n---\n");
+    publish.signal("INT");
+    publish.until_end();
+    let report = publish.wait().json();
+    assert_eq!(report["type"], "rnet.msgs.Imu");
+    let said = rnet!(place, "topic", "pub", "/x", "JointState", "{}", "--once").fails(2);
+    assert!(said.contains("foxglove.JointState, rnet.msgs.JointState"), "{said}");
+    let said = rnet!(place, "topic", "pub", "/x", "LaserScn", "{}", "--once").fails(2);
+    assert!(said.contains("did you mean foxglove.LaserScan?"), "{said}");
+}
+
+#[test]
+fn pub_takes_types_of_files() {
+    let place = Place::new();
+    let node = place.node("ear");
+    let mut ear = hears(&node, "/leg", &leg());
+    let path = place.dir.join("leg.proto");
+    std::fs::write(&path, TEXT).unwrap();
+    let path = path.to_str().unwrap();
+    for name in [&[][..], &["Leg"]] {
+        let args =
+            [&["topic", "pub", "/leg", "--proto", path, "--once"], name, &[r#"{"force": 2}"#]];
+        place.run(&args.concat()).ok();
+        assert_eq!(heard(&mut ear, &leg()), json!({"force": 2.0}));
+    }
+    // Another version of the file does not reach the subscriber, and the doctor knows why.
+    std::fs::write(path, TEXT.replace("double force", "float force")).unwrap();
+    let said =
+        rnet!(place, "topic", "pub", "/leg", "--proto", path, "{}", "--once", "--timeout", "0.1");
+    assert!(said.stderr.contains("incompatible types on /leg: field `force`"), "{said:#?}");
+    assert_eq!(said.code, Some(1));
+    let said =
+        rnet!(place, "topic", "pub", "/leg", "--proto", path, "Lag", "{}", "--once").fails(1);
+    assert!(said.contains("is called Lag; did you mean robot.Leg?"), "{said}");
+    rnet!(place, "topic", "pub", "/leg", "--proto", path, "--text", "x", "--once").fails(2);
+}

@@ -1,0 +1,200 @@
+//! `rnet record`, as people and scripts use it.
+
+use crate::util;
+
+use std::path::Path;
+
+use serde_json::Value;
+use util::Place;
+use util::processes::until;
+
+fn file(place: &Place) -> String {
+    place.dir.join("run.mcap").to_string_lossy().into_owned()
+}
+
+#[test]
+fn records_until_it_is_told_to_stop_and_says_what_it_has() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut other = node.publisher::<[u8]>("/other").unwrap();
+    let file = file(&place);
+    // A pattern that is none is refused before anything is made.
+    place.run(&["record", "-o", &file, "/ra?", "raw"]).fails(2);
+    let mut running = place.spawn(&["record", "-o", &file, "raw", "--json"]);
+    running.until_stdout("progress");
+    for _ in 0..100 {
+        raw.send(b"raw").unwrap();
+        other.send(b"other").unwrap();
+    }
+    running.until_stdout("\"messages\":100,");
+    running.signal("INT");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(130));
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&end["event"], &end["messages"], &end["missing"]),
+        (&"end".into(), &100.into(), &0.into())
+    );
+    assert_eq!(end["ended"], serde_json::json!([file]));
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"\x89MCAP0\r\n") && bytes.ends_with(b"\x89MCAP0\r\n"));
+    let again = place.run(&["record", "-o", &file]);
+    let why = again.fails(1);
+    assert!(why.contains("is there already"), "{why}");
+}
+
+#[test]
+fn ends_by_itself_and_talks_to_people() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let file = file(&place);
+    let ran = place.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
+    assert!(ran.stderr.contains("recording"), "{}", ran.stderr);
+    // The node publishes nothing, so there is nothing that could be whole.
+    assert!(ran.stderr.contains("; no publisher was followed"), "{}", ran.stderr);
+    assert!(Path::new(&file).exists());
+    place.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
+    drop(node);
+}
+
+#[test]
+fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobody_published() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let file = file(&place);
+    let ran = place.run(&["record", "-o", &file, "/scan", "--no-state", "--for", "0.2"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let none = "no publisher was followed: none of /scan was seen";
+    assert!(ran.stderr.contains(none) && !ran.stderr.contains("missing"), "{}", ran.stderr);
+    let info = place.run(&["bag", "info", &file]).stdout;
+    assert!(info.contains("Losses:      0 known: no publisher was followed\n"), "{info}");
+    let checked = place.run(&["bag", "check", &file]).stdout;
+    assert!(checked.ends_with("; the recorder followed no publisher\n"), "{checked}");
+    std::fs::remove_file(&file).unwrap();
+    let mut running = place.spawn(&["record", "-o", &file, "/raw", "--no-state"]);
+    running.until_stderr("recording");
+    raw.send(b"1").unwrap();
+    running.signal("INT");
+    let ran = running.wait();
+    let all = "no message is missing of the publisher followed";
+    assert!(ran.stderr.lines().last().is_some_and(|line| line.ends_with(all)), "{ran:?}");
+    let info = place.run(&["bag", "info", &file]).stdout;
+    assert!(info.contains("Losses:      0 of the publisher followed\n"), "{info}");
+}
+
+#[test]
+fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let file = file(&place);
+    let of = |part: u32| file.replace(".mcap", &format!("_{part}.mcap"));
+    let mut running = place.spawn(&["record", "-o", &file, "--json"]);
+    running.until_stdout("progress");
+    (0..5).for_each(|_| raw.send(b"lost").unwrap());
+    running.until_stdout("\"messages\":5,");
+    std::fs::remove_file(&file).unwrap();
+    running.until_stdout(&format!("\"file\":\"{}\"", of(1)));
+    (0..3).for_each(|_| raw.send(b"moved").unwrap());
+    running.until_stdout("\"messages\":3,");
+    let moved = place.dir.join("moved.mcap");
+    std::fs::rename(of(1), &moved).unwrap();
+    running.until_stdout(&format!("\"file\":\"{}\"", of(2)));
+    running.signal("INT");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["gone"], &end["messages"]), (&serde_json::json!([file]), &3.into()), "{end}");
+    assert_eq!((&end["losses"][0]["cause"], &end["missing"]), (&"removed".into(), &5.into()));
+    for said in ["run.mcap was removed while", "run_1.mcap was moved while"] {
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    // The part that was begun then tells it, and the one that was moved is whole.
+    let info = place.run(&["bag", "info", moved.to_str().unwrap(), "--json"]).json();
+    let metadata = info["metadata"].as_array().unwrap();
+    let losses = metadata.iter().find(|one| one["name"] == "rnet.losses").unwrap();
+    assert_eq!(losses["values"]["/raw /n removed"], "5", "{info}");
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_what_can_be_read() {
+    let place = Place::new();
+    let node = place.node("/n");
+    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let file = file(&place);
+    let mut running = place.spawn(&["record", "-o", &file, "--json"]);
+    running.until_stdout("progress");
+    raw.send(b"raw").unwrap();
+    // It is told once a second, and written four times in one.
+    running.until_stdout("\"messages\":1,");
+    running.until_stdout("\"messages\":1,");
+    running.signal("KILL");
+    running.wait();
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"\x89MCAP0\r\n") && !bytes.ends_with(b"\x89MCAP0\r\n"));
+    // Every record up to the end is whole.
+    let mut at = 8;
+    while at < bytes.len() {
+        let len = u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap());
+        at += 9 + usize::try_from(len).unwrap();
+    }
+    assert_eq!(at, bytes.len());
+}
+
+#[test]
+fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
+    let place = Place::new();
+    let imu = place.node("imu");
+    let file = place.dir.join("run.mcap");
+    let args = ["record", "--json", "--output", file.to_str().unwrap()];
+    let mut recorder = place.spawn(&args);
+    recorder.until_stdout("progress");
+    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    angles.send(b"0.25").unwrap();
+    let metric = |name: &str| {
+        let text = rnet!(place, "metrics").ok();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        line.rsplit_once(' ').map_or(-1.0, |(_, value)| value.parse().unwrap())
+    };
+    let messages = "rnet_recorder_messages_total{domain=\"clitest\",recorder=";
+    until("the recorder tells of its message", || metric(messages) == 1.0);
+    assert!(metric("rnet_recorder_disk_free_bytes{") > 0.0);
+    rnet!(place, "doctor", "--json").json()["findings"].as_array().unwrap().iter().for_each(
+        |finding| {
+            assert!(finding["check"] != "recorder" || finding["level"] == "ok", "{finding}");
+        },
+    );
+    // It stands still, and a publisher writes more than its log holds.
+    recorder.signal("STOP");
+    for _ in 0..20_000 {
+        angles.send(&[0; 100]).unwrap();
+    }
+    let mut status = rnet!(place, "status", "--json").json();
+    until("status says that it stands still", || {
+        status = rnet!(place, "status", "--json").json();
+        status["problems"].to_string().contains("it stands still")
+    });
+    assert_eq!(status["ok"], false);
+    recorder.signal("CONT");
+    let lost =
+        |text: &str| text.contains("messages: overrun") && text.contains("the recorder of process");
+    let mut findings = String::new();
+    until("doctor says what was lost", || {
+        findings = rnet!(place, "doctor", "--json").json()["findings"].to_string();
+        lost(&findings)
+    });
+    assert!(findings.contains("run.mcap") && findings.contains("--exclude"), "{findings}");
+    assert!(metric("rnet_recorder_lost_messages_total{domain=\"clitest\",recorder=") > 0.0);
+    // What was lost once is not lost now.
+    let end = |ran: util::Ran| ran.json()["problems"].to_string();
+    until("status is quiet again", || {
+        !end(rnet!(place, "status", "--json")).contains("the recorder of")
+    });
+    recorder.signal("INT");
+    let ended = recorder.wait().json_lines().pop().unwrap();
+    assert!(ended["missing"].as_u64() > Some(0), "{ended}");
+    assert!(!rnet!(place, "metrics").ok().contains("rnet_recorder_messages_total{"));
+}

@@ -1,0 +1,117 @@
+//! `rnet state watch`.
+
+use crate::util;
+
+use serde_json::json;
+use util::{POSE, Place};
+
+#[test]
+fn what_is_there_and_then_each_change() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let state = node.state().unwrap();
+    state.set("/arm/mode", "idle").unwrap();
+    state.set("/army", 1).unwrap();
+    let mut watch = place.spawn(&["state", "watch", "/arm"]);
+    watch.until_stdout("/arm/mode: \"idle\"\n");
+    state.set("/arm/speed", 1.5).unwrap();
+    watch.until_stdout("/arm/speed: 1.5\n");
+    state.set("/army", 2).unwrap();
+    state.delete("/arm/mode").unwrap();
+    watch.until_stdout("/arm/mode deleted\n");
+    assert!(rnet!(place, "node", "list").ok().contains("/rnet_state_"));
+    watch.signal("INT");
+    let ran = watch.wait();
+    assert_eq!(ran.stdout, "/arm/mode: \"idle\"\n/arm/speed: 1.5\n/arm/mode deleted\n");
+    ran.fails(130);
+    assert_eq!(rnet!(place, "node", "list").ok(), "/arm\n");
+}
+
+#[test]
+fn json_tells_the_event_and_who_it_was() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let state = node.state().unwrap();
+    let first = state.set("/arm/mode", "idle").unwrap();
+    state.set_message("/arm/pose", &POSE).unwrap();
+    let mut watch = place.spawn(&["state", "watch", "--count", "4", "--json"]);
+    watch.until_stdout("\"/arm/pose\"");
+    let second = state.set("/arm/mode", "moving").unwrap();
+    state.delete("/arm/mode").unwrap();
+    let lines = watch.wait().json_lines();
+    let of = |i: usize| (&lines[i]["event"], &lines[i]["key"], &lines[i]["value"]);
+    assert_eq!(of(0), (&json!("present"), &json!("/arm/mode"), &json!("idle")));
+    assert_eq!((&lines[0]["revision"], &lines[0]["node"]), (&json!(first), &json!("/arm")));
+    assert_eq!(lines[1]["value"]["legs"][1]["force"], json!(20.0));
+    assert_eq!(of(2), (&json!("set"), &json!("/arm/mode"), &json!("moving")));
+    assert_eq!((&lines[2]["revision"], &lines[2]["skipped"]), (&json!(second), &json!(0)));
+    assert_eq!((&lines[3]["event"], &lines[3]["key"]), (&json!("deleted"), &json!("/arm/mode")));
+}
+
+#[test]
+fn it_ends_as_told() {
+    let place = Place::new();
+    let said = rnet!(place, "state", "watch", "/arm", "--timeout", "0.1").fails(124);
+    assert!(said.contains("no keys under \"/arm\" yet") && said.contains("0 values"), "{said}");
+    let said = rnet!(place, "state", "watch", "--timeout", "0.1").fails(124);
+    assert!(said.contains("there are no keys yet; waiting\n"), "{said}");
+    rnet!(place, "state", "set", "/arm/mode", "idle").ok();
+    assert_eq!(rnet!(place, "state", "watch", "--once").ok(), "/arm/mode: \"idle\"\n");
+    let ran = rnet!(place, "state", "watch", "--timeout", "0.1");
+    assert_eq!(ran.ok(), "/arm/mode: \"idle\"\n");
+    let ran = rnet!(place, "state", "watch", "--timeout", "0.1", "--count", "2");
+    assert_eq!(ran.stdout, "/arm/mode: \"idle\"\n");
+    ran.fails(124);
+    let said = rnet!(place, "state", "watch", "/am", "--timeout", "0.1").fails(124);
+    assert!(said.contains("did you mean /arm?"), "{said}");
+    rnet!(place, "state", "watch", "--changes", "--timeout", "0.1").fails(124);
+    rnet!(place, "state", "watch", "--once", "--count", "2").fails(2);
+}
+
+#[test]
+fn only_changes_if_told() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let state = node.state().unwrap();
+    state.set("/n", 0).unwrap();
+    let watch = place.spawn(&["state", "watch", "/n", "--changes", "--once"]);
+    // It says nothing until there is a change, so changes go on until it has seen one.
+    let told = std::thread::spawn(move || watch.wait());
+    let mut n = 0;
+    while !told.is_finished() {
+        n += 1;
+        state.set("/n", n).unwrap();
+        std::thread::yield_now();
+    }
+    let said = told.join().unwrap().ok();
+    let seen: i64 = said.lines().last().unwrap().strip_prefix("/n: ").unwrap().parse().unwrap();
+    assert!(seen > 0 && seen <= n, "{said}");
+}
+
+#[test]
+fn a_flood_ends_with_the_last_value() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let state = node.state().unwrap();
+    state.set("/n", 0).unwrap();
+    let mut watch = place.spawn(&["state", "watch", "/n", "--json"]);
+    watch.until_stdout("\"present\"");
+    const LAST: i64 = 20_000;
+    for n in 1..=LAST {
+        state.set("/n", n).unwrap();
+    }
+    watch.until_stdout(&format!("\"value\":{LAST},"));
+    watch.signal("TERM");
+    let ran = watch.wait();
+    let mut before = 0;
+    for line in ran.json_lines() {
+        let value = line["value"].as_i64().unwrap();
+        let skipped = line["skipped"].as_i64().unwrap();
+        if line["event"] == "set" {
+            assert_eq!(value, before + skipped + 1, "{line}");
+        }
+        before = value;
+    }
+    assert_eq!(before, LAST);
+    ran.fails(130);
+}

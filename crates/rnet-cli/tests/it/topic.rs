@@ -1,0 +1,367 @@
+//! `rnet topic list|info|echo`.
+
+use crate::util;
+
+use rnet::{Lane, OnFull, PublisherOptions, SubscriberOptions};
+use util::{POSE, Place, Pose, Pump, SOON};
+
+#[test]
+fn list_shows_names_types_and_counts() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let _poses = a.publisher::<Pose>("/pose").unwrap();
+    let _bytes = a.publisher::<[u8]>("/bytes").unwrap();
+    let _heard = b.subscriber::<[u8]>("/pose").unwrap();
+    let _more = b.subscriber::<Pose>("/pose").unwrap();
+    let _lonely = b.subscriber::<Pose>("/wanted").unwrap();
+    assert_eq!(rnet!(place, "topic", "list").ok(), "/bytes\n/pose\n/wanted\n");
+    let typed = rnet!(place, "topic", "list", "-t").ok();
+    assert_eq!(typed, "/bytes [raw]\n/pose [Pose]\n/wanted [Pose]\n");
+    assert_eq!(
+        rnet!(place, "topic", "list", "-v").ok(),
+        "TOPIC    TYPE  PUBLISHERS  SUBSCRIBERS\n\
+         /bytes   raw            1            0\n\
+         /pose    Pose           1            2\n\
+         /wanted  Pose           0            1\n"
+    );
+    let json = rnet!(place, "topic", "list", "--json").json();
+    let pose = &json["topics"][1];
+    assert_eq!(pose["topic"], "/pose");
+    assert_eq!(pose["types"], serde_json::json!(["Pose"]));
+    assert_eq!((&pose["publishers"], &pose["subscribers"]), (&1.into(), &2.into()));
+}
+
+#[test]
+fn proxies_are_shown_as_those_for_which_they_stand() {
+    let place = Place::new();
+    let (link, arm) = (place.node("link"), rnet::Proxy::new("robot2", "arm", 7).unwrap());
+    let options = SubscriberOptions::new().proxy(arm.clone(), 3);
+    let proxy = link.subscriber_with::<Pose>("/pose", options).unwrap();
+    let _poses = link.publisher_with::<Pose>("/pose", PublisherOptions::new().proxy(arm)).unwrap();
+    assert_eq!(rnet!(place, "node", "list").ok(), "/link\n@robot2/arm\n");
+    let json = rnet!(place, "node", "list", "--json").json();
+    assert_eq!(json["nodes"][0]["publishes"], serde_json::json!([]));
+    let remote = serde_json::json!([
+        {"node": "@robot2/arm", "publishes": ["/pose"], "subscribes": ["/pose"]}
+    ]);
+    assert_eq!(json["remote"], remote);
+    let brief = rnet!(place, "topic", "info", "/pose").ok();
+    assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 3\n");
+    proxy.set_ends(5).unwrap();
+    let full = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    assert_eq!(full.matches("Node name: @robot2/arm\n").count(), 2, "{full}");
+    for part in
+        ["Subscription count: 5", "Proxy: in /link\n", "Proxy: in /link, for 5 subscriptions\n"]
+    {
+        assert!(full.contains(part), "{part:?} is missing:\n{full}");
+    }
+    let listed = rnet!(place, "topic", "list", "-v").ok();
+    assert!(listed.contains("/pose  Pose           1            5  robot2\n"), "{listed}");
+}
+
+#[test]
+fn info_counts_and_describes() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Refuse)
+        .transient_local(3)
+        .urgent()
+        .last_will(&POSE);
+    let mut publisher = a.publisher_with::<Pose>("/pose", options).unwrap();
+    let options = SubscriberOptions::new().keep_last(5).lane(Lane::Urgent);
+    let mut subscriber = b.subscriber_with::<Pose>("/pose", options).unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(&POSE).unwrap();
+    subscriber.recv(SOON).unwrap();
+    let brief = rnet!(place, "topic", "info", "/pose").ok();
+    assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 1\n");
+    let full = rnet!(place, "topic", "info", "pose", "-v").ok();
+    for part in [
+        "Node name: /a",
+        "Endpoint type: PUBLISHER",
+        "Reliability: RELIABLE (when full: refuse)",
+        "Durability: TRANSIENT_LOCAL (depth 3)",
+        "Lane: urgent",
+        "Type layout: 40 bytes, aligned to 8",
+        "  24  legs: struct Leg (8 bytes)[2]",
+        "    24  force: f32",
+        "Last will: 40 bytes\n",
+        "Sent: 1 messages, 40 B; served subscribers: 1",
+        "Node name: /b",
+        "Endpoint type: SUBSCRIPTION",
+        "KEEP_LAST (5)",
+        "FROM  RECEIVED  SKIPPED  LOST  BEHIND\n/a           1        0  0     0\n",
+    ] {
+        assert!(full.contains(part), "{part} is not in:\n{full}");
+    }
+    let json = rnet!(place, "--json", "topic", "info", "/pose").json();
+    assert_eq!(json["publishers"][0]["sent"], 1);
+    assert_eq!(json["publishers"][0]["last_will_len"], 40);
+    assert_eq!(json["publishers"][0]["type"]["name"], "Pose");
+    assert_eq!(json["subscribers"][0]["channels"][0]["received"], 1);
+    assert_eq!(json["subscribers"][0]["qos"]["history"]["keep_last"], 5);
+}
+
+#[test]
+fn info_says_what_was_skipped_and_who_is_behind() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    for _ in 0..30 {
+        publisher.send(b"tick").unwrap();
+    }
+    let look = || {
+        let text = rnet!(place, "topic", "info", "/t", "-v").ok();
+        let json = rnet!(place, "--json", "topic", "info", "/t").json();
+        (text, json["subscribers"][0].clone())
+    };
+    let (text, json) = look();
+    assert!(text.contains("KEEP_LAST (10)"), "{text}");
+    assert!(text.contains("\n/a           0        0  0     30, the oldest "), "{text}");
+    assert_eq!(json["qos"]["history"]["keep_last"], 10);
+    assert_eq!(json["channels"][0]["behind"]["messages"], 30);
+    assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
+    subscriber.recv(SOON).unwrap();
+    let (text, json) = look();
+    assert!(text.contains("\n/a           1       20  0     9, the oldest "), "{text}");
+    let channel = &json["channels"][0];
+    assert_eq!((&channel["skipped"], &channel["lost"]["overrun"]), (&20.into(), &0.into()));
+    assert_eq!(channel["behind"]["messages"], 9);
+}
+
+#[test]
+fn info_of_no_topic_names_the_one_that_was_meant() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _publisher = node.publisher::<[u8]>("/joint_states").unwrap();
+    let said = rnet!(place, "topic", "info", "/joint_state").fails(1);
+    assert!(said.contains("no topic /joint_state") && said.contains("/joint_states?"), "{said}");
+    let said = rnet!(place, "topic", "info", "/camera").fails(1);
+    assert!(said.contains("rnet topic list"), "{said}");
+}
+
+#[test]
+fn every_command_on_a_topic_asks_whether_another_was_meant() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _publisher = node.publisher::<[u8]>("/scan").unwrap();
+    for command in ["info", "type"] {
+        let said = rnet!(place, "topic", command, "/scna").fails(1);
+        assert!(said.contains("no topic /scna") && said.contains("did you mean /scan?"), "{said}");
+    }
+    for command in ["echo", "hz", "bw", "delay"] {
+        let mut waits = place.spawn(&["topic", command, "/scna"]);
+        waits.until_stderr(
+            "no publisher of /scna in domain clitest yet; waiting (did you mean /scan?)",
+        );
+    }
+}
+
+#[test]
+fn types_are_found_by_topic_and_topics_by_type() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let _poses = [a.publisher::<Pose>("/pose").unwrap(), a.publisher::<Pose>("/goal").unwrap()];
+    let _other = b.subscriber::<[u8]>("/bytes").unwrap();
+    assert_eq!(rnet!(place, "topic", "type", "/pose").ok(), "Pose\n");
+    assert_eq!(rnet!(place, "topic", "type", "/bytes").ok(), "raw\n");
+    assert_eq!(rnet!(place, "topic", "find", "Pose").ok(), "/goal\n/pose\n");
+    assert_eq!(rnet!(place, "topic", "find", "raw").ok(), "/bytes\n");
+    let json = rnet!(place, "--json", "topic", "find", "Pose").json();
+    assert_eq!(json["topics"], serde_json::json!(["/goal", "/pose"]));
+    assert_eq!(rnet!(place, "--json", "topic", "type", "/pose").json()["types"][0], "Pose");
+    let said = rnet!(place, "topic", "find", "Poes").fails(1);
+    assert!(said.contains("no topic has the type Poes; did you mean Pose?"), "{said}");
+}
+
+#[test]
+fn tables_cut_no_name_for_a_program() {
+    let place = Place::new();
+    let long = format!("/front/{}/image", "camera_".repeat(20));
+    let (a, b) = (place.node(&long), place.node("b"));
+    let publisher = a.publisher::<Pose>(&long).unwrap();
+    let _subscriber = b.subscriber::<Pose>(&long).unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    for args in [&["topic", "list", "-v"][..], &["node", "list", "-v"]] {
+        let text = place.run(args).ok();
+        assert!(text.contains(&format!("\n{long} ")), "{text}");
+    }
+    assert_eq!(rnet!(place, "topic", "list", "--json").json()["topics"][0]["topic"], *long);
+}
+
+#[test]
+fn echo_shows_raw_bytes_as_hex() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _pump =
+        Pump::start(node.publisher::<[u8]>("/t").unwrap(), b"hello, robot\0\xff".to_vec().into());
+    let dump =
+        "00000000  68 65 6c 6c 6f 2c 20 72  6f 62 6f 74 00 ff        |hello, robot..|\n---\n";
+    assert_eq!(rnet!(place, "topic", "echo", "/t", "--count", "2").ok(), dump.repeat(2));
+    let csv = rnet!(place, "topic", "echo", "/t", "--once", "--csv").ok();
+    assert_eq!(csv, "68656c6c6f2c20726f626f7400ff\n");
+    let ran = rnet!(place, "--json", "topic", "echo", "/t", "--count", "3");
+    let lines = ran.json_lines();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0]["hex"], "68656c6c6f2c20726f626f7400ff");
+    assert_eq!((&lines[0]["node"], &lines[0]["len"]), (&"/a".into(), &14.into()));
+    let seqs: Vec<u64> = lines.iter().map(|l| l["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.windows(2).all(|w| w[1] == w[0] + 1), "{seqs:?}");
+    let said = rnet!(place, "topic", "echo", "/t", "--once", "--field", "x").fails(1);
+    assert!(said.contains("no fields"), "{said}");
+}
+
+#[test]
+fn echo_shows_plain_types_by_field() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _pump = Pump::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
+    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/pose", "--once"], args].concat());
+    assert_eq!(
+        echo(&[]).ok(),
+        "x: 1.5\nq: [0.0, 0.0, 0.1, 1.0]\nlegs:\n  -\n    force: 10.0\n    contact: 1\n  -\n    \
+         force: 20.0\n    contact: 0\n---\n"
+    );
+    assert_eq!(echo(&["--csv"]).ok(), "1.5,0.0,0.0,0.1,1.0,10.0,1,20.0,0\n");
+    assert_eq!(echo(&["--field", "legs[1].force"]).ok(), "20.0\n---\n");
+    assert_eq!(echo(&["--field", "q", "--csv"]).ok(), "0.0,0.0,0.1,1.0\n");
+    assert_eq!(echo(&["--field", "q", "--truncate-length", "1"]).ok(), "[0.0, ...]\n---\n");
+    assert!(echo(&["--raw"]).ok().starts_with("00000000  00 00 00 00 00 00 f8 3f  "));
+    assert!(echo(&["--info", "--csv"]).ok().contains(" from /a, 40 bytes\n1.5,"));
+    let json = echo(&["--json"]).json_lines();
+    assert_eq!(json[0]["data"]["legs"][0]["contact"], 1);
+    assert_eq!(json[0]["type"], "Pose");
+    let said = echo(&["--field", "legs[1].torque"]).fails(1);
+    assert!(said.contains("torque") && said.contains("force, contact"), "{said}");
+}
+
+#[test]
+fn echo_cuts_long_dumps_unless_told_otherwise() {
+    let place = Place::new();
+    let node = place.node("a");
+    let image = vec![7u8; 100_000];
+    let _pump = Pump::start(node.publisher::<[u8]>("/image").unwrap(), image.into());
+    let cut = rnet!(place, "topic", "echo", "/image", "--once").ok();
+    assert_eq!(cut.lines().count(), 10);
+    assert!(cut.contains("... (99872 more bytes)"), "{cut}");
+    let full = rnet!(place, "topic", "echo", "/image", "--once", "-f").ok();
+    assert_eq!(full.lines().count(), 100_000 / 16 + 1);
+}
+
+#[test]
+fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
+    let place = Place::new();
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--count", "4"]);
+    echo.until_stderr("no publisher of /t");
+    let first = place.node("first");
+    let mut publisher = first.publisher::<[u8]>("/t").unwrap();
+    // Both are there from the first message on, though they were found later.
+    publisher.send(&[1]).unwrap();
+    publisher.send(&[2]).unwrap();
+    echo.until_stdout("02");
+    drop(publisher);
+    echo.until_stderr("/first is gone");
+    let second = place.node("second");
+    let mut publisher = second.publisher::<[u8]>("/t").unwrap();
+    publisher.send(&[3]).unwrap();
+    publisher.send(&[4]).unwrap();
+    assert_eq!(echo.wait().ok(), "01\n02\n03\n04\n");
+}
+
+#[test]
+fn echo_first_shows_what_is_kept_for_late_joiners() {
+    let place = Place::new();
+    let node = place.node("a");
+    let options = PublisherOptions::new().transient_local(2);
+    let mut publisher = node.publisher_with::<[u8]>("/map", options).unwrap();
+    for i in 1..=5 {
+        publisher.send(&[i]).unwrap();
+    }
+    assert_eq!(rnet!(place, "topic", "echo", "/map", "--count", "2", "--csv").ok(), "04\n05\n");
+}
+
+#[test]
+fn echo_that_hears_nothing_times_out() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _silent = node.publisher::<[u8]>("/t").unwrap();
+    let said = rnet!(place, "topic", "echo", "/t", "--timeout", "0.2").fails(124);
+    assert!(said.contains("timed out") && said.contains("/t"), "{said}");
+    let _pump = Pump::start(node.publisher::<[u8]>("/u").unwrap(), vec![1].into());
+    let heard = rnet!(place, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
+    assert!(heard.starts_with("01\n"), "{heard}");
+}
+
+#[test]
+fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _pump = Pump::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
+    for signal in ["INT", "TERM"] {
+        let mut echo = place.spawn(&["topic", "echo", "/t", "--csv"]);
+        echo.until_stdout("01");
+        echo.signal(signal);
+        assert_eq!(echo.wait().code, Some(130));
+    }
+}
+
+#[test]
+fn an_observer_is_no_reader() {
+    let place = Place::new();
+    let node = place.node("a");
+    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    let pump = Pump::start(publisher, vec![1].into());
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--csv"]);
+    let mut hz = place.spawn(&["topic", "hz", "/t"]);
+    echo.until_stdout("01");
+    hz.until_stdout("average rate");
+    // Both are in full swing, and neither the publisher nor the domain knows of them.
+    let mut domain =
+        rnet::inspect::Domain::open(Some(util::DOMAIN), Some(place.dir.clone()), None).unwrap();
+    let seen = domain.snapshot().unwrap();
+    assert_eq!((seen.publishers[0].readers, seen.subscriptions.len()), (0, 0));
+    assert_eq!(seen.nodes.len(), 1);
+    drop(pump);
+}
+
+#[test]
+fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
+    let place = Place::new();
+    let node = place.node("camera");
+    let json = r#"{"kind":"plain","name":"Frame","size":16,"align":8,"tail":true,"fields":[
+        {"name":"width","offset":0,"type":"u32"},{"name":"encoding","offset":8,"type":{"array":{"of":"u8","len":8}}}]}"#;
+    let frame = rnet::TypeDesc::from_json(json).unwrap().as_plain().unwrap().clone();
+    let mut message =
+        frame.encode(&serde_json::json!({"width": 640, "_data_len": 10_000})).unwrap();
+    message[8..12].copy_from_slice(b"rgb8");
+    let options = PublisherOptions::new().message_type(frame);
+    let _pump =
+        Pump::start(node.publisher_with::<[u8]>("/image", options).unwrap(), message.into());
+    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/image", "--once"], args].concat());
+    assert_eq!(echo(&[]).ok(), "width: 640\nencoding: \"rgb8\"\ndata: 10000 bytes\n---\n");
+    assert_eq!(echo(&["--field", "encoding"]).ok(), "\"rgb8\"\n---\n");
+    let line = &echo(&["--json"]).json_lines()[0];
+    assert_eq!((&line["len"], &line["data"]["_data_len"]), (&10_016.into(), &10_000.into()));
+    let shown = rnet!(place, "type", "show", "Frame").ok();
+    assert!(
+        shown.starts_with("plain type Frame: 16 bytes, aligned to 8, data behind it\n"),
+        "{shown}"
+    );
+    let said =
+        rnet!(place, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
+    assert!(said.contains("16 bytes at least"), "{said}");
+}
+
+#[test]
+fn topics_of_a_host_that_nobody_knows_are_an_error() {
+    let place = Place::new();
+    let _angles = place.node("imu").publisher::<[u8]>("/angles").unwrap();
+    let own = rnet!(place, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();
+    let own = own.as_str().unwrap();
+    assert_eq!(rnet!(place, "topic", "list", "--host", own).ok(), "/angles\n");
+    let why = rnet!(place, "topic", "list", "--host", "nowhere").fails(1);
+    assert!(why.contains("no host nowhere is known"), "{why}");
+}

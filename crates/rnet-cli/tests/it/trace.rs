@@ -1,0 +1,217 @@
+//! `rnet trace`.
+
+use crate::util;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rnet::trace::TraceRecord;
+use rnet::{Meta, Node, Origin, Proxy, Publisher, PublisherOptions, now_ns};
+use util::{DOMAIN, Place, Pump};
+
+const LONG: Option<Duration> = Some(Duration::from_secs(30));
+
+/// A sensor at some 1 kHz, an estimator that answers in its callback, and an actuator.
+fn with_robot(test: impl FnOnce(&Place)) {
+    let place = Place::new();
+    let (sensor, estimator, actuator) =
+        (place.node("sensor"), place.node("estimator"), place.node("actuator"));
+    let mut estimates: Publisher<[u8]> = estimator.publisher("/estimate").unwrap();
+    let (tell, told) = mpsc::channel();
+    let _moves = actuator.subscriber::<[u8]>("/estimate").unwrap().on(move |_| {
+        let _ = tell.send(());
+    });
+    estimates.wait_for_subscribers(1, LONG).unwrap();
+    let _estimates = estimator.subscriber::<[u8]>("/imu").unwrap().on(move |imu| {
+        estimates.send(&imu).unwrap();
+    });
+    let imu: Publisher<[u8]> = sensor.publisher("/imu").unwrap();
+    imu.wait_for_subscribers(1, LONG).unwrap();
+    let pump = Pump::start(imu, Box::from(*b"12345678"));
+    told.recv_timeout(LONG.unwrap()).unwrap();
+    test(&place);
+    drop(pump);
+}
+
+#[test]
+fn an_edge_is_shown_stage_by_stage() {
+    with_robot(|place| {
+        let text = rnet!(place, "trace", "/imu", "--for", "1").ok();
+        assert!(text.starts_with("/imu: /sensor -> /estimator, "), "{text}");
+        for stage in ["dispatch", "callback", "all"] {
+            assert!(text.lines().any(|line| line.starts_with(stage)), "{text}");
+        }
+        let document = rnet!(place, "trace", "/imu", "/estimate", "--for", "1", "--json").json();
+        let edges = document["edges"].as_array().unwrap();
+        let ends = |n: usize| ["topic", "publisher", "subscriber"].map(|end| &edges[n][end]);
+        assert_eq!(ends(0), ["/estimate", "/estimator", "/actuator"]);
+        assert_eq!(ends(1), ["/imu", "/sensor", "/estimator"]);
+        for edge in edges {
+            let traced = edge["traced"].as_u64().unwrap();
+            assert!(traced > 0, "{edge}");
+            assert_eq!(edge["stages"]["callback"]["count"], traced);
+            assert_eq!(edge["total"]["count"], traced);
+            let longest = |times: &serde_json::Value| times["max_us"].as_f64().unwrap();
+            assert!(longest(&edge["total"]) >= longest(&edge["stages"]["callback"]), "{edge}");
+        }
+    });
+}
+
+#[test]
+fn a_chain_is_measured_against_its_budget() {
+    with_robot(|place| {
+        let chain = ["trace", "--chain", "/imu,/estimate", "--for", "1", "--budget-ms"];
+        let generous = [&chain[..], &["60000", "--json"]].concat();
+        let document = place.run(&generous).json();
+        let found = &document["chain"];
+        let count = found["total"]["count"].as_u64().unwrap();
+        assert!(count > 0, "{document}");
+        assert_eq!(
+            (&found["over_budget"], &found["hops"][1]["topic"]),
+            (&0.into(), &"/estimate".into())
+        );
+        // The estimate is sent in the callback, which cannot have ended before.
+        assert_eq!(found["hops"][0]["work"]["count"], count);
+        let ran = place.run(&[&chain[..], &["0.000001"]].concat());
+        let said = ran.stdout.clone();
+        ran.fails(1);
+        assert!(said.contains("over the budget of 0.000001 ms: "), "{said}");
+        assert!(said.contains("/imu begun to /estimate sent"), "{said}");
+    });
+}
+
+#[test]
+fn others_can_open_what_is_written() {
+    with_robot(|place| {
+        let files = ["trace.svg", "trace.json"].map(|name| place.dir.join(name));
+        let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
+        rnet!(place, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json).ok();
+        let drawn = std::fs::read_to_string(svg).unwrap();
+        assert!(drawn.contains("/imu: /sensor to /estimator, "), "{drawn}");
+        assert!(drawn.ends_with("</svg>\n"), "{drawn}");
+        let document = std::fs::read_to_string(json).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        let events = document["traceEvents"].as_array().unwrap();
+        let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+        // A send and a callback of each message, and an arrow from one to the other.
+        assert!(of("s") > 0 && of("f") == of("s") && of("X") == 2 * of("s"), "{}", of("X"));
+        let names: Vec<&str> =
+            events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
+        assert_eq!(names, ["/sensor", "/imu sent", "/estimator", "/imu"]);
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_written_costs_neither_the_table_nor_the_other_file() {
+    with_robot(|place| {
+        let files = ["none/trace.svg", "trace.json"].map(|name| place.dir.join(name));
+        let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
+        let ran = rnet!(place, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json);
+        assert!(ran.stdout.starts_with("/imu: /sensor -> /estimator, "), "{ran:?}");
+        let said = ran.fails(1);
+        assert!(said.contains(svg), "{said}");
+        assert!(std::fs::read_to_string(json).unwrap().contains("traceEvents"));
+    });
+}
+
+/// The link of a robot, as far as it matters to a trace: laptop's lidar publishes what is received here, and laptop's
+/// viewer receives something and says what became of it. Its clock is known to 250 us.
+fn with_laptop(test: impl FnOnce(&Place)) {
+    const LIDAR: u64 = 77 << 32;
+    let place = Place::new();
+    let link = Node::builder("_rnet/link_1").tool().dir(&place.dir).domain(DOMAIN).open().unwrap();
+    let proxy = |node: &str, endpoint| {
+        PublisherOptions::new().proxy(Proxy::new("laptop", node, endpoint).unwrap())
+    };
+    let map = place.node("map");
+    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
+    let mut scans = link.publisher_with::<[u8]>("/scan", proxy("/lidar", LIDAR)).unwrap();
+    let records = proxy("/viewer", 2).message_type(TraceRecord::plain_type());
+    let mut records = link.publisher_with::<[u8]>("/_rnet/trace/scan", records).unwrap();
+    scans.set_sent_uncertainty_ns(Some(250_000));
+    records.set_sent_uncertainty_ns(Some(250_000));
+    scans.wait_for_subscribers(1, LONG).unwrap();
+    let (end, ended) = mpsc::channel::<()>();
+    let sends = std::thread::spawn(move || {
+        let from = |publisher, seq| Meta::default().with_origin(Origin { host: 5, publisher, seq });
+        for seq in 0.. {
+            scans.forward(b"scan", from(LIDAR, seq), now_ns() - 1_000_000).unwrap();
+            // By its clock, which is a minute behind.
+            let at = |ms| 60_000_000_000 + 1_000_000 * (10 * seq + ms);
+            let record = TraceRecord {
+                subscription: 78 << 32,
+                publisher: LIDAR,
+                seq,
+                sent_ns: at(1),
+                taken_ns: at(2),
+                began_ns: at(3),
+                ended_ns: at(4),
+                written_ns: at(4),
+                received: seq + 1,
+                ..TraceRecord::default()
+            };
+            records.forward(&record.to_bytes(), from(2, seq), now_ns()).unwrap();
+            if ended.recv_timeout(Duration::from_millis(2)) != Err(mpsc::RecvTimeoutError::Timeout)
+            {
+                break;
+            }
+        }
+    });
+    test(&place);
+    drop(end);
+    sends.join().unwrap();
+}
+
+#[test]
+fn between_hosts_it_says_how_well_the_clocks_are_known() {
+    with_laptop(|place| {
+        let svg = place.dir.join("trace.svg");
+        let args = ["trace", "/scan", "--for", "1", "--svg", svg.to_str().unwrap()];
+        let text = place.run(&args).ok();
+        let table = |heading: &str| {
+            let from = text.find(heading).unwrap_or_else(|| panic!("{heading}: {text}"));
+            let rest = &text[from + 1..];
+            rest[..rest.find("/scan: ").unwrap_or(rest.len())].to_owned()
+        };
+        let here = table("/scan: @laptop/lidar -> /map, ");
+        assert!(here.contains("\nnetwork "), "{text}");
+        assert!(here.contains("\nnetwork and all: ± 250.0 us, between two clocks\n"), "{text}");
+        // Both ends of this one are on laptop.
+        let there = table("/scan: @laptop/lidar -> @laptop/viewer, ");
+        assert!(there.contains("\nbusy ") && !there.contains('±'), "{text}");
+        let drawn = std::fs::read_to_string(&svg).unwrap();
+        assert!(drawn.contains(" messages, ± 250.0 us between clocks</text>"), "{drawn}");
+        assert_eq!(drawn.matches("<path ").count(), 2, "{drawn}");
+
+        let edges = rnet!(place, "trace", "/scan", "--for", "1", "--json").json()["edges"].take();
+        let of = |n: usize, name: &str| edges[n][name].clone();
+        assert_eq!((of(0, "subscriber"), of(0, "uncertain_us")), ("/map".into(), 250.0.into()));
+        assert!(edges[0]["stages"]["network"]["p50_us"].as_f64().unwrap() >= 1000.0, "{edges}");
+        let viewer = (of(1, "subscriber"), of(1, "uncertain_us"));
+        assert_eq!(viewer, ("@laptop/viewer".into(), 0.0.into()));
+        // Whatever its clock says.
+        assert_eq!(edges[1]["total"]["p50_us"], 3000.0, "{edges}");
+    });
+}
+
+#[test]
+fn what_cannot_be_traced_is_said() {
+    let place = Place::new();
+    let node = place.node("display");
+    let _heard = node.subscriber::<[u8]>("/scan").unwrap();
+    let said = rnet!(place, "trace", "/scam", "/scan", "--for", "0.1").fails(124);
+    for part in ["nobody subscribes to /scam (did you mean /scan?)", "/scan has subscribers"] {
+        assert!(said.contains(part), "{said}");
+    }
+    rnet!(place, "trace").fails(2);
+    rnet!(place, "trace", "--chain", "/scan").fails(2);
+    rnet!(place, "trace", "/scan", "--budget-ms", "1").fails(2);
+    rnet!(place, "trace", "--chain", "/a,/b", "--budget-ms", "0").fails(2);
+    let long = format!("/{}", "a".repeat(250));
+    let said = rnet!(place, "trace", &long).fails(2);
+    assert!(said.contains("255"), "{said}");
+    let many: Vec<String> = (0..65).map(|n| format!("/t{n}")).collect();
+    let mut args = vec!["trace"];
+    args.extend(many.iter().map(String::as_str));
+    assert!(place.run(&args).fails(2).contains("64"));
+}

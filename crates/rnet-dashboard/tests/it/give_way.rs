@@ -1,0 +1,58 @@
+//! The threads that look give way to the nodes of a robot; those by which a page operates it do not.
+
+use crate::util;
+
+use std::fs;
+use std::time::Instant;
+
+use serde_json::json;
+use util::{HANG, Page, Place, what};
+
+/// `SCHED_OTHER` and `SCHED_BATCH`, and the nice value.
+const ORDINARY: (i32, i32) = (0, 0);
+const LATE: (i32, i32) = (3, 0);
+const RARE: (i32, i32) = (3, 19);
+
+/// Policy and nice value of each thread of this process that has this name.
+fn threads(name: &str) -> Vec<(i32, i32)> {
+    let of_task = |task: fs::DirEntry| {
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let (before, rest) = stat.rsplit_once(") ")?;
+        // From the third field of proc_pid_stat(5) on: the nice value is the 19th, the policy the 41st.
+        let field = |number: usize| rest.split(' ').nth(number - 3)?.trim().parse().ok();
+        (before.split_once('(')?.1 == name).then_some((field(41)?, field(19)?))
+    };
+    fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(of_task).collect()
+}
+
+fn until(name: &str, count: usize) -> Vec<(i32, i32)> {
+    let end = Instant::now() + HANG;
+    loop {
+        let found = threads(name);
+        if found.len() >= count {
+            return found;
+        }
+        assert!(Instant::now() < end, "{name}: {found:?}");
+        std::thread::sleep(std::time::Duration::from_millis(5)); // sleep: between two looks at /proc
+    }
+}
+
+#[test]
+fn only_the_threads_that_look_give_way() {
+    let place = Place::new();
+    let arm = place.node("arm");
+    arm.state().unwrap().set("/arm/angle", 1).unwrap();
+    let dashboard = place.start();
+    let mut page = Page::open(&dashboard);
+    // The thread that looks is the first that needs the node, for the state.
+    let state = page.sub(what("state"));
+    page.data(state, |data| data["entries"].as_array().filter(|all| !all.is_empty()).cloned());
+    assert_eq!(until("rnet-dash-tick", 1), [RARE]);
+    assert_eq!(until("rnet-dash-read", 1), [LATE]);
+    // That of the arm, and that of the dashboard: by it commands are taken.
+    assert_eq!(until("rnet-control", 2), [ORDINARY; 2]);
+    assert_eq!(until("rnet-dashboard", 1), [ORDINARY]);
+    // Changes are made by threads that do not give way, and are there.
+    page.ask(json!({"op": "state.set", "key": "/arm/angle", "value": 2}));
+    assert!(until("rnet-dash-job", 1).iter().all(|is| *is == ORDINARY));
+}

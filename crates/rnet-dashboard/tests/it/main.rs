@@ -1,0 +1,10 @@
+//! The integration tests of this crate, one module for each subject.
+
+mod give_way;
+mod hostile;
+mod hosts;
+mod over_link;
+mod page;
+mod slow_page;
+mod stop;
+mod util;

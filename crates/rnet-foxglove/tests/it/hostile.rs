@@ -1,0 +1,255 @@
+//! Clients that are hostile, broken or slow: they are refused or told, then cut off, and the others go on.
+
+use crate::util;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+use tungstenite::{Error, Message};
+use util::{LONG, Place, Viewer, connect, wait};
+
+/// A server with one topic, and what has to hold after a test: a client of good will is served as ever.
+fn with_server(test: impl FnOnce(&Place, &rnet_foxglove::Handle)) {
+    let place = Place::new();
+    let node = place.node("talker");
+    let options = rnet::PublisherOptions::new().transient_local(1);
+    let mut publisher = node.publisher_with::<[u8]>("/note", options).unwrap();
+    publisher.send(b"hello").unwrap();
+    let server = place.server();
+    test(&place, &server);
+    let mut viewer = Viewer::of(&server);
+    let channel = viewer.channel("/note");
+    viewer.subscribe(7, &channel);
+    assert_eq!(viewer.message().0, 7);
+}
+
+fn refused(server: &rnet_foxglove::Handle, headers: &[(&'static str, &str)]) -> u16 {
+    match connect(server.addr(), headers).map(drop) {
+        Err(Error::Http(response)) => response.status().as_u16(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn other_origins_names_and_protocols_do_not_come_in() {
+    with_server(|_, server| {
+        assert_eq!(refused(server, &[("origin", "https://evil.example")]), 403);
+        assert_eq!(refused(server, &[("host", "evil.example")]), 421);
+        assert_eq!(refused(server, &[("sec-websocket-protocol", "foxglove.sdk.v2")]), 400);
+        let old = [("sec-websocket-protocol", "foxglove.websocket.v1")];
+        drop(connect(server.addr(), &old).unwrap());
+        wait("the count", || server.stats().refused == 3);
+    });
+}
+
+#[test]
+fn an_allowed_origin_and_the_token_come_in() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.origins = vec!["https://app.foxglove.dev".to_owned()];
+    options.token = Some("0123456789abcdef".to_owned());
+    let server = rnet_foxglove::serve(options).unwrap();
+    let origin = ("origin", "https://app.foxglove.dev");
+    let shown = ("authorization", "Bearer 0123456789abcdef");
+    assert_eq!(refused(&server, &[origin]), 401);
+    assert_eq!(refused(&server, &[origin, ("authorization", "Bearer 0123456789abcdeg")]), 401);
+    assert_eq!(refused(&server, &[shown, ("origin", "https://foxglove.dev")]), 403);
+    let mut viewer = connect(server.addr(), &[origin, shown]).unwrap();
+    viewer.said("serverInfo", |_| true);
+}
+
+#[test]
+fn with_tls_nothing_else_is_spoken() {
+    let place = Place::new();
+    let mut options = place.options();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    options.tls = Some(rnet_foxglove::Tls {
+        cert_pem: made.cert.pem().into_bytes(),
+        key_pem: made.signing_key.serialize_pem().into_bytes(),
+    });
+    let server = rnet_foxglove::serve(options).unwrap();
+    assert!(connect(server.addr(), &[]).is_err());
+    wait("the count", || server.stats().refused == 1);
+}
+
+#[test]
+fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
+    with_server(|_, server| {
+        let mut viewer = Viewer::of(server);
+        let told = |viewer: &mut Viewer, why: &str| {
+            let said = viewer.said("status", |_| true);
+            let text = said["message"].as_str().unwrap();
+            assert!(said["level"] == 2 && text.contains(why), "{text} instead of {why}");
+        };
+        for (text, why) in [
+            ("{", "JSON object"),
+            (r#"{"op":"selfDestruct"}"#, "selfDestruct"),
+            (
+                r#"{"op":"subscribe","subscriptions":[{"id":1,"channelId":4294967295}]}"#,
+                "no channel",
+            ),
+            (r#"{"op":"unsubscribe","subscriptionIds":[77]}"#, "no subscription 77"),
+            (r#"{"op":"unadvertise","channelIds":[5]}"#, "not advertised"),
+        ] {
+            viewer.0.send(Message::text(text)).unwrap();
+            told(&mut viewer, why);
+        }
+        for (bytes, why) in [
+            (&[0x77][..], "119 is not known"),
+            (&[1, 9, 0, 0, 0, 1, 2], "channel 9 was not advertised"),
+            (&[2, 1, 0], "too early"),
+            (&[2, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 1], "too early"),
+            (&[3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "nothing to play"),
+        ] {
+            viewer.binary(&[bytes]);
+            told(&mut viewer, why);
+        }
+        let long =
+            format!(r#"{{"op":"getParameters","parameterNames":["{}"]}}"#, "x".repeat(1 << 20));
+        viewer.0.send(Message::text(long)).unwrap();
+        told(&mut viewer, "1048576 at most");
+        // What is understood and refused is told as often as it is asked.
+        for _ in 0..64 {
+            viewer
+                .send(&json!({"op": "setParameters", "parameters": [{"name": "/x", "value": 1}]}));
+            told(&mut viewer, "/x was not set");
+        }
+        let _ = (0..64).try_for_each(|_| viewer.0.send(Message::binary(vec![0x77])));
+        assert!(viewer.closed().contains("too many frames"));
+    });
+}
+
+#[test]
+fn a_frame_that_is_too_long_ends_it() {
+    with_server(|_, server| {
+        let mut viewer = Viewer::of(server);
+        // Of a gigabyte that is announced nothing is read.
+        let stream = viewer.0.get_mut();
+        let mut head = vec![0x82, 0xff];
+        head.extend((1u64 << 30).to_be_bytes());
+        head.extend([0; 4]);
+        stream.write_all(&head).unwrap();
+        let why = viewer.closed();
+        assert!(
+            why.contains("too long") || why.contains("too big") || why.contains("1002"),
+            "{why}"
+        );
+    });
+}
+
+#[test]
+fn malformed_frames_end_it() {
+    with_server(|_, server| {
+        // A reserved operation code; a frame of a client without a mask; bits that nobody has agreed on.
+        for head in [[0x83, 0x80], [0x81, 0x05], [0xf1, 0x80]] {
+            let mut viewer = Viewer::of(server);
+            viewer.0.get_mut().write_all(&head).unwrap();
+            viewer.0.get_mut().write_all(&[0; 16]).unwrap();
+            let why = viewer.closed();
+            assert!(!why.is_empty());
+        }
+    });
+}
+
+#[test]
+fn who_does_not_say_what_it_wants_is_not_waited_for() {
+    with_server(|_, server| {
+        // All places taken by those who say nothing, or not all of it.
+        let idle: Vec<TcpStream> = (0..rnet_foxglove::MAX_CLIENTS)
+            .map(|n| {
+                let mut stream = TcpStream::connect(server.addr()).unwrap();
+                if n % 2 == 0 {
+                    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+                }
+                stream
+            })
+            .collect();
+        // After the limit they have no place any more.
+        for mut stream in idle {
+            stream.set_read_timeout(LONG).unwrap();
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest);
+        }
+        wait("the count", || server.stats().refused >= rnet_foxglove::MAX_CLIENTS as u64);
+    });
+}
+
+#[test]
+fn one_that_is_too_many_is_refused_and_may_come_later() {
+    with_server(|_, server| {
+        let mut viewers: Vec<Viewer> =
+            (0..rnet_foxglove::MAX_CLIENTS).map(|_| Viewer::of(server)).collect();
+        for viewer in &mut viewers {
+            viewer.said("serverInfo", |_| true);
+        }
+        assert!(connect(server.addr(), &[]).is_err());
+        drop(viewers);
+        wait("a place", || connect(server.addr(), &[]).is_ok());
+    });
+}
+
+#[test]
+fn requests_that_are_many_or_twice_are_bounded() {
+    with_server(|_, server| {
+        let mut viewer = Viewer::of(server);
+        let channel = viewer.channel("/note");
+        viewer.subscribe(1, &channel);
+        viewer.subscribe(1, &channel);
+        viewer
+            .said("status", |said| said["message"].as_str().unwrap().contains("is there already"));
+        viewer.subscribe(2, &channel);
+        viewer.said("status", |said| {
+            said["message"].as_str().unwrap().contains("subscribed to already")
+        });
+        let channels: Vec<_> = (0..300)
+            .map(|id| json!({"id": id, "topic": format!("/t{id}"), "encoding": "json", "schemaName": ""}))
+            .collect();
+        viewer.send(&json!({"op": "advertise", "channels": channels}));
+        viewer.said("status", |said| {
+            said["message"].as_str().unwrap().contains("256 channels at most")
+        });
+        for (topic, encoding, why) in [
+            ("/x", "cdr", "cdr"),
+            ("/_rnet/log", "json", "robot-net's own"),
+            ("not a topic", "json", "topic"),
+        ] {
+            let mut viewer = Viewer::of(server);
+            let channel = json!({"id": 1, "topic": topic, "encoding": encoding, "schemaName": ""});
+            viewer.send(&json!({"op": "advertise", "channels": [channel]}));
+            viewer.said("status", |said| said["message"].as_str().unwrap().contains(why));
+        }
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_loses_messages_that_are_counted_and_nobody_else_does() {
+    let place = Place::new();
+    let node = place.node("talker");
+    // Its newest message is there for who comes: when that has arrived, the publisher is followed.
+    let options = rnet::PublisherOptions::new().transient_local(1);
+    let mut publisher = node.publisher_with::<[u8]>("/big", options).unwrap();
+    publisher.send(b"first").unwrap();
+    let server = place.server();
+    let (mut slow, mut good) = (Viewer::of(&server), Viewer::of(&server));
+    for viewer in [&mut slow, &mut good] {
+        let channel = viewer.channel("/big");
+        viewer.subscribe(1, &channel);
+    }
+    good.message();
+    // No more than the queue and the sockets hold is left for one who reads nothing.
+    let payload = vec![0xff; 1 << 20];
+    let mut sent = 0;
+    wait("a loss", || {
+        publisher.send(&payload[..]).unwrap();
+        sent += 1;
+        // This one reads all along.
+        let (subscription, message) = good.message();
+        assert_eq!((subscription, message.is_empty()), (1, false));
+        server.stats().dropped > 0
+    });
+    // The publisher has no reader, and waited for nobody.
+    assert_eq!(publisher.subscriber_count(), 0);
+    assert!(sent >= 16, "{sent}");
+    slow.said("status", |said| said["message"].as_str().unwrap().contains("too slow"));
+}

@@ -1,0 +1,80 @@
+//! The client that Foxglove publishes, and a protobuf library of JavaScript, against this server.
+
+use crate::util;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rnet::PublisherOptions;
+use rnet::msgs::{FrameTransform, Vector3};
+use rnet_record::{RecordOptions, Recorder};
+use util::{LONG, Place};
+
+const NEEDED: &str =
+    "needs node and its packages, which `make test-foxglove` installs and runs this with";
+
+/// Runs the client, and ends with what it says if it fails.
+fn client(what: &str, server: &rnet_foxglove::Handle) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
+    assert!(folder.join("node_modules").is_dir(), "{NEEDED}");
+    let mut command = Command::new("node");
+    command.current_dir(folder).args(["client.mjs", what, &format!("ws://{}", server.addr())]);
+    let said = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(said.status.success(), "{}{}", text(&said.stdout), text(&said.stderr));
+    assert_eq!(text(&said.stdout), "ok\n");
+}
+
+#[derive(Clone, Copy, rnet::Plain)]
+#[repr(C)]
+struct Leg {
+    force: f64,
+}
+
+#[test]
+#[ignore = "needs node and its packages, which `make test-foxglove` installs and runs this with"]
+fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
+    let place = Place::new();
+    let robot = place.node("robot");
+    let kept = || PublisherOptions::new().transient_local(1);
+    let mut force = robot.publisher_with::<Vector3>("/force", kept()).unwrap();
+    force.send(&Vector3 { x: 1.5, y: 2.5, z: 3.5 }).unwrap();
+    let mut tf = robot.publisher_with::<FrameTransform>("/tf", kept()).unwrap();
+    let (parent_frame_id, child_frame_id) = ("base".to_owned(), "arm".to_owned());
+    tf.send(&FrameTransform { parent_frame_id, child_frame_id, ..Default::default() }).unwrap();
+    let mut leg = robot.publisher_with::<Leg>("/leg", kept()).unwrap();
+    leg.send(&Leg { force: 2.5 }).unwrap();
+    let plan = robot.service::<Vector3, Vector3>("/plan");
+    let _plan = plan.serve(|ask| Ok(Vector3 { x: 2.0 * ask.x, ..Vector3::default() })).unwrap();
+    let speed = robot.param::<f64>("speed").default(1.0).declare().unwrap();
+    let goal = robot.param::<f64>("goal").default(0.0).declare().unwrap();
+    let mut goals = robot.subscriber::<Vector3>("/goal").unwrap();
+    let server = place.server();
+    let says = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
+    client("live", &server);
+    says.join().unwrap();
+    assert_eq!(speed.get().unwrap(), 1.75);
+}
+
+#[test]
+#[ignore = "needs node and its packages, which `make test-foxglove` installs and runs this with"]
+fn foxglove_s_own_client_plays_a_recording() {
+    let place = Place::new();
+    let robot = place.node("robot");
+    let mut force = robot.publisher::<Vector3>("/force").unwrap();
+    let file = place.0.join("run.mcap");
+    let mut options = RecordOptions::default();
+    options.location = Some(place.location());
+    options.state = false;
+    let recorder = Recorder::start(&file, options).unwrap();
+    for number in 0..10 {
+        force.send(&Vector3 { x: f64::from(number), ..Vector3::default() }).unwrap();
+        std::thread::sleep(Duration::from_millis(10)); // sleep: the recording is to have a length.
+    }
+    assert_eq!(recorder.stop().unwrap().messages, 10);
+    let mut options = place.options();
+    options.recording = Some(file);
+    let server = rnet_foxglove::serve(options).unwrap();
+    client("played", &server);
+}

@@ -1,0 +1,385 @@
+//! A domain through the eyes of a viewer: what it is shown, and what it may do.
+
+use crate::util;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use prost::Message as _;
+use rnet::PublisherOptions;
+use rnet::msgs::plain::Image;
+use rnet::msgs::{Clock, Vector3, foxglove::Pose};
+use rnet::state::Value as StateValue;
+use serde_json::{Value, json};
+use util::{LONG, Place, Viewer, wait};
+
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+#[repr(C)]
+struct Leg {
+    force: f64,
+    joints: [i32; 2],
+}
+
+#[test]
+fn topics_are_advertised_with_their_types_and_messages_come() {
+    let place = Place::new();
+    let node = place.node("robot");
+    let kept = || PublisherOptions::new().transient_local(3);
+    let mut force = node.publisher_with::<Vector3>("/force", kept()).unwrap();
+    let mut leg = node.publisher_with::<Leg>("/leg", kept()).unwrap();
+    let mut image = node.publisher_with::<Image>("/image", kept()).unwrap();
+    let mut note = node.publisher_with::<[u8]>("/note", kept()).unwrap();
+    let vector = Vector3 { x: 1.0, y: 2.0, z: 3.0 };
+    force.send(&vector).unwrap();
+    leg.send(&Leg { force: 2.5, joints: [4, 5] }).unwrap();
+    let header = Image::new(1, 1, "mono8").unwrap();
+    image.send_data(&header, &[9]).unwrap();
+    note.send(b"hello").unwrap();
+    let server = place.server();
+    let mut viewer = Viewer::of(&server);
+    let info = viewer.said("serverInfo", |_| true);
+    let capabilities = info["capabilities"].as_array().unwrap();
+    for wanted in ["clientPublish", "services", "parameters", "connectionGraph"] {
+        assert!(capabilities.contains(&wanted.into()), "{info}");
+    }
+    assert!(!capabilities.contains(&"time".into()), "{info}");
+    let read = |topic: &str, encoding: &str, schema: &str| {
+        let mut viewer = Viewer::of(&server);
+        let channel = viewer.channel(topic);
+        assert_eq!(
+            (&channel["encoding"], &channel["schemaName"]),
+            (&encoding.into(), &schema.into())
+        );
+        viewer.subscribe(5, &channel);
+        let (subscription, payload) = viewer.message();
+        assert_eq!(subscription, 5);
+        payload
+    };
+    let payload = read("/force", "protobuf", "foxglove.Vector3");
+    assert_eq!(Vector3::decode(&payload[..]).unwrap(), vector);
+    let leg: Value = serde_json::from_slice(&read("/leg", "json", "Leg")).unwrap();
+    assert_eq!(leg, json!({"force": 2.5, "joints": [4, 5]}));
+    let raw = read("/image", "protobuf", "foxglove.RawImage");
+    assert_eq!(rnet::msgs::RawImage::decode(&raw[..]).unwrap().data, [9]);
+    let note: Value = serde_json::from_slice(&read("/note", "json", "bytes")).unwrap();
+    assert_eq!(note["text"], "hello");
+    // Nobody has subscribed in the domain: the server looks from outside.
+    assert_eq!(force.subscriber_count(), 0);
+}
+
+#[test]
+fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
+    let place = Place::new();
+    let server = place.server();
+    let mut viewer = Viewer::of(&server);
+    viewer.said("serverInfo", |_| true);
+    viewer.send(&json!({"op": "subscribeConnectionGraph"}));
+    viewer.said("connectionGraphUpdate", |graph| graph["publishedTopics"] == json!([]));
+    let node = place.node("late");
+    let mut publisher = node.publisher::<[u8]>("/late").unwrap();
+    let channel = viewer.channel("/late");
+    viewer.said("connectionGraphUpdate", |graph| {
+        graph["publishedTopics"] == json!([{"name": "/late", "publisherIds": ["/late"]}])
+    });
+    viewer.subscribe(1, &channel);
+    // It is followed by and by; then a message comes.
+    let mut other = Viewer::of(&server);
+    let channel = other.channel("/late");
+    other.subscribe(1, &channel);
+    let sender = std::thread::spawn(move || {
+        for _ in 0..6000 {
+            publisher.send(b"x").unwrap();
+            std::thread::sleep(Duration::from_millis(10)); // sleep: its rate.
+            if publisher.sent() > 50 {
+                break;
+            }
+        }
+        publisher
+    });
+    assert_eq!((viewer.message().0, other.message().0), (1, 1));
+    drop(sender.join().unwrap());
+    let gone = viewer.said("unadvertise", |_| true);
+    assert_eq!(gone["channelIds"], json!([channel["id"]]));
+    viewer.said("connectionGraphUpdate", |graph| graph["removedTopics"] == json!(["/late"]));
+    // A viewer that is told so ends its subscription as well, which is no mistake: once, and of its own.
+    let mut is_refused = |subscription: u32| {
+        viewer.send(&json!({"op": "unsubscribe", "subscriptionIds": [subscription]}));
+        // Its answer, of the operation 4, says that the request before it has been done.
+        viewer.send(&json!({"op": "fetchAsset", "uri": "x", "requestId": 1}));
+        let mut refused = false;
+        viewer.until(|message| match message {
+            tungstenite::Message::Binary(bytes) => (bytes[0] == 4).then_some(()),
+            message => {
+                refused |= message.to_text().unwrap().contains("no subscription");
+                None
+            }
+        });
+        refused
+    };
+    assert_eq!([1, 1, 2].map(&mut is_refused), [false, true, true]);
+}
+
+#[test]
+fn a_domain_that_cannot_be_read_is_followed_again_once_it_can() {
+    let place = Place::new();
+    let mut options = place.options();
+    let (tell, told) = std::sync::mpsc::channel();
+    options.tell = std::sync::Arc::new(move |text| drop(tell.send(text.to_owned())));
+    let told = |what: &str| {
+        while !told.recv_timeout(util::HANG).expect("it is told").contains(what) {}
+    };
+    let node = place.node("early");
+    let early = node.publisher::<[u8]>("/early").unwrap();
+    let server = rnet_foxglove::serve(options).unwrap();
+    let mut viewer = Viewer::of(&server);
+    viewer.channel("/early");
+    drop((early, node));
+    viewer.said("unadvertise", |_| true);
+    // What no look gets past: a file where the directory was.
+    let (domain, aside) = (place.location().path().to_owned(), place.0.join("aside"));
+    std::fs::rename(&domain, &aside).unwrap();
+    std::fs::write(&domain, b"").unwrap();
+    let says =
+        |what: &'static str| move |said: &Value| said["message"].as_str().unwrap().contains(what);
+    told("the domain cannot be read");
+    viewer.said("status", says("the domain cannot be read"));
+    // Who comes meanwhile is let in, and the server stays.
+    let mut other = Viewer::of(&server);
+    other.said("serverInfo", |_| true);
+    assert!(!server.is_over());
+    std::fs::remove_file(&domain).unwrap();
+    std::fs::rename(&aside, &domain).unwrap();
+    told("the domain can be read again");
+    viewer.said("status", says("the domain can be read again"));
+    let node = place.node("late");
+    let _late = node.publisher::<[u8]>("/late").unwrap();
+    viewer.channel("/late");
+    other.channel("/late");
+}
+
+#[test]
+fn what_publishers_kept_is_shown_neither_once_it_is_old_nor_once_they_are_gone() {
+    let place = Place::new();
+    let kept = || PublisherOptions::new().transient_local(1);
+    let (first, second) = (place.node("first"), place.node("second"));
+    let mut publisher = first.publisher_with::<[u8]>("/mode", kept()).unwrap();
+    let text = |payload: Vec<u8>| {
+        serde_json::from_slice::<Value>(&payload).unwrap()["text"].as_str().unwrap().to_owned()
+    };
+    let server = place.server();
+    let comes = || {
+        let mut viewer = Viewer::of(&server);
+        let channel = viewer.channel("/mode");
+        viewer.subscribe(1, &channel);
+        viewer
+    };
+    publisher.send(b"old").unwrap();
+    let mut viewer = comes();
+    assert_eq!(text(viewer.message().1), "old");
+    // While nobody looks there is something newer.
+    drop(viewer);
+    wait("the end of the viewer", || server.stats().clients == 0);
+    publisher.send(b"new").unwrap();
+    let mut viewer = comes();
+    assert_eq!(text(viewer.message().1), "new");
+    let mut other = second.publisher_with::<[u8]>("/mode", kept()).unwrap();
+    other.send(b"other").unwrap();
+    assert_eq!(text(viewer.message().1), "other");
+    drop((publisher, first));
+    viewer.send(&json!({"op": "subscribeConnectionGraph"}));
+    viewer.said("connectionGraphUpdate", |graph| {
+        graph["publishedTopics"] == json!([{"name": "/mode", "publisherIds": ["/second"]}])
+    });
+    assert_eq!(text(comes().message().1), "other");
+}
+
+#[test]
+fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
+    let place = Place::new();
+    let node = place.node("base");
+    let mut goals = node.subscriber::<Vector3>("/goal").unwrap();
+    let server = place.server();
+    let mut viewer = Viewer::of(&server);
+    viewer.said("serverInfo", |_| true);
+    let channel = |id: u32, encoding: &str, name: &str| {
+        json!({"op": "advertise", "channels": [
+            {"id": id, "topic": "/goal", "encoding": encoding, "schemaName": name}]})
+    };
+    viewer.send(&channel(1, "json", "foxglove.Vector3"));
+    viewer.send(&channel(2, "protobuf", "foxglove.Vector3"));
+    goals.wait_for_publishers(2, LONG).unwrap();
+    viewer.binary(&[&[1], &1u32.to_le_bytes(), br#"{"x": 1.5}"#]);
+    assert_eq!(goals.recv(LONG).unwrap().x, 1.5);
+    let message = Vector3 { y: 2.5, ..Vector3::default() };
+    viewer.binary(&[&[1], &2u32.to_le_bytes(), &message.encode_to_vec()]);
+    assert_eq!(goals.recv(LONG).unwrap().y, 2.5);
+    // What is no message of the type is not sent.
+    viewer.binary(&[&[1], &1u32.to_le_bytes(), br#"{"w": 1}"#]);
+    viewer.said("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
+    viewer.binary(&[&[1], &2u32.to_le_bytes(), &[0xff; 9]]);
+    viewer.said("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
+    viewer.send(&channel(3, "json", "foxglove.Pose"));
+    viewer.said("status", |said| {
+        let text = said["message"].as_str().unwrap();
+        text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
+    });
+    // Also where the client describes it: nobody would receive its messages. The channel beside it is opened.
+    let mut other = channel(4, "protobuf", "foxglove.Pose");
+    let pose = <Pose as rnet::Message>::message_type().unwrap();
+    let schema = BASE64.encode(pose.schema().unwrap().descriptor_set_for_others());
+    other["channels"][0]["schema"] = schema.into();
+    other["channels"][0]["schemaEncoding"] = "protobuf".into();
+    let beside = channel(5, "json", "")["channels"][0].clone();
+    other["channels"].as_array_mut().unwrap().push(beside);
+    viewer.send(&other);
+    viewer.said("status", |said| {
+        let text = said["message"].as_str().unwrap();
+        text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
+    });
+    goals.wait_for_publishers(3, LONG).unwrap();
+    viewer.binary(&[&[1], &5u32.to_le_bytes(), br#"{"x": 3.5}"#]);
+    assert_eq!(goals.recv(LONG).unwrap().x, 3.5);
+    // With the client its publishers go.
+    drop(viewer);
+    wait("the end of the publishers", || goals.publisher_count() == 0);
+}
+
+#[test]
+fn services_are_called_and_their_failures_told() {
+    let place = Place::new();
+    let node = place.node("planner");
+    let _plan = node
+        .service::<Vector3, Vector3>("/plan")
+        .serve(|request| match request.x {
+            x if x < 0.0 => Err(rnet::HandlerError::new("Negative", "x is below zero")),
+            x => Ok(Vector3 { x: 2.0 * x, ..Vector3::default() }),
+        })
+        .unwrap();
+    let server = place.server();
+    let mut viewer = Viewer::of(&server);
+    let services = viewer.said("advertiseServices", |_| true);
+    let service = &services["services"][0];
+    assert_eq!((&service["name"], &service["type"]), (&"/plan".into(), &"foxglove.Vector3".into()));
+    assert_eq!(service["request"]["schemaEncoding"], "protobuf");
+    let id = u32::try_from(service["id"].as_u64().unwrap()).unwrap().to_le_bytes();
+    let call = |viewer: &mut Viewer, number: u32, encoding: &str, data: &[u8]| {
+        let len = (encoding.len() as u32).to_le_bytes();
+        viewer.binary(&[&[2], &id, &number.to_le_bytes(), &len, encoding.as_bytes(), data]);
+    };
+    call(&mut viewer, 1, "json", br#"{"x": 4}"#);
+    let reply = viewer.frame(3);
+    assert_eq!(
+        (&reply[..4], &reply[4..8], &reply[12..16]),
+        (&id[..], &[1, 0, 0, 0][..], &b"json"[..])
+    );
+    let reply: Value = serde_json::from_slice(&reply[16..]).unwrap();
+    assert_eq!(reply["x"], 8.0);
+    let negative = Vector3 { x: -1.0, ..Vector3::default() }.encode_to_vec();
+    let wrong: [(u32, &str, &[u8], &str); 2] =
+        [(2, "protobuf", &negative, "below zero"), (3, "json", b"[", "no JSON")];
+    for (number, encoding, data, why) in wrong {
+        call(&mut viewer, number, encoding, data);
+        let said = viewer.said("serviceCallFailure", |said| said["callId"] == number);
+        assert!(said["message"].as_str().unwrap().contains(why), "{said}");
+    }
+    viewer.binary(&[&[2], &[9; 4], &[4, 0, 0, 0], &[4, 0, 0, 0], b"json{}"]);
+    let said = viewer.said("serviceCallFailure", |said| said["callId"] == 4);
+    assert!(said["message"].as_str().unwrap().contains("no service"), "{said}");
+}
+
+#[test]
+fn parameters_are_read_set_followed_and_reset() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let speed = node.param::<f64>("speed").default(1.0).max(2.0).declare().unwrap();
+    let joints = node.param::<i64>("joints").default(6).declare().unwrap();
+    let server = place.server();
+    let (mut viewer, mut other) = (Viewer::of(&server), Viewer::of(&server));
+    viewer.send(&json!({"op": "getParameters", "parameterNames": [], "id": "all"}));
+    let said = viewer.said("parameterValues", |said| said["id"] == "all");
+    let params = json!([
+        {"name": "/arm/joints", "value": 6},
+        {"name": "/arm/speed", "value": 1.0, "type": "float64"},
+    ]);
+    assert_eq!(said["parameters"], params);
+    other.send(&json!({"op": "subscribeParameterUpdates", "parameterNames": ["/arm/speed"]}));
+    // An answer says that the request before it has been done.
+    other.send(&json!({"op": "getParameters", "parameterNames": ["/arm/joints"], "id": "done"}));
+    other.said("parameterValues", |said| said["id"] == "done");
+    let mut set = |name: &str, value: Value, id: &str| {
+        let parameters = json!([{"name": name, "value": value}]);
+        viewer.send(&json!({"op": "setParameters", "parameters": parameters, "id": id}));
+        viewer.said("parameterValues", |said| said["id"] == id)["parameters"][0]["value"].clone()
+    };
+    assert_eq!(set("/arm/speed", json!(2), "1"), json!(2.0));
+    assert_eq!(set("/arm/joints", json!(7.0), "2"), json!(7));
+    assert_eq!((speed.get().unwrap(), joints.get().unwrap()), (2.0, 7));
+    other.said("parameterValues", |said| said["parameters"][0]["value"] == 2.0);
+    // Above its maximum it stays, and the viewer is told why.
+    assert_eq!(set("/arm/speed", json!(3), "3"), json!(2.0));
+    viewer.said("status", |said| said["message"].as_str().unwrap().contains("maximum"));
+    viewer.send(&json!({"op": "setParameters", "parameters": [{"name": "/arm/none", "value": 1}]}));
+    viewer.said("status", |said| said["message"].as_str().unwrap().contains("/arm/none"));
+    // Of several, each that could not be set is told.
+    let several = json!([{"name": "/arm/one", "value": 1}, {"name": "/arm/two", "value": 2}]);
+    viewer.send(&json!({"op": "setParameters", "parameters": several}));
+    let told = |said: &Value, name: &str| said["message"].as_str().unwrap().contains(name);
+    viewer.said("status", |said| told(said, "/arm/one") && told(said, "/arm/two"));
+    // Without a value it is its default again.
+    viewer.send(&json!({"op": "setParameters", "parameters": [{"name": "/arm/speed"}]}));
+    other.said("parameterValues", |said| said["parameters"][0]["value"] == 1.0);
+    assert_eq!(node.state().unwrap().get("/params/arm/joints").unwrap(), Some(StateValue::Int(7)));
+}
+
+#[test]
+fn a_simulated_time_is_told() {
+    let place = Place::new();
+    let node = place.node("simulator");
+    let server = place.server();
+    let mut viewer = Viewer::of(&server);
+    let mut clock = node.publisher::<Clock>("/clock").unwrap();
+    let has_time = |info: &Value| info["capabilities"].as_array().unwrap().contains(&"time".into());
+    viewer.said("serverInfo", has_time);
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let ticks = std::thread::spawn(move || {
+        let mut now_ns = 0;
+        while stopped
+            .recv_timeout(Duration::from_millis(5))
+            .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
+            now_ns += 1_000_000_000;
+            clock.send(&Clock { time_ns: now_ns }).unwrap();
+        }
+    });
+    let time = |frame: Vec<u8>| u64::from_le_bytes(frame.try_into().unwrap());
+    let first = time(viewer.frame(2));
+    assert!(first.is_multiple_of(1_000_000_000) && time(viewer.frame(2)) > first);
+    drop(stop);
+    ticks.join().unwrap();
+    viewer.said("serverInfo", |info| !has_time(info));
+}
+
+#[test]
+fn who_may_only_look_changes_nothing() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let speed = node.param::<f64>("speed").default(1.0).declare().unwrap();
+    let _plan = node.service::<[u8], [u8]>("/plan").serve(|_| Ok(Vec::new())).unwrap();
+    let mut options = place.options();
+    options.read_only = true;
+    let server = rnet_foxglove::serve(options).unwrap();
+    let mut viewer = Viewer::of(&server);
+    let info = viewer.said("serverInfo", |_| true);
+    let capabilities = info["capabilities"].as_array().unwrap();
+    assert!(!capabilities.contains(&"clientPublish".into()), "{info}");
+    for request in [
+        json!({"op": "setParameters", "parameters": [{"name": "/arm/speed", "value": 2.0}]}),
+        json!({"op": "advertise", "channels": [
+            {"id": 1, "topic": "/x", "encoding": "json", "schemaName": ""}]}),
+    ] {
+        viewer.send(&request);
+        viewer.said("status", |said| said["message"].as_str().unwrap().contains("--read-only"));
+    }
+    assert_eq!(speed.get().unwrap(), 1.0);
+}

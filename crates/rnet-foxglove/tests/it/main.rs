@@ -1,0 +1,7 @@
+//! The integration tests of this crate, one module for each subject.
+
+mod hostile;
+mod independent;
+mod live;
+mod played;
+mod util;

@@ -1,0 +1,113 @@
+//! A recording that is played: how often the time is told, and what is said of a damaged file.
+
+use crate::util;
+
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use rnet_foxglove::Handle;
+use rnet_record::mcap::records::MessageHeader;
+use rnet_record::mcap::{WriteOptions, Writer};
+use serde_json::Value;
+use tungstenite::Message;
+use util::{Place, Viewer};
+
+const START_NS: u64 = 1_790_000_000_000_000_000;
+/// Stands in no other place of a file.
+const PAYLOAD: [u8; 16] = *b"here is a robot!";
+
+/// A recording of `/t` with so many messages, so far apart in ns, in chunks of a few each.
+fn recording(place: &Place, messages: u32, apart_ns: u64, damaged: bool) -> PathBuf {
+    let options = WriteOptions::new().chunk_size(Some(200)).compression(None);
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let channel_id = writer.add_channel(0, "/t", "", &Default::default()).unwrap();
+    for sequence in 0..messages {
+        let log_time = START_NS + u64::from(sequence) * apart_ns;
+        let header = MessageHeader { channel_id, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, &PAYLOAD).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut bytes = writer.into_inner().into_inner();
+    // A bit in each chunk but the first.
+    let first = bytes.windows(PAYLOAD.len()).position(|part| part == PAYLOAD).unwrap();
+    for at in (first + 1000..bytes.len()).filter(|_| damaged) {
+        if bytes[at..].starts_with(&PAYLOAD) {
+            bytes[at] ^= 1;
+        }
+    }
+    let path = place.0.join("run.mcap");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn played(place: &Place, file: PathBuf) -> Handle {
+    let mut options = place.options();
+    options.recording = Some(file);
+    rnet_foxglove::serve(options).unwrap()
+}
+
+/// What is heard until the playing has ended.
+#[derive(Default)]
+struct Heard {
+    /// Times that were told, in ns.
+    times: Vec<u64>,
+    warnings: Vec<String>,
+}
+
+fn until_the_end(viewer: &mut Viewer) -> Heard {
+    const ENDED: u8 = 3;
+    let mut heard = Heard::default();
+    viewer.until(|message| {
+        match message {
+            Message::Text(text) => {
+                let said: Value = serde_json::from_str(text).unwrap();
+                if said["op"] == "status" {
+                    heard.warnings.push(said["message"].as_str().unwrap().to_owned());
+                }
+            }
+            Message::Binary(frame) if frame[0] == 2 => {
+                heard.times.push(u64::from_le_bytes(frame[1..].try_into().unwrap()));
+            }
+            Message::Binary(frame) if frame[0] == 5 && frame[1] == ENDED => return Some(()),
+            _ => {}
+        }
+        None
+    });
+    heard
+}
+
+#[test]
+fn the_time_is_told_with_messages_and_no_more_than_60_times_a_second() {
+    let place = Place::new();
+    // 2,000 in a second, and as many at one time, of which none is waited for.
+    for apart_ns in [500_000, 0] {
+        let server = played(&place, recording(&place, 2000, apart_ns, false));
+        let mut viewer = Viewer::of(&server);
+        let channel = viewer.channel("/t");
+        let begun = Instant::now();
+        viewer.subscribe(1, &channel);
+        let heard = until_the_end(&mut viewer);
+        let most = begun.elapsed().as_secs_f64() * 60.0 + 1.0;
+        let times = &heard.times;
+        assert!(!times.is_empty() && times.len() as f64 <= most, "{} of {most}", times.len());
+        assert!(times.is_sorted() && times[0] >= START_NS, "{times:?}");
+        assert!(*times.last().unwrap() <= START_NS + 2000 * apart_ns, "{times:?}");
+    }
+}
+
+#[test]
+fn of_many_damages_of_a_kind_clients_are_told_the_first() {
+    let place = Place::new();
+    let server = played(&place, recording(&place, 400, 0, true));
+    let mut viewer = Viewer::of(&server);
+    let channel = viewer.channel("/t");
+    viewer.subscribe(1, &channel);
+    let heard = until_the_end(&mut viewer);
+    assert_eq!(heard.warnings.len(), 1, "{:?}", heard.warnings);
+    assert!(heard.warnings[0].contains("run.mcap: "), "{:?}", heard.warnings);
+    // Nor again when it is played once more.
+    viewer.binary(&[&[3, 0], &1f32.to_le_bytes(), &[0], &[0; 8], &[0; 4]]);
+    let again = until_the_end(&mut viewer);
+    assert_eq!(again.warnings, [""; 0]);
+}

@@ -1,0 +1,146 @@
+//! Services between hosts: they are messages on topics, and the link has no line for them.
+
+use crate::common;
+use crate::hosts;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::{ActionContext, CallOptions, Error, HandlerError, Node, Policy, Responder, Service};
+
+fn options() -> CallOptions {
+    CallOptions::new().timeout(LONG.unwrap())
+}
+
+/// Answers with as many replies as the first byte says; none for zero, until it is cancelled. Says when it begins.
+fn count(node: &Node, begun: mpsc::Sender<()>) -> Service {
+    let handler = move |wanted: &[u8], responder: &mut Responder<'_, [u8]>| {
+        begun.send(())?;
+        if wanted[0] == u8::MAX {
+            return Err(HandlerError::new("TooMany", "it counts to 254"));
+        }
+        for number in 0..wanted[0] {
+            responder.send(&[number])?;
+        }
+        while wanted[0] == 0 && !responder.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+        Ok(())
+    };
+    node.service::<[u8], [u8]>("/count").serve_stream(handler).unwrap()
+}
+
+#[test]
+fn calls_streams_errors_and_cancels_cross() {
+    let hosts = Hosts::new("calls", 2);
+    let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
+    let (begun, _calls) = mpsc::channel();
+    let service = count(&server, begun);
+    let client = home.client::<[u8], [u8]>("/count").unwrap();
+    assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+    let mut stream = client.stream(&[200], options()).unwrap();
+    for number in 0..200 {
+        assert_eq!(&*stream.next().unwrap().unwrap(), [number]);
+    }
+    assert!(stream.next().unwrap().is_none());
+    let error = client.call(&[u8::MAX], LONG).unwrap_err();
+    let Error::CallFailed { node, failure, .. } = &error else { panic!("{error}") };
+    assert_eq!((&**node, &*failure.kind), ("@host0/server", "TooMany"));
+    let waits = client.start(&[0], options()).unwrap();
+    eventually("it runs", || service.stats().running == 1);
+    waits.cancel();
+    eventually("its handler has ended", || service.stats().cancelled == 1);
+    assert_eq!((service.stats().calls, client.stats().late), (4, 0));
+    // A server here is one of two.
+    let (begun, _here) = mpsc::channel();
+    let other = count(&home, begun);
+    eventually("both are there", || client.server_count() == 2);
+    (0..4).for_each(|_| drop(client.call(&[1], LONG).unwrap()));
+    assert_eq!((service.stats().calls, other.stats().calls), (6, 2));
+}
+
+#[test]
+fn a_host_that_is_gone_ends_the_calls_of_both_sides() {
+    let hosts = Hosts::new("lost calls", 2);
+    let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
+    let (begun, calls) = mpsc::channel();
+    let service = count(&server, begun);
+    let client = home.client::<[u8], [u8]>("/count").unwrap();
+    let waits = client.start(&[0], options()).unwrap();
+    calls.recv_timeout(LONG.unwrap()).unwrap();
+    hosts.cut(0, 1);
+    match waits.wait().unwrap_err() {
+        Error::ServerLost { node, host, .. } => {
+            assert_eq!((&*node, &*host), ("@host0/server", "host0"));
+        }
+        other => panic!("{other}"),
+    }
+    eventually("the call of the host that is gone is cancelled", || service.stats().cancelled == 1);
+    // It is found again.
+    hosts.heal(0, 1);
+    assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+}
+
+#[test]
+fn goals_feedback_and_reasons_cross() {
+    let hosts = Hosts::new("goals", 2);
+    let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
+    let handler = |goal: &[u8], context: &mut ActionContext<'_, [u8]>| {
+        for number in 0..goal[0] {
+            context.feedback(&[number])?;
+        }
+        while goal[0] == 0 && !context.cancelled() {
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+        Ok(goal.to_vec())
+    };
+    let replace = server.action::<[u8], [u8], [u8]>("/count").policy(Policy::Replace);
+    let action = replace.serve(handler).unwrap();
+    let client = home.action_client::<[u8], [u8], [u8]>("/count").unwrap();
+    let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();
+    let mut heard = Vec::new();
+    let result = send(200).result_with(LONG, |number| heard.push(number[0])).unwrap();
+    assert_eq!((&*result, heard), (&[200][..], (0..200).collect()));
+    let first = send(0);
+    eventually("it runs", || action.stats().running == 1);
+    let second = send(0);
+    let reason = |error: Error| match error {
+        Error::Cancelled { reason, .. } => reason.name(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(reason(first.result(LONG).unwrap_err()), "preempted");
+    eventually("the second runs", || action.stats().running == 1);
+    second.cancel().unwrap();
+    assert_eq!(reason(second.result(LONG).unwrap_err()), "caller");
+    let third = send(0);
+    eventually("the third runs", || action.stats().running == 1);
+    hosts.cut(0, 1);
+    assert!(matches!(third.result(LONG).unwrap_err(), Error::ServerLost { .. }));
+    eventually("it has ended there", || action.stats().cancelled == 3);
+}
+
+#[test]
+fn jobs_of_a_host_that_is_gone_are_done_by_another() {
+    let hosts = Hosts::new("jobs", 2);
+    let (away, home) = (hosts.node(0, "away"), hosts.node(1, "home"));
+    let mut worker = away.pull::<[u8]>("/jobs").open().unwrap();
+    let jobs = home.push::<[u8]>("/jobs").open().unwrap();
+    jobs.push(&[1]).unwrap();
+    let job = worker.recv(LONG).unwrap().unwrap();
+    assert_eq!((job[0], job.context().redelivered()), (1, false));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    jobs.push(&[2]).unwrap();
+    let held = worker.recv(LONG).unwrap().unwrap();
+    let mut here = home.pull::<[u8]>("/jobs").open().unwrap();
+    hosts.cut(0, 1);
+    let job = here.recv(LONG).unwrap().unwrap();
+    assert_eq!((job[0], job.context().redelivered()), (2, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    eventually("the worker of the host that is gone knows", || held.context().is_cancelled());
+    let stats = jobs.stats();
+    assert_eq!((stats.done, stats.redelivered, stats.undelivered), (2, 1, 0));
+}

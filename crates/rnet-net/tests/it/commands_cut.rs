@@ -1,0 +1,134 @@
+//! Commands between hosts: the deadline of a receiver goes by its own clock when the cable is cut.
+
+use crate::common;
+use crate::hosts;
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::msgs::command_status::State;
+use rnet::{Command, Driver, Error, FallbackReason, Node};
+
+const TOPIC: &str = "/cmd_vel";
+/// So that no lease ends by itself.
+const NEVER: Duration = Duration::from_secs(600);
+
+enum Did {
+    Applied(u8, Instant),
+    FellBack(FallbackReason, Instant),
+}
+
+fn receiver(node: &Node, deadline: Duration) -> (Command, mpsc::Receiver<Did>) {
+    let (did, done) = mpsc::channel();
+    let fell = did.clone();
+    let command = node
+        .command::<[u8]>(TOPIC)
+        .deadline(deadline)
+        .fallback_handler(move |why| fell.send(Did::FellBack(why, Instant::now())).unwrap())
+        .apply(move |bytes| did.send(Did::Applied(bytes[0], Instant::now())).unwrap())
+        .unwrap();
+    (command, done)
+}
+
+fn driver(node: &Node, priority: i32) -> Driver<[u8]> {
+    node.drive(TOPIC).priority(priority).lease(NEVER).take(LONG).unwrap()
+}
+
+#[test]
+fn a_cable_that_is_cut_ends_in_the_fallback() {
+    const DEADLINE: Duration = Duration::from_millis(300);
+    let hosts = Hosts::new("commands cut", 2);
+    let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
+    let (command, did) = receiver(&base, DEADLINE);
+    assert!(matches!(did.recv().unwrap(), Did::FellBack(FallbackReason::Opened, _)));
+    let mut far = driver(&away, 1);
+    let mut applied = 0;
+    while applied < 20 {
+        far.send(&[1]).unwrap();
+        std::thread::sleep(Duration::from_millis(5)); // sleep: the period of the commands
+        applied += did.try_iter().filter(|did| matches!(did, Did::Applied(..))).count();
+    }
+    hosts.cut(0, 1);
+    let mut last = Instant::now();
+    let (why, at) = loop {
+        let _ = far.send(&[2]);
+        match did.recv_timeout(Duration::from_millis(5)) {
+            Ok(Did::Applied(_, at)) => last = at,
+            Ok(Did::FellBack(why, at)) => break (why, at),
+            Err(_) => {}
+        }
+    };
+    assert_eq!(why, FallbackReason::Deadline);
+    println!("{:?} after the last command that was applied", at - last);
+    eventually("the host that is gone drives no more", || command.status().holder.is_empty());
+    assert_eq!(command.status().state(), State::Fallback);
+    eventually("the driver knows", || !far.in_force());
+    hosts.heal(0, 1);
+    assert!(far.send(&[3]).is_err(), "what was lost does not come back by itself");
+    drop(far);
+    let before = command.stats().applied;
+    let mut again = driver(&away, 1);
+    eventually("it drives again", || {
+        again.send(&[4]).unwrap();
+        command.stats().applied > before
+    });
+    while let Ok(did) = did.try_recv() {
+        assert!(!matches!(did, Did::Applied(2 | 3, _)), "an old command was applied after the cut");
+    }
+}
+
+#[test]
+fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
+    let hosts = Hosts::new("renewed in vain", 2);
+    let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
+    let (_command, did) = receiver(&base, Duration::from_secs(1));
+    assert!(matches!(did.recv().unwrap(), Did::FellBack(FallbackReason::Opened, _)));
+    let lease = Duration::from_millis(100);
+    let drive = away.drive::<[u8]>(TOPIC).priority(1).lease(lease);
+    let mut far = drive.take(LONG).unwrap();
+    hosts.cut(0, 1);
+    // A renewal that was answered right before the cut may be among them.
+    let begun = Instant::now();
+    let why = loop {
+        match far.renew() {
+            Ok(()) => assert!(begun.elapsed() < LONG.unwrap(), "the cable is cut"),
+            Err(why) => break why,
+        }
+    };
+    assert!(matches!(why, Error::NotInForce { .. }), "{why}");
+    assert!(!far.in_force());
+}
+
+/// Its stamp says so, which the link translates to the clock of the receiver's host.
+#[test]
+fn a_command_that_is_under_way_for_longer_than_the_deadline_is_late() {
+    const DEADLINE: Duration = Duration::from_millis(200);
+    let hosts = Hosts::patient("commands late", 2);
+    let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
+    let (command, did) = receiver(&base, DEADLINE);
+    let mut far = driver(&away, 1);
+    eventually("it drives", || {
+        far.send(&[1]).unwrap();
+        did.try_iter().any(|did| matches!(did, Did::Applied(1, _)))
+    });
+    eventually("the clocks were compared", || hosts.clock_uncertainty(0) < DEADLINE);
+    hosts.settle();
+    let before = command.stats().late;
+    hosts.net().set_delay(3 * DEADLINE);
+    far.send(&[2]).unwrap();
+    eventually("it is counted", || command.stats().late > before);
+    hosts.net().set_delay(Duration::ZERO);
+    let mut applied = Vec::new();
+    eventually("it drives again", || {
+        far.send(&[3]).unwrap();
+        let new = did.try_iter().filter_map(|did| match did {
+            Did::Applied(value, _) => Some(value),
+            Did::FellBack(..) => None,
+        });
+        applied.extend(new);
+        applied.contains(&3)
+    });
+    assert!(!applied.contains(&2), "it was late");
+}

@@ -1,0 +1,168 @@
+//! A session of release 0.1.0, kept as bytes in `fuzz/corpus/wire`: later releases read it, and the fuzzer begins with
+//! it. Each file is a byte that tells the fuzz target what follows, and a frame.
+
+use crate::common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{LONG, Net, eventually};
+use rnet::msgs::Imu;
+use rnet::{Lane, LossCause, Meta, OnFull, PublisherOptions, SubscriberOptions};
+use rnet_net::config::Config;
+use rnet_net::link::{Link, LinkOptions};
+use rnet_net::memory::MemoryNet;
+use rnet_net::wire::{HEADER_LEN, Header, Items, VERSION};
+use rnet_net::{HostId, Presence, Sink};
+
+/// The fuzz target reads what follows as a frame.
+const FRAME: u8 = 0;
+/// All that an honest link says: only one that was not understood says the tenth. Of messages there are others, too.
+const KINDS: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14];
+/// Of a message: alone, compressed, with source, correlation and gap, behind another one.
+const FIELDS: [u8; 5] = [1, 2, 4, 8, 16];
+const DATA: u8 = 0x20;
+const PIECE: u8 = 0x40;
+
+fn place() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire")
+}
+
+/// The kinds of its items, by a reader of a few lines.
+fn kinds(frame: &[u8]) -> Vec<u8> {
+    let (mut rest, mut kinds) = (&frame[HEADER_LEN..], Vec::new());
+    while let Some((kind, after)) = rest.split_first() {
+        kinds.push(*kind);
+        let used = after.iter().position(|byte| *byte < 0x80).unwrap() + 1;
+        let digits = after[..used].iter().rev();
+        let len = digits.fold(0, |len, byte| len << 7 | usize::from(byte & 0x7f));
+        rest = &after[used + len..];
+    }
+    kinds
+}
+
+#[test]
+fn a_session_of_this_release_is_read_by_later_ones() {
+    let (mut found, mut files) = (BTreeSet::new(), 0);
+    for file in fs::read_dir(place()).unwrap() {
+        let bytes = fs::read(file.unwrap().path()).unwrap();
+        let (what, frame) = bytes.split_first().unwrap();
+        assert_eq!(*what, FRAME);
+        let (header, items) = Header::decode(frame).unwrap();
+        assert!(header.version <= VERSION);
+        let read = Items::new(items).map(Result::unwrap).count();
+        // None was passed over as one of a later release.
+        assert_eq!(read, kinds(frame).len());
+        found.extend(kinds(frame));
+        files += 1;
+    }
+    assert!(files > 0);
+    for kind in KINDS {
+        assert!(found.contains(&kind), "no item of kind {kind}");
+    }
+    for field in FIELDS {
+        assert!(found.iter().any(|kind| kind & DATA != 0 && kind & field != 0), "no field {field}");
+    }
+    assert!(found.iter().any(|kind| kind & PIECE != 0), "no piece");
+}
+
+/// Keeps what arrives.
+struct Tap {
+    to: Arc<dyn Sink>,
+    seen: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Sink for Tap {
+    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        self.seen.lock().unwrap().push(frame.to_vec());
+        self.to.frame(lane, from, frame);
+    }
+
+    fn up(&self, presence: Presence) {
+        self.to.up(presence);
+    }
+
+    fn down(&self, presence: Presence) {
+        self.to.down(presence);
+    }
+}
+
+fn link(net: &Arc<MemoryNet>, domain: &Net, id: u64, seen: &Arc<Mutex<Vec<Vec<u8>>>>) -> Link {
+    let text = "[[network.topic]]\ntopic = \"/packed\"\ncompression = \"lz4\"\n";
+    let mut config = Config::from_toml(text, Path::new("robot.toml")).unwrap();
+    config.host = format!("host{id}");
+    let options = LinkOptions {
+        node: domain.builder("/_rnet/link"),
+        presence: Presence { host: HostId(id), term: 1 },
+        config,
+        holds: Arc::new(|| true),
+    };
+    let (net, seen) = (net.clone(), seen.clone());
+    Link::open(options, |own, to| Ok(net.join(own, Arc::new(Tap { to, seen })))).unwrap()
+}
+
+/// Says a little of everything.
+fn talk(here: &Net, there: &Net) {
+    let (talker, listener) = (here.node("talker"), there.node("listener"));
+    let all = || SubscriberOptions::new().reliable();
+    let mut heard = listener.subscriber_with::<[u8]>("/t", all()).unwrap();
+    let mut packed = listener.subscriber_with::<[u8]>("/packed", all()).unwrap();
+    let mut typed = listener.subscriber::<Imu>("/imu").unwrap();
+    let options = || PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(60)));
+    let lease = Duration::from_secs(2);
+    let of_all = options().manual_by_topic(lease).last_will(&b"gone"[..]);
+    let mut talks = talker.publisher_with::<[u8]>("/t", of_all).unwrap();
+    let mut packs = talker.publisher_with::<[u8]>("/packed", options()).unwrap();
+    let mut types = talker.publisher::<Imu>("/imu").unwrap();
+    talks.wait_for_subscribers(1, LONG).unwrap();
+    packs.wait_for_subscribers(1, LONG).unwrap();
+    types.wait_for_subscribers(1, LONG).unwrap();
+    types.send(&Imu::default()).unwrap();
+    typed.recv(LONG).unwrap();
+    packs.send(&[7; 1000]).unwrap();
+    packed.recv(LONG).unwrap();
+    for number in 0..20_u8 {
+        talks.send(&[number; 22]).unwrap();
+    }
+    let meta = Meta::default().with_source_ns(-5).with_correlation(6);
+    talks.send_with(b"with all", meta.with_gap(LossCause::Overrun, 3)).unwrap();
+    talks.publish_gap(LossCause::Restart, 2).unwrap();
+    talks.send(&[9; 20_000]).unwrap();
+    talks.assert_alive().unwrap();
+    // Enough for a word of how much was read.
+    for _ in 0..22 {
+        heard.recv(LONG).unwrap();
+    }
+    for _ in 0..200 {
+        talks.send(&[8; 8000]).unwrap();
+        heard.recv(LONG).unwrap();
+    }
+    eventually("what has no number is counted", || heard.lost().total() == 5);
+    drop(heard);
+    eventually("nobody listens", || talks.subscriber_count() == 0);
+}
+
+#[test]
+#[ignore = "writes the session anew"]
+fn record() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (net, domains) = (MemoryNet::new(), [Net::new("golden"), Net::new("golden")]);
+    let links = [link(&net, &domains[0], 1, &seen), link(&net, &domains[1], 2, &seen)];
+    talk(&domains[0], &domains[1]);
+    drop(links);
+    fs::create_dir_all(place()).unwrap();
+    let (mut known, mut number) = (BTreeSet::new(), 0);
+    for frame in seen.lock().unwrap().iter() {
+        let new: Vec<u8> = kinds(frame).into_iter().filter(|kind| !known.contains(kind)).collect();
+        if new.is_empty() {
+            continue;
+        }
+        known.extend(new);
+        fs::write(place().join(format!("frame-{number}")), [&[FRAME], &frame[..]].concat())
+            .unwrap();
+        number += 1;
+    }
+}

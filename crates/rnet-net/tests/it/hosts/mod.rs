@@ -1,0 +1,219 @@
+//! Hosts of one process: a domain and a link each, and a network in memory, or Zenoh, that joins them.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::path::Path;
+use std::sync::Arc;
+#[cfg(feature = "zenoh")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+#[cfg(feature = "zenoh")]
+use rnet::DomainId;
+use rnet::msgs::{LinkStatus, duration_to_ns};
+use rnet::state::{Home, serve};
+use rnet::{Node, SubscriberOptions};
+use rnet_net::config::Config;
+use rnet_net::link::{Ended, Link, LinkOptions};
+use rnet_net::memory::MemoryNet;
+#[cfg(feature = "zenoh")]
+use rnet_net::zenoh::{ZenohNet, ZenohOptions};
+use rnet_net::{HostId, Presence};
+
+use crate::common::{Child, LONG, Net, eventually};
+
+pub struct Hosts {
+    links: Vec<Option<Link>>,
+    net: Arc<MemoryNet>,
+    /// Where they listen if Zenoh joins them, and that no others do meanwhile: its sessions have many threads.
+    #[cfg(feature = "zenoh")]
+    zenoh: Option<(Vec<std::net::Ipv4Addr>, MutexGuard<'static, ()>)>,
+    terms: Vec<u64>,
+    // Last: its directories are removed when nobody is in them any more.
+    domains: Vec<Net>,
+}
+
+impl Hosts {
+    /// As many hosts, called `host0` and so on.
+    pub fn new(test: &str, count: usize) -> Hosts {
+        Hosts::with_config(test, &vec![""; count])
+    }
+
+    /// The same for a test that runs for longer than others.
+    pub fn for_long(test: &str, count: usize, limit: Duration) -> Hosts {
+        let domains = (0..count).map(|_| Net::for_long(test, limit)).collect();
+        Hosts::in_domains(domains, &vec![""; count])
+    }
+
+    /// As many hosts that are not lost for being silent within any pause of a busy machine: a cut ends nothing.
+    pub fn patient(test: &str, count: usize) -> Hosts {
+        let mut hosts = Hosts::unlinked((0..count).map(|_| Net::new(test)).collect());
+        hosts.net = MemoryNet::with_lease(Duration::from_secs(3600));
+        hosts.start_all(&vec!["[network]\nlost_after_ms = 30000"; count]);
+        hosts
+    }
+
+    /// A host for each of these configurations.
+    pub fn with_config(test: &str, configs: &[&str]) -> Hosts {
+        Hosts::in_domains(configs.iter().map(|_| Net::new(test)).collect(), configs)
+    }
+
+    /// The same, joined by Zenoh: each host connects to those before it.
+    #[cfg(feature = "zenoh")]
+    pub fn over_zenoh(test: &str, configs: &[&str]) -> Hosts {
+        use std::sync::atomic::{AtomicU8, Ordering};
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = Hosts::unlinked(configs.iter().map(|_| Net::new(test)).collect());
+        // All of 127.0.0.0/8 is this machine: no other test listens on these.
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let address = |_: &&str| {
+            std::net::Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low)
+        };
+        hosts.zenoh = Some((configs.iter().map(address).collect(), alone));
+        hosts.start_all(configs);
+        hosts
+    }
+
+    fn in_domains(domains: Vec<Net>, configs: &[&str]) -> Hosts {
+        let mut hosts = Hosts::unlinked(domains);
+        hosts.start_all(configs);
+        hosts
+    }
+
+    fn unlinked(domains: Vec<Net>) -> Hosts {
+        Hosts {
+            links: domains.iter().map(|_| None).collect(),
+            net: MemoryNet::new(),
+            #[cfg(feature = "zenoh")]
+            zenoh: None,
+            terms: vec![0; domains.len()],
+            domains,
+        }
+    }
+
+    fn start_all(&mut self, configs: &[&str]) {
+        for (host, config) in configs.iter().enumerate() {
+            self.start(host, config);
+        }
+    }
+
+    /// Starts the link of a host, in the next term.
+    pub fn start(&mut self, host: usize, config: &str) {
+        self.terms[host] += 1;
+        let presence = Presence { host: HostId(host as u64 + 1), term: self.terms[host] };
+        let mut config = Config::from_toml(config, Path::new("robot.toml")).unwrap();
+        config.host = format!("host{host}");
+        let name = format!("/_rnet/link{}", self.terms[host]);
+        let options = LinkOptions {
+            node: self.domains[host].builder(&name),
+            presence,
+            config,
+            holds: Arc::new(|| true),
+        };
+        let net = self.net.clone();
+        #[cfg(feature = "zenoh")]
+        if let Some((addresses, _)) = &self.zenoh {
+            let endpoint = |at: &std::net::Ipv4Addr| format!("tcp/{at}:7450").parse().unwrap();
+            let network = ZenohOptions {
+                listen: vec![endpoint(&addresses[host])],
+                connect: addresses[..host].iter().map(endpoint).collect(),
+                lost_after: options.config.lost_after,
+                lan: None,
+            };
+            let open = |presence, sink| {
+                let domain = DomainId::default();
+                ZenohNet::open(&network, presence, &domain, sink).map_err(std::io::Error::other)
+            };
+            self.links[host] = Some(Link::open(options, open).unwrap());
+            return;
+        }
+        let link = Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap();
+        self.links[host] = Some(link);
+    }
+
+    /// The home of a host's state, as `rnet-link` has it.
+    pub fn home(&self, host: usize) -> Home {
+        let node = self.domains[host].builder("/_rnet/state").tool().open().unwrap();
+        serve(&node, &format!("host{host}")).unwrap()
+    }
+
+    /// Ends the link of a host.
+    pub fn stop(&mut self, host: usize) {
+        self.links[host] = None;
+    }
+
+    /// Why the link of a host has ended by itself, if it has.
+    pub fn ended(&self, host: usize) -> Option<Ended> {
+        self.links[host].as_ref()?.wait(Duration::ZERO)
+    }
+
+    /// The network, for a host that is none of these.
+    pub fn net(&self) -> &Arc<MemoryNet> {
+        &self.net
+    }
+
+    pub fn node(&self, host: usize, name: &str) -> Node {
+        self.domains[host].node(name)
+    }
+
+    pub fn domain(&self, host: usize) -> &Net {
+        &self.domains[host]
+    }
+
+    /// Waits until nothing is under way between the hosts.
+    pub fn settle(&self) {
+        let mut before = None;
+        eventually("nothing is under way", || {
+            let links = self.links.iter().flatten();
+            let now: Option<Vec<u64>> = links.map(Link::at_rest).collect();
+            let settled = now.is_some() && now == before;
+            before = now;
+            settled
+        });
+    }
+
+    /// By how much the clocks of the others, as this host knows them, may be wrong.
+    pub fn clock_uncertainty(&self, host: usize) -> Duration {
+        clock_uncertainty(&self.node(host, "clocks"), self.links.len() - 1)
+    }
+
+    #[track_caller]
+    pub fn child(&self, host: usize, role: &str) -> Child {
+        Child::spawn(&self.domains[host], role)
+    }
+
+    pub fn cut(&self, a: usize, b: usize) {
+        self.net.cut(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+
+    /// Nothing passes from `a` to `b`.
+    pub fn cut_one_way(&self, a: usize, b: usize) {
+        self.net.cut_one_way(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+
+    /// Ends the connection of two hosts, which begins anew.
+    pub fn reset(&self, a: usize, b: usize) {
+        self.net.reset(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+
+    pub fn heal(&self, a: usize, b: usize) {
+        self.net.heal(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+}
+
+/// By how much the clocks of so many other hosts, as the host of this node knows them, may be wrong.
+pub fn clock_uncertainty(node: &Node, others: usize) -> Duration {
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    loop {
+        let status = statuses.recv(LONG).unwrap();
+        let known: Option<Vec<_>> =
+            status.peers.iter().map(|peer| peer.clock_offset_uncertainty.as_ref()).collect();
+        let known = known.filter(|known| known.len() == others);
+        if let Some(largest) = known.into_iter().flatten().filter_map(duration_to_ns).max() {
+            return Duration::from_nanos(largest.unsigned_abs());
+        }
+    }
+}

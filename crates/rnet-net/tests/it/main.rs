@@ -1,0 +1,42 @@
+//! The integration tests of this crate, one module for each subject.
+
+#[path = "../../../rnet/tests/it/common/mod.rs"]
+mod common;
+#[path = "partitions/random.rs"]
+mod random;
+
+mod beside_large;
+#[cfg(feature = "zenoh")]
+mod cable;
+mod calls;
+mod commands;
+mod commands_cut;
+mod commands_random;
+mod conformance;
+mod drivers;
+mod folder;
+mod golden;
+mod held;
+mod hostile;
+mod hosts;
+mod memory;
+#[cfg(feature = "zenoh")]
+mod namespaces;
+mod nodes;
+mod partitions;
+#[cfg(feature = "zenoh")]
+mod ports;
+mod promises;
+#[cfg(feature = "zenoh")]
+mod rnet_link;
+mod sinks;
+mod state;
+mod status;
+mod stream;
+mod stream_alloc;
+mod trace;
+mod two_hosts;
+mod wills;
+mod wire;
+#[cfg(feature = "zenoh")]
+mod zenoh;

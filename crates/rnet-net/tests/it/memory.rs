@@ -1,0 +1,167 @@
+//! The network in memory behaves as the tests of the link count on.
+
+use crate::sinks;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rnet::Lane;
+use rnet_net::memory::{CAPACITY, MemoryLink, MemoryNet};
+use rnet_net::{Presence, Transport};
+use sinks::{Recorder, numbered, presence};
+
+const LEASE: Duration = Duration::from_millis(100);
+
+fn joined(net: &Arc<MemoryNet>, own: Presence) -> (Arc<MemoryLink>, Arc<Recorder>) {
+    let recorder = Recorder::new();
+    (net.join(own, recorder.clone()), recorder)
+}
+
+#[test]
+fn frames_arrive_in_order_on_each_lane_of_three_links() {
+    let net = MemoryNet::new();
+    let ids = [presence(1, 1), presence(2, 1), presence(3, 7)];
+    let links = ids.map(|own| joined(&net, own));
+    for other in &ids[1..] {
+        links[0].1.wait_presence(*other, true);
+    }
+    for number in 0..500 {
+        for to in &ids[1..] {
+            links[0].0.send(Lane::Urgent, to.host, numbered(number).into()).unwrap();
+            links[0].0.send(Lane::Bulk, to.host, numbered(number).into()).unwrap();
+        }
+    }
+    for (_, recorder) in &links[1..] {
+        for lane in [Lane::Urgent, Lane::Bulk] {
+            let numbers = recorder.wait_number(lane, ids[0].host, 499);
+            assert_eq!(numbers, (0..500).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leaves_is_gone_for_the_others_and_its_successor_comes() {
+    let net = MemoryNet::new();
+    let (_a, heard) = joined(&net, presence(1, 1));
+    let (b, _) = joined(&net, presence(2, 1));
+    heard.wait_presence(presence(2, 1), true);
+    drop(b);
+    heard.wait_presence(presence(2, 1), false);
+    let (_b, _) = joined(&net, presence(2, 2));
+    heard.wait_presence(presence(2, 2), true);
+    heard.wait("one notice each", |heard| (heard.presences.len() == 3).then_some(()));
+}
+
+#[test]
+fn a_cut_that_is_healed_within_the_lease_loses_nothing() {
+    let net = MemoryNet::with_lease(Duration::from_secs(3600));
+    let (a, _) = joined(&net, presence(1, 1));
+    let (_b, heard) = joined(&net, presence(2, 1));
+    heard.wait_presence(presence(1, 1), true);
+    let (one, other) = (presence(1, 1).host, presence(2, 1).host);
+    a.send(Lane::Bulk, other, numbered(0).into()).unwrap();
+    heard.wait_number(Lane::Bulk, one, 0);
+    net.cut(one, other);
+    for number in 1..10 {
+        a.send(Lane::Bulk, other, numbered(number).into()).unwrap();
+    }
+    net.heal(one, other);
+    assert_eq!(heard.wait_number(Lane::Bulk, one, 9), (0..10).collect::<Vec<_>>());
+    heard.wait("nobody told as gone", |heard| (heard.presences.len() == 1).then_some(()));
+}
+
+#[test]
+fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
+    for one_way in [false, true] {
+        let net = MemoryNet::with_lease(LEASE);
+        let (a, heard_a) = joined(&net, presence(1, 1));
+        let (_b, heard_b) = joined(&net, presence(2, 1));
+        heard_a.wait_presence(presence(2, 1), true);
+        heard_b.wait_presence(presence(1, 1), true);
+        let (one, other) = (presence(1, 1).host, presence(2, 1).host);
+        let began = Instant::now();
+        if one_way {
+            net.cut_one_way(one, other);
+        } else {
+            net.cut(one, other);
+        }
+        a.send(Lane::Urgent, other, numbered(1).into()).unwrap();
+        for (heard, gone) in [(&heard_a, presence(2, 1)), (&heard_b, presence(1, 1))] {
+            assert!(heard.wait_presence(gone, false) >= began + LEASE);
+        }
+        // Sent to nobody: no error, and not kept.
+        a.send(Lane::Urgent, other, numbered(2).into()).unwrap();
+        net.heal(one, other);
+        heard_a.wait_presence(presence(2, 1), true);
+        a.send(Lane::Urgent, other, numbered(3).into()).unwrap();
+        assert_eq!(heard_b.wait_number(Lane::Urgent, one, 3), [3]);
+    }
+}
+
+#[test]
+fn a_sender_waits_for_room_during_a_cut_and_goes_on_when_the_connection_ends() {
+    let net = MemoryNet::with_lease(LEASE);
+    let (a, heard_a) = joined(&net, presence(1, 1));
+    let (_b, _) = joined(&net, presence(2, 1));
+    heard_a.wait_presence(presence(2, 1), true);
+    let (one, other) = (presence(1, 1).host, presence(2, 1).host);
+    let began = Instant::now();
+    net.cut(one, other);
+    for number in 0..=CAPACITY as u64 {
+        a.send(Lane::Bulk, other, numbered(number).into()).unwrap();
+    }
+    assert!(
+        began.elapsed() >= LEASE,
+        "the frame beyond the capacity waited for the end of the connection"
+    );
+}
+
+#[test]
+fn a_reset_loses_what_is_under_way_and_connects_again() {
+    let net = MemoryNet::new();
+    let (a, heard_a) = joined(&net, presence(1, 1));
+    let (_b, heard_b) = joined(&net, presence(2, 1));
+    heard_a.wait_presence(presence(2, 1), true);
+    heard_b.wait_presence(presence(1, 1), true);
+    let (one, other) = (presence(1, 1).host, presence(2, 1).host);
+    net.set_delay(Duration::from_secs(3600));
+    a.send(Lane::Bulk, other, numbered(1).into()).unwrap();
+    net.reset(one, other);
+    net.set_delay(Duration::ZERO);
+    heard_a.wait("gone and back", |heard| (heard.presences.len() == 3).then_some(()));
+    heard_a.wait_presence(presence(2, 1), true);
+    a.send(Lane::Bulk, other, numbered(2).into()).unwrap();
+    assert_eq!(heard_b.wait_number(Lane::Bulk, one, 2), [2]);
+}
+
+#[test]
+fn a_delay_holds_each_frame_for_at_least_that_long() {
+    let net = MemoryNet::new();
+    let (a, heard_a) = joined(&net, presence(1, 1));
+    let (_b, heard_b) = joined(&net, presence(2, 1));
+    heard_a.wait_presence(presence(2, 1), true);
+    net.set_delay(Duration::from_millis(50));
+    let sent = Instant::now();
+    a.send(Lane::Urgent, presence(2, 1).host, numbered(1).into()).unwrap();
+    heard_b.wait_number(Lane::Urgent, presence(1, 1).host, 1);
+    assert!(sent.elapsed() >= Duration::from_millis(50));
+}
+
+#[test]
+fn a_link_that_another_thread_still_sends_to_can_leave() {
+    let net = MemoryNet::new();
+    let (a, heard_a) = joined(&net, presence(1, 1));
+    let (b, _) = joined(&net, presence(2, 1));
+    heard_a.wait_presence(presence(2, 1), true);
+    net.set_delay(Duration::from_secs(3600));
+    let sending = Arc::clone(&a);
+    let sender = thread::spawn(move || {
+        for number in 0..=CAPACITY as u64 {
+            sending.send(Lane::Bulk, presence(2, 1).host, numbered(number).into()).unwrap();
+        }
+    });
+    drop(b);
+    sender.join().unwrap();
+    heard_a.wait_presence(presence(2, 1), false);
+}

@@ -1,0 +1,96 @@
+//! Delays between hosts, against the truth: the monotonic clocks of the hosts are apart, and `CLOCK_REALTIME` is one.
+
+use std::io::Read;
+use std::time::Duration;
+
+use rnet::msgs::{LinkStatus, duration_to_ns};
+use rnet::{Node, Subscriber, SubscriberOptions, now_ns};
+
+use super::killed::start;
+use super::net::Net;
+use super::peer::{ACTOR_LIMIT, Peer, say};
+use super::traffic::common_ns;
+
+const LONG: Option<Duration> = Some(ACTOR_LIMIT);
+const MESSAGES: usize = 100;
+
+/// Sends when it sent the message before: from when to when that took.
+pub fn stamp() {
+    let node = Node::builder("stamper").open().unwrap();
+    let mut stamps = node.publisher::<[u8]>("/stamps").unwrap();
+    say("ready");
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let mut before = [0; 2];
+    loop {
+        let from = common_ns();
+        stamps.send(&before.map(i64::to_le_bytes).concat()).unwrap();
+        before = [from, common_ns()];
+        std::thread::sleep(Duration::from_millis(5)); // sleep: the rate at which it sends
+    }
+}
+
+/// The largest uncertainty that the link has stated since the last call; `None` if it has stated none.
+fn uncertainty_ns(statuses: &mut Subscriber<LinkStatus>) -> Option<i64> {
+    let mut stated = Vec::new();
+    while let Some(status) = statuses.try_recv().unwrap() {
+        let peers = status.peers.iter();
+        stated.extend(
+            peers.filter_map(|peer| duration_to_ns(peer.clock_offset_uncertainty.as_ref()?)),
+        );
+    }
+    stated.into_iter().max()
+}
+
+/// Says by how much the delays of messages were wrong at most, beyond what reading the clocks takes, and how much the
+/// link has stated.
+pub fn measure() {
+    let node = Node::builder("measurer").open().unwrap();
+    let options = SubscriberOptions::new().keep_all();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options.clone()).unwrap();
+    let mut stamps = node.subscriber_with::<[u8]>("/stamps", options).unwrap();
+    say("ready");
+    // Before the clocks were compared a delay is unknown.
+    while uncertainty_ns(&mut statuses).is_none() {
+        stamps.recv(LONG).unwrap();
+    }
+    // When each message was sent by the clock that is common, as this host has it: at least, and at most.
+    let (mut last, mut worst_ns, mut compared) = (None, 0, 0);
+    while compared < MESSAGES {
+        let sample = stamps.recv(LONG).unwrap();
+        let (before, own, after) = (common_ns(), now_ns(), common_ns());
+        let ago = i64::try_from(own - sample.sent_ns()).unwrap();
+        let word = |at: usize| i64::from_le_bytes(sample[at..at + 8].try_into().unwrap());
+        let this = (sample.seq(), before - ago, after - ago);
+        if let Some((seq, from, to)) = last.replace(this)
+            && seq + 1 == this.0
+        {
+            worst_ns = worst_ns.max(word(0) - to).max(from - word(8));
+            compared += 1;
+        }
+    }
+    let stated_ns = loop {
+        match uncertainty_ns(&mut statuses) {
+            Some(ns) => break ns,
+            None => drop(stamps.recv(LONG).unwrap()),
+        }
+    };
+    say(&format!("delays {worst_ns} {stated_ns}"));
+}
+
+#[test]
+fn delays_are_right_within_what_is_stated() {
+    let Some(mut net) = Net::new("delay::delays_are_right_within_what_is_stated") else { return };
+    let (one, two) = (net.host(), net.host());
+    start(&one, "host1", None);
+    start(&two, "host2", Some(&one));
+    let _stamper = Peer::actor(&one, "stamp");
+    let measurer = Peer::actor(&two, "measure");
+    let told = measurer.wait("delays", 1).0;
+    let told: Vec<i64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (worst_ns, stated_ns) = (told[0], told[1]);
+    println!("delays are wrong by {worst_ns} ns at most, and {stated_ns} ns are stated");
+    assert!(worst_ns <= stated_ns);
+}

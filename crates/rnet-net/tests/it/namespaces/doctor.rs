@@ -1,0 +1,278 @@
+//! `rnet doctor` on hosts that do not hear each other, with the links and the `robot.toml` that users have: it names the
+//! cause, and what to do about it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::net::{Host, Net};
+use super::peer::{LIMIT, PORT, Peer, rnet};
+
+/// What the link is told that listens, and the one that connects to 10.77.0.1.
+const LISTENS: &str = "listen = [\"tcp/0.0.0.0:7450\"]\n";
+const CONNECTS: &str = "connect = [\"tcp/10.77.0.1:7450\"]\n";
+const LAN: &str = "mode = \"lan\"\n";
+const _: () = assert!(PORT == 7450, "the words above have it");
+
+/// A host with a directory that holds its `robot.toml`, in which all its programs run.
+struct Robot {
+    host: Host,
+    dir: PathBuf,
+}
+
+impl Robot {
+    /// With these settings of the network, and what follows them.
+    fn new(host: Host, name: &str, test: &str, network: &str) -> Robot {
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{name}"));
+        fs::create_dir_all(&dir).unwrap();
+        let text = format!("[network]\nhost = \"{name}\"\n{network}");
+        fs::write(dir.join("robot.toml"), text).unwrap();
+        Robot { host, dir }
+    }
+
+    /// Runs `rnet` with these arguments, as a user in that directory.
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = rnet(&self.host).args(arguments).current_dir(&self.dir).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr)
+    }
+
+    fn link(&self) {
+        self.run(&["link", "start"]);
+    }
+
+    /// Waits until doctor finds all of these: of each the level, and words of what it is and of what to do.
+    fn finds(&self, findings: &[&[&str]]) {
+        let begun = Instant::now();
+        loop {
+            let said = self.run(&["doctor"]);
+            let found: Vec<String> =
+                said.replace("\n         -> ", " -> ").lines().map(str::to_owned).collect();
+            let is_there = |words: &[&str]| {
+                let is_it = |line: &&String| {
+                    line.starts_with(words[0]) && words.iter().all(|word| line.contains(word))
+                };
+                found.iter().find(is_it).is_some()
+            };
+            let missing: Vec<_> = findings.iter().filter(|words| !is_there(words)).collect();
+            if missing.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < LIMIT, "{missing:#?} not found:\n{said}");
+            thread::sleep(Duration::from_millis(100)); // sleep: between two looks at a condition
+        }
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Two hosts of a net, with a node each that keeps the link, and these settings.
+struct Two {
+    one: Robot,
+    two: Robot,
+    _nodes: [Peer; 2],
+    _net: Net,
+}
+
+impl Two {
+    /// The second one in this domain, if it is another.
+    fn new(test: &str, settings: [&str; 2], domain: Option<&str>) -> Option<Two> {
+        let mut net = Net::new(&format!("doctor::{test}"))?;
+        let (one, mut two) = (net.host(), net.host());
+        domain.iter().for_each(|domain| two.set_domain(domain));
+        let nodes = [Peer::actor(&one, "talk"), Peer::actor(&two, "listen")];
+        let one = Robot::new(one, "host1", test, settings[0]);
+        let two = Robot::new(two, "host2", test, settings[1]);
+        Some(Two { one, two, _nodes: nodes, _net: net })
+    }
+
+    fn link(&self) {
+        self.one.link();
+        self.two.link();
+    }
+
+    /// Nothing is in the way any more, and both say that the other one is connected.
+    fn meet(&self) {
+        self.one.host.heal();
+        self.two.host.heal();
+        self.one.finds(&[&["ok", "host host2 (10.77.0.2) is connected"]]);
+        self.two.finds(&[&["ok", "host host1 (tcp/10.77.0.1:7450) is connected"]]);
+    }
+}
+
+const LOWER: &str =
+    "its urgent lane is connected, and its bulk lane, which takes the port above, is not";
+const UPPER: &str =
+    "its bulk lane is connected, and its urgent lane, which takes the port below, is not";
+
+#[test]
+fn the_port_of_the_bulk_lane_is_closed() {
+    let test = "the_port_of_the_bulk_lane_is_closed";
+    let Some(all) = Two::new(test, [LISTENS, CONNECTS], None) else { return };
+    all.one.host.refuse("tcp dport 7451");
+    all.link();
+    let closed = "tcp/10.77.0.1:7450 answers, and the port above it does not: no answer";
+    let advice = "-> the link takes both: open the one above";
+    all.two.finds(&[
+        &["PROBLEM", closed, advice],
+        &["PROBLEM", "host 10.77.0.1 is there for", LOWER, "-> look whether something on the way"],
+    ]);
+    // The one that is connected to knows no address to try, and sees who comes.
+    all.one.finds(&[&["PROBLEM", "host 10.77.0.2 is there for", LOWER, "rnet doctor there"]]);
+    all.meet();
+    // And where it is closed later.
+    all.one.host.refuse("tcp dport 7451");
+    all.two.finds(&[&["PROBLEM", closed, advice]]);
+    all.one.finds(&[&["PROBLEM", "host host2 (10.77.0.2) is there for", LOWER]]);
+}
+
+#[test]
+fn the_port_of_the_urgent_lane_is_closed() {
+    let test = "the_port_of_the_urgent_lane_is_closed";
+    let Some(all) = Two::new(test, [LISTENS, CONNECTS], None) else { return };
+    all.one.host.refuse("tcp dport 7450");
+    all.link();
+    let closed = "tcp/10.77.0.1:7450 is not reached: no answer; the port above it answers";
+    all.two.finds(&[
+        &["PROBLEM", closed, "-> the link takes both: open the lower one", "one too low"],
+        &["PROBLEM", "host 10.77.0.1 is there for", UPPER],
+    ]);
+    all.one.finds(&[&["PROBLEM", "host 10.77.0.2 is there for", UPPER]]);
+    all.meet();
+    // Both are closed.
+    all.one.host.refuse("tcp dport { 7450, 7451 }");
+    all.two.finds(&[
+        &[
+            "PROBLEM",
+            "tcp/10.77.0.1:7450 is not reached: no answer",
+            "-> look whether the host is on",
+            "firewall",
+        ],
+        &["PROBLEM", "host host1 (tcp/10.77.0.1:7450) was connected and is not heard any more"],
+    ]);
+}
+
+#[test]
+fn the_other_host_is_of_another_domain() {
+    let test = "the_other_host_is_of_another_domain";
+    let Some(all) = Two::new(test, [LISTENS, CONNECTS], Some("other")) else { return };
+    all.link();
+    let set = "set one RNET_DOMAIN on both hosts";
+    all.one.finds(&[&["PROBLEM", "it is of domain other, and this one of domain", set]]);
+    all.two.finds(&[
+        &["PROBLEM", "it is of domain", "and this one of domain other", set],
+        &["note", "tcp/10.77.0.1:7450 answers", "its link is of another domain than other"],
+    ]);
+}
+
+/// Each looks for its domain in a multicast group of its own: nobody can tell that from a network that lets none through.
+#[test]
+fn hosts_of_a_lan_are_of_two_domains() {
+    let test = "hosts_of_a_lan_are_of_two_domains";
+    let Some(all) = Two::new(test, [LAN, LAN], Some("other")) else { return };
+    all.link();
+    let why = "none is on, it is of another domain, or the network lets no multicast through";
+    let advice = "-> rnet doctor on the other host tells which: its first line names its domain";
+    all.one.finds(&[&["note", "no other host of domain", "is heard by multicast", why, advice]]);
+    let said = all.two.run(&["doctor"]);
+    assert!(said.starts_with("domain other at "), "{said}");
+}
+
+#[test]
+fn no_multicast_comes_through() {
+    let test = "no_multicast_comes_through";
+    let Some(all) = Two::new(test, [LAN, LAN], None) else { return };
+    for robot in [&all.one, &all.two] {
+        robot.host.refuse("ip daddr 224.0.0.0/4");
+    }
+    all.link();
+    let advice = ["-> rnet doctor on the other host tells which", "network.listen on one host"];
+    all.one.finds(&[&[
+        "note",
+        "no other host of domain",
+        "lets no multicast through",
+        advice[0],
+        advice[1],
+    ]]);
+    // It comes, and what the links say to each other does not.
+    for robot in [&all.one, &all.two] {
+        robot.host.refuse("meta l4proto tcp");
+    }
+    all.one.finds(&[&[
+        "PROBLEM",
+        "10.77.0.2 answers to multicast, and no link is connected",
+        "-> the links talk over TCP",
+        "firewall",
+    ]]);
+    all.one.host.heal();
+    all.two.host.heal();
+    all.one.finds(&[&["ok", "host host2 (10.77.0.2) is connected"]]);
+}
+
+#[test]
+fn an_interface_is_missing_or_down() {
+    let test = "an_interface_is_missing_or_down";
+    let settings = format!("{LAN}interfaces = [\"eth0\"]\n");
+    let missing = format!("{LAN}interfaces = [\"eth7\"]\n");
+    let Some(all) = Two::new(test, [&settings, &missing], None) else { return };
+    all.one.host.set_interface("down");
+    all.link();
+    let down = "the network interface eth0 is down, or has no cable";
+    all.one.finds(&[&["PROBLEM", down, "-> plug it in, or: ip link set eth0 up"]]);
+    all.two.finds(&[
+        &["PROBLEM", "there is no network interface eth7", "-> network.interfaces may name eth0"],
+        &["PROBLEM", "the network is configured, and no link runs in domain"],
+    ]);
+    all.one.host.set_interface("up");
+    all.one.host.unplug();
+    all.one.finds(&[&["PROBLEM", down]]);
+    all.one.host.heal();
+    fs::write(all.two.dir.join("robot.toml"), format!("[network]\nhost = \"host2\"\n{settings}"))
+        .unwrap();
+    all.two.link();
+    for (robot, other) in [(&all.one, "host2"), (&all.two, "host1")] {
+        robot.finds(&[&["ok", &format!("host {other} (10.77.0."), "is connected"]]);
+    }
+}
+
+#[test]
+fn rules_hold_a_topic_back() {
+    let test = "rules_hold_a_topic_back";
+    let rule = "[[network.rule]]\ntopic = \"/numbers\"\nallow = false\n";
+    let Some(all) = Two::new(test, [&format!("{LISTENS}{rule}"), CONNECTS], None) else { return };
+    all.link();
+    let rule_of_it = "the rule \"/numbers\" (robot.toml:4)";
+    all.one.finds(&[&[
+        "note",
+        "nothing of /numbers goes to host host2:",
+        rule_of_it,
+        "forbids it",
+    ]]);
+    // On the other side its name is not known.
+    all.two.finds(&[&[
+        "note",
+        "host host1 (tcp/10.77.0.1:7450): rules of its robot.toml keep 1 of its topics from this host",
+        "-> rnet link status and rnet doctor on that host",
+    ]]);
+}
+
+/// One that does not want what comes.
+#[test]
+fn rules_of_the_other_host_keep_its_subscription_back() {
+    let test = "rules_of_the_other_host_keep_its_subscription_back";
+    let rule = "[[network.rule]]\ntopic = \"/numbers\"\ndirection = \"in\"\nallow = false\n";
+    let Some(all) = Two::new(test, [LISTENS, &format!("{CONNECTS}{rule}")], None) else { return };
+    all.link();
+    all.two.finds(&[&[
+        "note",
+        "nothing of /numbers comes from host host1:",
+        "robot.toml:4",
+        "forbids it",
+    ]]);
+    all.one.finds(&[&["note", "rules of its robot.toml keep 1 of its topics from this host"]]);
+}

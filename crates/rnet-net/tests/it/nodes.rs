@@ -1,0 +1,95 @@
+//! Nodes of other hosts, with endpoints and without: who is there, who joins, leaves and dies.
+
+use crate::common;
+use crate::hosts;
+
+use std::sync::mpsc::{Receiver, channel};
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::inspect::Domain;
+use rnet::{Node, NodeEvent};
+
+/// What a node is told of nodes of other hosts.
+fn told(node: &Node) -> Receiver<NodeEvent> {
+    let (tell, told) = channel();
+    node.on_node(move |event| {
+        if event.node().starts_with('@') {
+            let _ = tell.send(event.clone());
+        }
+    });
+    told
+}
+
+#[track_caller]
+fn next(told: &Receiver<NodeEvent>) -> NodeEvent {
+    told.recv_timeout(LONG.unwrap()).unwrap()
+}
+
+fn domain(hosts: &Hosts, host: usize) -> Domain {
+    hosts.domain(host).domain()
+}
+
+fn remote(domain: &mut Domain) -> Vec<String> {
+    domain.snapshot().unwrap().remote.into_iter().map(|node| node.node).collect()
+}
+
+fn name(of: &str) -> String {
+    of.to_owned()
+}
+
+#[test]
+fn nodes_without_endpoints_are_told_of() {
+    let hosts = Hosts::new("nodes", 3);
+    let early = hosts.node(0, "early");
+    let watcher = hosts.node(1, "watcher");
+    let mut seen = domain(&hosts, 1);
+    eventually("who was there before is listed", || remote(&mut seen) == ["@host0/early"]);
+    let told = told(&watcher);
+    let late = hosts.node(0, "late");
+    assert_eq!(next(&told), NodeEvent::Joined(name("@host0/late")));
+    assert_eq!(remote(&mut seen), ["@host0/early", "@host0/late"]);
+    let mut child = hosts.child(0, "child");
+    assert_eq!(next(&told), NodeEvent::Joined(name("@host0/child")));
+    child.kill();
+    assert_eq!(next(&told), NodeEvent::Died(name("@host0/child")));
+    drop(late);
+    assert_eq!(next(&told), NodeEvent::Left(name("@host0/late")));
+    // The third host knows it as well, and nobody is told of twice.
+    let mut third = domain(&hosts, 2);
+    eventually("all hosts list it", || remote(&mut third) == ["@host0/early", "@host1/watcher"]);
+    drop(early);
+    assert_eq!(next(&told), NodeEvent::Left(name("@host0/early")));
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = common::role() else { return };
+    let _node = common::Net::of_parent().node(&role);
+    assert!(common::orders().recv().is_err());
+}
+
+#[test]
+fn a_host_that_is_gone_has_lost_its_nodes_and_a_link_that_changes_hands_has_not() {
+    let mut hosts = Hosts::new("handover", 2);
+    let watcher = hosts.node(1, "watcher");
+    let told = told(&watcher);
+    let _lidar = hosts.node(0, "lidar");
+    let mut seen = domain(&hosts, 1);
+    let mut lookout = domain(&hosts, 1).lookout().unwrap();
+    let joined = NodeEvent::Joined(name("@host0/lidar"));
+    assert_eq!(next(&told), joined);
+    assert_eq!(remote(&mut seen), ["@host0/lidar"]);
+    assert!(lookout.wait(LONG.unwrap()).unwrap().contains(&joined));
+    hosts.start(0, "");
+    hosts.cut(0, 1);
+    let died = NodeEvent::Died(name("@host0/lidar"));
+    assert_eq!(next(&told), died);
+    eventually("the tool is told", || {
+        lookout.wait(std::time::Duration::from_millis(20)).unwrap().contains(&died)
+    });
+    hosts.heal(0, 1);
+    assert_eq!(next(&told), joined);
+    eventually("it is listed again", || remote(&mut seen) == ["@host0/lidar"]);
+}

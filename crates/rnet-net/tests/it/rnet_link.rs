@@ -1,0 +1,523 @@
+//! The program `rnet-link`, run as nodes, people and systemd run it.
+
+use crate::folder;
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use folder::{Folder, LONG, eventually, free_port};
+use rnet::SubscriberOptions;
+use rnet::msgs::LinkStatus;
+use rustix::process::{Pid, Signal};
+
+/// A host, and the program on it.
+struct Place(Folder);
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
+}
+
+impl Place {
+    fn new() -> Place {
+        Place(Folder::new("linktest"))
+    }
+
+    /// With a network of one host that listens on a port of its own.
+    fn with_port() -> Place {
+        let place = Place::new();
+        place.configure(&format!(
+            "[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{}\"]",
+            free_port()
+        ));
+        place
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    fn holder(&self, role: &str) -> Option<u32> {
+        self.location().role(role).unwrap().holder().unwrap()
+    }
+
+    /// Waits for a process that links and one that stands by.
+    fn wait_for_both(&self) -> (u32, u32) {
+        let mut both = None;
+        eventually("one links and one stands by", || {
+            both = self.holder("link").zip(self.holder("link-standby"));
+            both.is_some_and(|(link, standby)| link != standby) && self.is_linked()
+        });
+        both.unwrap()
+    }
+
+    /// Whether the link says how it is.
+    fn is_linked(&self) -> bool {
+        let snapshot = self.location().domain().unwrap().snapshot().unwrap();
+        snapshot.publishers.iter().any(|publisher| publisher.topic == "/_rnet/link")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for role in ["link", "link-standby"] {
+            // Both, in case the test has failed: a link outlives the test otherwise.
+            if let Some(pid) = self.holder(role) {
+                signal(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let _ = rustix::process::kill_process(Pid::from_raw(pid as i32).unwrap(), signal);
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn where_the_network_is_off_nothing_starts() {
+    let place = Place::new();
+    let ran = place.run(&["start"]);
+    assert_eq!(text(&ran.stdout), "the network is off (default): no link is started\n");
+    assert!(ran.status.success() && ran.stderr.is_empty());
+    assert!(!place.location().exists().unwrap(), "no domain was made");
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(text(&ran.stderr).starts_with("rnet-link: the network is off (default). Set"));
+    place.configure("[network]\nmode = \"off\"\nlisten = [\"tcp/127.0.0.1:7450\"]");
+    assert!(text(&place.run(&["start"]).stdout).contains("off (robot.toml:2)"));
+}
+
+#[test]
+fn a_mistake_is_told_before_anything_starts() {
+    let place = Place::new();
+    place.configure("[network]\nmode = \"lan\"\nlisen = []");
+    for word in ["start", "run", "config"] {
+        let ran = place.run(&[word]);
+        assert_eq!(ran.status.code(), Some(1));
+        let said = text(&ran.stderr);
+        assert!(
+            said.starts_with("rnet-link: robot.toml:3:1: network.lisen: there is no such key"),
+            "{said}"
+        );
+    }
+    assert!(!place.location().exists().unwrap());
+    assert_eq!(place.run(&["strat"]).status.code(), Some(2));
+}
+
+#[test]
+fn config_says_what_the_settings_come_to() {
+    let place = Place::new();
+    place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\nhost = \"one\"");
+    let ran = place.run(&["config", "--connect", "tcp/10.0.0.2:7450"]);
+    let settings: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(settings["mode"], "lan");
+    assert_eq!(settings["mode_from"], "robot.toml:2");
+    assert_eq!(settings["file"], "robot.toml");
+    assert_eq!(settings["version"], rnet::VERSION);
+    assert_eq!(settings["connect"], serde_json::json!(["tcp/10.0.0.2:7450"]));
+}
+
+/// `rnet-link config | grep -q mode` ends well: the reader has closed the pipe before all is written.
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_error() {
+    let place = Place::new();
+    for word in ["start", "config"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = place.command(&[word]).stdout(writer).output().unwrap();
+        assert!(ran.status.success(), "{word}: {}", text(&ran.stderr));
+    }
+}
+
+#[test]
+fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
+    let place = Place::with_port();
+    let node = place.node();
+    // A pipe of the starting process, which the link is to leave alone: its end comes while the link runs.
+    let (mut read, write) = std::io::pipe().unwrap();
+    rustix::io::fcntl_setfd(&write, rustix::io::FdFlags::empty()).unwrap();
+    let started = place.run(&["start"]);
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    drop(write);
+    read.read_to_end(&mut Vec::new()).unwrap();
+
+    let (link, standby) = place.wait_for_both();
+    for pid in [link, standby] {
+        for fd in 0..3 {
+            let file = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap();
+            assert_eq!(file.to_str(), Some("/dev/null"), "{fd} of {pid}");
+        }
+        let pid = Pid::from_raw(pid as i32);
+        assert_eq!(rustix::process::getsid(pid).unwrap(), pid.unwrap());
+    }
+    let again = text(&place.run(&["start"]).stdout);
+    assert_eq!(again, format!("process {link} links this host, and process {standby} stands by\n"));
+
+    // The next in line takes over, and has one itself.
+    signal(link, Signal::KILL);
+    eventually("the one who stood by links", || place.holder("link") == Some(standby));
+    let (second, third) = place.wait_for_both();
+    assert_eq!(second, standby);
+    // It ends on SIGTERM, too, and the next one takes over.
+    signal(second, Signal::TERM);
+    eventually("the third links", || place.holder("link") == Some(third));
+    let (_, fourth) = place.wait_for_both();
+
+    // A tool does not keep it.
+    let _tool = place.builder("tool").tool().open().unwrap();
+    drop(node);
+    for pid in [third, fourth] {
+        let gone = format!("/proc/{pid}/stat");
+        eventually("it ends with the last node", || {
+            fs::read_to_string(&gone).map_or(true, |stat| stat.contains(") Z "))
+        });
+    }
+    // The one who stood by may have linked meanwhile, and have had a next one in line.
+    eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
+}
+
+#[test]
+fn start_replaces_links_that_are_stopped() {
+    let place = Place::with_port();
+    let _node = place.node();
+    let started = place.run(&["start"]);
+    assert_eq!((text(&started.stderr).as_str(), started.status.success()), ("", true));
+    let (link, standby) = place.wait_for_both();
+    for pid in [standby, link] {
+        signal(pid, Signal::STOP);
+    }
+    let again = place.run(&["start"]);
+    assert_eq!((text(&again.stdout).as_str(), again.status.success()), ("", true));
+    eventually("another one links", || {
+        place.holder("link").is_some_and(|pid| pid != link && pid != standby)
+    });
+    eventually("and one stands by", || {
+        place.holder("link-standby").is_some_and(|pid| pid != link && pid != standby)
+    });
+    eventually("it says how it is", || place.is_linked());
+    signal(standby, Signal::KILL);
+}
+
+#[test]
+fn a_link_in_a_terminal_stays_until_it_is_told() {
+    let place = Place::with_port();
+    let mut link =
+        place.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("it links", || place.holder("link") == Some(link.id()) && place.is_linked());
+    drop(place.node());
+    // Another one in a terminal waits for its turn.
+    let mut next = place.command(&["run"]).spawn().unwrap();
+    eventually("it stands by", || place.holder("link-standby") == Some(next.id()));
+    assert!(link.try_wait().unwrap().is_none(), "it goes without nodes");
+    signal(link.id(), Signal::INT);
+    let ended = link.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), text(&ended.stderr)), (Some(0), String::new()));
+    eventually("the next one links", || place.holder("link") == Some(next.id()));
+    signal(next.id(), Signal::TERM);
+    assert!(next.wait().unwrap().success());
+}
+
+#[test]
+fn what_keeps_a_link_from_starting_is_said() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("tcp/{}", taken.local_addr().unwrap());
+    let _node = place.node();
+    for words in [["run", "--listen"], ["start", "--listen"]] {
+        let mut command = place.command(&words);
+        // In the background it is said as well, until it links.
+        let (mut read, write) = std::io::pipe().unwrap();
+        command.arg(&at).stderr(write);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut said = String::new();
+        read.read_to_string(&mut said).unwrap();
+        child.wait().unwrap();
+        let words = "cannot be opened: --listen: cannot listen on tcp/127.0.0.1:";
+        assert!(said.contains(words), "{said}");
+    }
+    for (config, words) in [
+        (
+            format!("[network]\nlisten = [\n  {at:?}\n]"),
+            format!("robot.toml:3:3: network.listen: cannot listen on {at}: port"),
+        ),
+        (
+            "network.listen = [\"tcp/192.0.2.1:7450\"]".into(),
+            "robot.toml:1:19: network.listen: cannot listen on tcp/192.0.2.1:7450: ".into(),
+        ),
+        (
+            "[network]\nmode = \"lan\"\ninterfaces = [\"lo\", \"eth77\"]".into(),
+            "robot.toml:3:21: network.interfaces: this host has no network interface \"eth77\""
+                .into(),
+        ),
+    ] {
+        place.configure(&config);
+        let said = place.run(&["run"]).stderr;
+        assert!(text(&said).contains(&words), "{}", text(&said));
+    }
+    eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
+}
+
+#[test]
+fn lan_says_that_anyone_can_join() {
+    let place = Place::new();
+    place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]");
+    let mut command = place.command(&["run", "--listen"]);
+    command.arg(format!("tcp/127.0.0.1:{}", free_port()));
+    let (read, write) = std::io::pipe().unwrap();
+    let mut child = command.stderr(write).spawn().unwrap();
+    drop(command);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(read));
+    let first = lines.next().unwrap().unwrap();
+    assert_eq!(
+        first,
+        "rnet-link: the network of domain linktest is \"lan\": anyone on the LAN can join it, hear its topics and \
+         publish on them"
+    );
+    eventually("it links", || place.is_linked());
+    signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    assert!(lines.next().is_none(), "once");
+}
+
+#[test]
+fn two_hosts_talk() {
+    let (one, two) = (Place::new(), Place::new());
+    let port = free_port();
+    one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    let (lidar, map) = (one.node(), two.node());
+    for place in [&one, &two] {
+        let started = place.run(&["start"]);
+        assert!(started.status.success(), "{}", text(&started.stderr));
+    }
+    let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
+    let mut scans = lidar.publisher_with::<[u8]>("/scan", options).unwrap();
+    let options = rnet::SubscriberOptions::new().reliable();
+    let mut heard = map.subscriber_with::<[u8]>("/scan", options).unwrap();
+    scans.wait_for_subscribers(1, Some(LONG)).unwrap();
+    for n in 0..100_u8 {
+        scans.send(&[n]).unwrap();
+    }
+    for n in 0..100 {
+        let sample = heard.recv(Some(LONG)).unwrap();
+        assert_eq!((&*sample, sample.node()), (&[n][..], "@one/robot"));
+    }
+    // The state of either is there for the other.
+    lidar.state().unwrap().set("/mode", "idle").unwrap();
+    let state = map.state_of("one").unwrap();
+    assert_eq!(state.get("/mode").unwrap().value, Some("idle".into()));
+    state.set("/mode", "moving").unwrap();
+    assert_eq!(lidar.state().unwrap().get("/mode").unwrap(), Some("moving".into()));
+    // With the last node goes the link, and with it what it stood for.
+    drop((scans, lidar));
+    eventually("the first link ends", || one.holder("link").is_none());
+    eventually("its publisher is gone", || heard.publisher_count() == 0);
+}
+
+/// One link is stopped, then one is killed, and so on, on either side, while a publisher goes on.
+#[test]
+fn links_change_hands_under_traffic() {
+    let (one, two) = (Place::new(), Place::new());
+    let port = free_port();
+    // Of a link that is stopped nothing is heard for 500 ms, and on a machine that is busy for longer.
+    let network = "[network]\nlost_after_ms = 10000";
+    one.configure(&format!("{network}\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("{network}\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    let (from, to) = (one.node(), two.node());
+    for place in [&one, &two] {
+        assert!(place.run(&["start"]).status.success());
+    }
+    let options = rnet::PublisherOptions::new()
+        .reliable(rnet::OnFull::Wait(LONG))
+        .log_len_bytes(16 << 20)
+        .transient_local(10_000);
+    let mut numbers = from.publisher_with::<[u8]>("/numbers", options).unwrap();
+    let options = rnet::SubscriberOptions::new().reliable();
+    let mut heard = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
+    numbers.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let sending = std::thread::spawn(move || {
+        let mut number = 0_u64;
+        // sleep: about a thousand a second, until it is told to end.
+        while told.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+            numbers.send(&number.to_le_bytes()).unwrap();
+            number += 1;
+        }
+        (numbers, number)
+    });
+    let mut next = 0;
+    let mut take = |heard: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
+        let begun = Instant::now();
+        while until.is_none_or(|until| next < until) {
+            match heard.recv(Some(limit.saturating_sub(begun.elapsed()))) {
+                Ok(message) => {
+                    let number = u64::from_le_bytes(message[..8].try_into().unwrap());
+                    assert_eq!(number, next, "in order, and once");
+                    next += 1;
+                }
+                Err(rnet::Error::Timeout { .. }) => return next,
+                Err(error) => panic!("{error} after {next}"),
+            }
+        }
+        next
+    };
+    for (round, place) in [&one, &two, &one, &two].into_iter().enumerate() {
+        let (link, standby) = place.wait_for_both();
+        let before = take(&mut heard, None, Duration::from_millis(300));
+        assert!(before > 0);
+        signal(link, if round < 2 { Signal::STOP } else { Signal::KILL });
+        let begun = Instant::now();
+        eventually("the one who stood by links", || place.holder("link") == Some(standby));
+        eventually("it is heard again", || {
+            take(&mut heard, None, Duration::from_millis(20)) > before + 500
+        });
+        println!("round {round}: {:?}", begun.elapsed());
+        eventually("the one before is gone", || {
+            fs::read_to_string(format!("/proc/{link}/stat")).map_or(true, |s| s.contains(") Z "))
+        });
+    }
+    drop(tell);
+    let (_numbers, sent) = sending.join().unwrap();
+    assert_eq!(take(&mut heard, Some(sent), LONG), sent);
+    assert_eq!(heard.lost().total(), 0);
+}
+
+/// A node that opens while the link ends with the one before finds it still there, and has one all the same.
+#[test]
+fn a_node_that_comes_as_the_link_ends_has_a_link() {
+    let place = Place::with_port();
+    let mut node = place.node();
+    assert!(place.run(&["start"]).status.success());
+    for _ in 0..8 {
+        place.wait_for_both();
+        drop(node);
+        node = place.node();
+        assert!(place.run(&["start"]).status.success());
+    }
+    place.wait_for_both();
+    eventually("it links", || place.is_linked());
+}
+
+#[test]
+fn a_host_of_another_domain_is_a_problem_that_is_named() {
+    let (one, two) = (Place::new(), Place(Folder::new("otherdomain")));
+    let port = free_port();
+    one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    let nodes = [one.node(), two.node()];
+    for place in [&one, &two] {
+        assert!(place.run(&["start"]).status.success());
+    }
+    for (node, domain) in nodes.iter().zip(["otherdomain", "linktest"]) {
+        let options = SubscriberOptions::new().transient_local();
+        let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+        loop {
+            let status = statuses.recv(Some(LONG)).unwrap();
+            assert!(status.peers.is_empty());
+            let Some(problem) = status.problems.first() else { continue };
+            assert!(problem.contains(&format!("it is of domain {domain}, and this")), "{problem}");
+            assert!(problem.contains("RNET_DOMAIN"), "{problem}");
+            break;
+        }
+    }
+    // It is none once that host is gone.
+    let [node, other] = nodes;
+    drop((other, two));
+    status(&node, "nothing is wrong", |status| status.problems.is_empty());
+}
+
+/// The status that fits; others are passed over.
+fn status(node: &rnet::Node, what: &str, mut fits: impl FnMut(&LinkStatus) -> bool) -> LinkStatus {
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut found = None;
+    eventually(what, || {
+        found = statuses.latest(Some(LONG)).ok().map(|status| status.clone()).filter(&mut fits);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+const RULE: &str = "\n[[network.rule]]\ntopic = \"/secret\"\nallow = false\n";
+
+#[test]
+fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
+    let place = Place::new();
+    let port = free_port();
+    let file = |host: &str, more: &str| {
+        format!("[network]\nhost = \"{host}\"\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{more}")
+    };
+    place.configure(&file("one", ""));
+    let node = place.node();
+    assert!(place.run(&["start"]).status.success());
+    let (link, standby) = place.wait_for_both();
+    // A mistake changes nothing, and is told by its place.
+    place.configure(&file("two", "lisen = []\n"));
+    let told = status(&node, "the mistake is told", |status| {
+        status.problems.iter().any(|problem| problem.contains("lisen"))
+    });
+    let problem = &told.problems[0];
+    assert!(problem.contains("robot.toml:4") && problem.contains("lisen"), "{problem}");
+    assert!(problem.contains("what it said before holds"), "{problem}");
+    assert_eq!((told.host.as_str(), told.pid), ("one", link));
+    // Mended, it holds: the one that stood by links, by what the file says now.
+    place.configure(&file("two", RULE));
+    let told = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((told.pid, told.problems.len()), (standby, 0));
+    place.wait_for_both();
+    // What says the same in other words changes nothing.
+    let before = place.wait_for_both();
+    place.configure(&format!("{}# the same\n", file("two", RULE)));
+    std::thread::sleep(Duration::from_secs(2)); // sleep: nothing shows that nothing happens
+    assert_eq!(place.wait_for_both(), before);
+}
+
+#[test]
+fn a_file_that_is_made_while_the_link_runs_is_read() {
+    let place = Place::new();
+    let at = format!("tcp/127.0.0.1:{}", free_port());
+    let node = place.node();
+    assert!(place.run(&["start", "--listen", &at]).status.success());
+    let (link, standby) = place.wait_for_both();
+    // One that others may have made is not read, and no pipe is waited for.
+    let file = place.file();
+    place.configure("[network]\nhost = \"evil\"\n");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    let told = status(&node, "it is told", |status| !status.problems.is_empty());
+    let problem = &told.problems[0];
+    assert!(problem.contains("mode 666") && problem.contains("--config"), "{problem}");
+    fs::remove_file(&file).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &file, fifo, 0o600.into(), 0).unwrap();
+    let seconds = |status: &LinkStatus| status.timestamp.as_ref().map_or(0, |at| at.seconds);
+    let begun = status(&node, "it is there", |_| true);
+    status(&node, "the link goes on", |status| seconds(status) > seconds(&begun) + 2);
+    fs::remove_file(&file).unwrap();
+    // One that says nothing changes nothing, and a mistake is told.
+    place.configure("");
+    place.configure("[network]\nlisen = []\n");
+    let told = status(&node, "the mistake is told", |status| {
+        status.problems.iter().any(|problem| problem.contains("lisen"))
+    });
+    assert_eq!(told.pid, link);
+    let problem = told.problems.last().unwrap();
+    assert!(problem.contains("robot.toml:2") && problem.contains("lisen"), "{problem}");
+    place.configure("[network]\nhost = \"two\"\n");
+    let told = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((told.pid, told.listen.as_slice()), (standby, [at].as_slice()));
+    place.wait_for_both();
+}

@@ -1,0 +1,374 @@
+//! What the link says of itself: what crosses, what does not and why, and counts that outlast a cut.
+
+use crate::common;
+use crate::hosts;
+
+use std::time::Instant;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::msgs::LinkStatus;
+use rnet::msgs::link_status::{Cause, Direction, Lost, State, Topic};
+use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+
+/// The last status of a host's link.
+struct Watch {
+    statuses: Subscriber<LinkStatus>,
+    last: Option<LinkStatus>,
+}
+
+impl Watch {
+    fn of(node: &Node) -> Watch {
+        let options = SubscriberOptions::new().transient_local();
+        Watch { statuses: node.subscriber_with("/_rnet/link", options).unwrap(), last: None }
+    }
+
+    /// Waits until the only other host is in this state, and this topic is as it should be.
+    fn until(
+        &mut self,
+        what: &str,
+        state: State,
+        (topic, direction): (&str, Direction),
+        mut is_so: impl FnMut(&Topic) -> bool,
+    ) {
+        eventually(what, || {
+            while let Some(status) = self.statuses.try_recv().unwrap() {
+                self.last = Some(LinkStatus::clone(&status));
+            }
+            let Some(peer) = self.last.as_ref().and_then(|last| last.peers.first()) else {
+                return false;
+            };
+            let mut topics = peer.topics.iter();
+            let topic = topics.find(|one| one.name == topic && one.direction() == direction);
+            peer.state() == state && topic.is_some_and(&mut is_so)
+        });
+    }
+}
+
+#[test]
+fn what_does_not_cross_is_told_with_its_cause() {
+    let config = "[[network.rule]]\ntopic = \"/denied\"\nallow = false\n\
+                  [[network.rule]]\ntopic = \"/unwanted\"\ndirection = \"in\"\nallow = false\n\
+                  [[network.topic]]\ntopic = \"/limited\"\nrate_limit_hz = 0.1\n\
+                  [[network.topic]]\ntopic = \"/newest\"\nnewest_only = true\n\
+                  [[network.topic]]\ntopic = \"/some\"\nevery = 3\n";
+    let hosts = Hosts::with_config("causes", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
+    let topics = ["/denied", "/unheard", "/limited", "/newest", "/some"];
+    let mut publishers = topics.map(|topic| from.publisher::<[u8]>(topic).unwrap());
+    let _heard = ["/limited", "/newest", "/some"].map(|topic| {
+        let heard = to.subscriber::<[u8]>(topic).unwrap();
+        let publisher = publishers.iter().find(|publisher| publisher.topic() == topic).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        heard
+    });
+    let _from_there = to.publisher::<[u8]>("/denied").unwrap();
+    let unwanted = from.subscriber::<[u8]>("/unwanted").unwrap();
+    // The newest of what comes while nobody looks; sent again, as the link may look at each.
+    let causes = [
+        ("/denied", Direction::Out, Cause::Rule, "robot.toml:1"),
+        ("/denied", Direction::In, Cause::Rule, "robot.toml:1"),
+        ("/unheard", Direction::Out, Cause::NoSubscriber, "nobody there"),
+        ("/limited", Direction::Out, Cause::RateLimit, "at most 0.1 Hz"),
+        ("/newest", Direction::Out, Cause::LeftOut, "newest"),
+        ("/some", Direction::Out, Cause::LeftOut, "1 of 3"),
+    ];
+    for (topic, direction, cause, text) in causes {
+        here.until(topic, State::Connected, (topic, direction), |topic| {
+            for publisher in &mut publishers {
+                (0..100).for_each(|_| publisher.send(b"x").unwrap());
+            }
+            topic.held_back() == cause && topic.held_back_text.contains(text)
+        });
+    }
+    // Without the names of the topics that the rules withhold, which do not cross either.
+    let withheld = "rules of its robot.toml keep 2 of its topics from this host";
+    eventually("both topics are counted", || {
+        there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
+            topic.held_back() == Cause::NoSubscriber
+        });
+        there.last.as_ref().unwrap().peers[0].text == withheld
+    });
+    assert_eq!(here.last.as_ref().unwrap().peers[0].text, "");
+    drop((publishers, unwanted));
+    eventually("nothing is withheld any more", || {
+        there.until("it is there", State::Connected, ("/denied", Direction::Out), |_| true);
+        there.last.as_ref().unwrap().peers[0].text.is_empty()
+    });
+}
+
+#[test]
+fn where_the_link_looks_for_others_is_shown() {
+    let config = "[network]\nconnect = [\"tcp/10.0.0.2:7450\"]\n";
+    let lan = "[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\n";
+    let hosts = Hosts::with_config("looks", &[config, lan]);
+    let status = |host: usize| {
+        let mut watch = Watch::of(&hosts.node(host, "watch"));
+        LinkStatus::clone(&watch.statuses.recv(LONG).unwrap())
+    };
+    let (one, two) = (status(0), status(1));
+    assert_eq!((one.mode.as_str(), one.connect), ("peers", vec!["tcp/10.0.0.2:7450".to_owned()]));
+    assert_eq!((two.mode.as_str(), two.interfaces), ("lan", vec!["lo".to_owned()]));
+}
+
+/// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.
+#[test]
+fn what_newest_only_passes_over_is_no_loss() {
+    let config = "[[network.topic]]\ntopic = \"/t\"\nnewest_only = true\nrate_limit_hz = 20\n";
+    let hosts = Hosts::with_config("passed over", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().log_len_bytes(1 << 16);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut sent = 0_u64;
+    for _ in 0..5 {
+        for _ in 0..2_000 {
+            sent += 1;
+            publisher.send(&[sent.to_le_bytes(); 1 << 10].concat()).unwrap();
+        }
+        // The last of them crosses.
+        while heard.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
+    }
+    assert_eq!(heard.lost().total(), 0);
+    let mut here = Watch::of(&from);
+    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
+        assert_eq!(topic.lost, Some(Lost::default()));
+        topic.messages + topic.skipped == sent
+    });
+}
+
+/// The numbers that come, up to this one.
+fn numbers(heard: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
+    let mut came = Vec::new();
+    while came.last() != Some(&last) {
+        came.push(u64::from_le_bytes((*heard.recv(LONG).unwrap()).try_into().unwrap()));
+    }
+    came
+}
+
+/// The numbers say which cross, and not how many a link has read: it may be another one meanwhile.
+#[test]
+fn one_of_so_many_crosses_over_hand_overs_as_well() {
+    let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
+    let mut hosts = Hosts::with_config("every", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut sent = 0_u64;
+    let mut send = |until: u64| {
+        for number in sent..until {
+            publisher.send(&number.to_le_bytes()).unwrap();
+        }
+        sent = until;
+    };
+    let thirds = |from: u64, last: u64| (from..=last).step_by(3).collect::<Vec<_>>();
+    send(301);
+    assert_eq!(numbers(&mut heard, 300), thirds(0, 300));
+    let mut here = Watch::of(&from);
+    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
+        assert_eq!(topic.lost, Some(Lost::default()));
+        (topic.messages, topic.skipped) == (101, 200)
+    });
+    // Each hand-over finds another place among the three.
+    send(302);
+    hosts.settle();
+    hosts.start(0, config);
+    send(400);
+    assert_eq!(numbers(&mut heard, 399), thirds(303, 399));
+    send(402);
+    hosts.settle();
+    hosts.start(1, "");
+    send(500);
+    assert_eq!(numbers(&mut heard, 498), thirds(402, 498));
+    assert_eq!(heard.lost().total(), 0);
+}
+
+/// One that is kept for later subscribers is the first that crosses, whatever its number is.
+#[test]
+fn what_is_kept_crosses_where_one_of_so_many_does() {
+    let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
+    let hosts = Hosts::with_config("kept of every", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().transient_local(1);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    for number in 0..5_u64 {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    let options = SubscriberOptions::new().transient_local();
+    let mut heard = to.subscriber_with::<[u8]>("/t", options).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for number in 5..10_u64 {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    assert_eq!(numbers(&mut heard, 9), [4, 6, 9]);
+}
+
+#[test]
+fn a_rate_limit_lets_so_many_pass_and_the_last_one() {
+    const HZ: f64 = 20.0;
+    let config = format!("[[network.topic]]\ntopic = \"/t\"\nrate_limit_hz = {HZ}\n");
+    let hosts = Hosts::with_config("rate", &[&config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let begun = Instant::now();
+    let (mut sent, mut came) = (0_u64, Vec::new());
+    eventually("some cross", || {
+        publisher.send(&sent.to_le_bytes()).unwrap();
+        sent += 1;
+        while let Some(sample) = heard.try_recv().unwrap() {
+            came.push(u64::from_le_bytes((*sample).try_into().unwrap()));
+        }
+        came.len() >= 10
+    });
+    // None follows that would wake the link.
+    publisher.send(&sent.to_le_bytes()).unwrap();
+    came.extend(numbers(&mut heard, sent));
+    // The first two may follow each other at once: a period that nobody used is no debt.
+    let most = 2.0 + HZ * begun.elapsed().as_secs_f64();
+    assert!(came.len() as f64 <= most, "{} of at most {most}", came.len());
+    assert!(came.is_sorted_by(|a, b| a < b), "{came:?}");
+    assert_eq!(heard.lost().total(), 0);
+    let mut here = Watch::of(&from);
+    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
+        assert_eq!(topic.lost, Some(Lost::default()));
+        topic.messages == came.len() as u64 && topic.messages + topic.skipped == sent + 1
+    });
+}
+
+#[test]
+fn a_subscriber_without_room_is_told_by_both() {
+    let hosts = Hosts::new("credit", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let _heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut here = Watch::of(&from);
+    here.until("no room there", State::Connected, ("/t", Direction::Out), |topic| {
+        while publisher.send(&[0; 1000]).is_ok() {}
+        topic.held_back() == Cause::Credit
+    });
+    let mut there = Watch::of(&to);
+    there.until("no room here", State::Connected, ("/t", Direction::In), |topic| {
+        topic.held_back() == Cause::Credit
+    });
+}
+
+#[test]
+fn counts_outlast_a_cut() {
+    let hosts = Hosts::new("counts", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
+    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let both = |here: &mut Watch, there: &mut Watch, state: State, messages: u64| {
+        here.until("sent", state, ("/t", Direction::Out), |t| t.messages == messages);
+        there.until("came", state, ("/t", Direction::In), |t| t.messages == messages);
+    };
+    for _ in 0..5 {
+        publisher.send(b"x").unwrap();
+        heard.recv(LONG).unwrap();
+    }
+    both(&mut here, &mut there, State::Connected, 5);
+    hosts.cut(0, 1);
+    both(&mut here, &mut there, State::Lost, 5);
+    hosts.heal(0, 1);
+    eventually("it is counted again", || publisher.subscriber_count() == 1);
+    publisher.send(b"x").unwrap();
+    both(&mut here, &mut there, State::Connected, 6);
+}
+
+/// Each client of a service has topics of its own: what is told of those that are gone does not grow with them.
+#[test]
+fn topics_that_are_gone_are_added_up() {
+    const COUNT: u64 = 150;
+    let hosts = Hosts::new("ended", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
+    let ends: Vec<_> = (0..COUNT)
+        .map(|number| {
+            let topic = format!("/client{number}");
+            let mut heard = to.subscriber::<[u8]>(&topic).unwrap();
+            let mut publisher = from.publisher::<[u8]>(&topic).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.send(b"x").unwrap();
+            heard.recv(LONG).unwrap();
+            (heard, publisher)
+        })
+        .collect();
+    let last = format!("/client{}", COUNT - 1);
+    here.until("it is sent", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
+    there.until("it came", State::Connected, (&last, Direction::In), |t| t.messages == 1);
+    // While the host is away, and when it is back, each is told by itself.
+    hosts.cut(0, 1);
+    here.until("it is told", State::Lost, (&last, Direction::Out), |t| t.messages == 1);
+    there.until("it is told", State::Lost, (&last, Direction::In), |t| t.messages == 1);
+    hosts.heal(0, 1);
+    let all = |publisher: &rnet::Publisher<[u8]>| publisher.subscriber_count() == 1;
+    eventually("all are matched again", || ends.iter().all(|(_, publisher)| all(publisher)));
+    here.until("it is told", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
+    let rows = &here.last.as_ref().unwrap().peers[0].topics;
+    assert!(rows.iter().all(|topic| topic.name != "(ended)"), "{rows:?}");
+    drop(ends);
+    for (watch, direction) in [(&mut here, Direction::Out), (&mut there, Direction::In)] {
+        let mut rows = Vec::new();
+        watch.until("they are added up", State::Connected, ("(ended)", direction), |topic| {
+            topic.messages == COUNT - 64
+        });
+        let peer = &watch.last.as_ref().unwrap().peers[0];
+        rows.extend(peer.topics.iter().filter(|topic| topic.direction() == direction));
+        let ended = rows.iter().filter(|topic| topic.name.starts_with("/client"));
+        assert_eq!(ended.count(), 64);
+        let sum = rows.iter().filter(|topic| !topic.name.starts_with("/_rnet/"));
+        assert_eq!(sum.map(|topic| topic.messages).sum::<u64>(), COUNT);
+    }
+}
+
+/// A host wants a publisher once, however many of its nodes hear it.
+#[test]
+fn a_message_crosses_once_for_two_subscribers_of_a_host() {
+    const COUNT: u64 = 50;
+    let hosts = Hosts::new("once", 2);
+    let from = hosts.node(0, "from");
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&hosts.node(1, "looks")));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let nodes = ["one", "two"].map(|name| hosts.node(1, name));
+    let reliable = || SubscriberOptions::new().reliable();
+    let mut heard = nodes.each_ref().map(|node| {
+        let heard = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+        // The second finds a channel that is there.
+        eventually("it is counted", || publisher.subscriber_count() > 0);
+        heard
+    });
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    for number in 0..COUNT {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    for heard in &mut heard {
+        for number in 0..COUNT {
+            assert_eq!(*heard.recv(LONG).unwrap(), number.to_le_bytes());
+        }
+    }
+    let crossed = |topic: &Topic| topic.messages == COUNT;
+    here.until("each was sent once", State::Connected, ("/t", Direction::Out), crossed);
+    there.until("each came once", State::Connected, ("/t", Direction::In), crossed);
+    // A copy that is still under way would be counted with this one.
+    publisher.send(b"last").unwrap();
+    for heard in &mut heard {
+        assert_eq!(*heard.recv(LONG).unwrap(), *b"last");
+    }
+    let crossed = |topic: &Topic| {
+        assert!(topic.messages <= COUNT + 1, "{} messages", topic.messages);
+        topic.messages == COUNT + 1
+    };
+    here.until("and the last", State::Connected, ("/t", Direction::Out), crossed);
+    there.until("and the last", State::Connected, ("/t", Direction::In), crossed);
+}

@@ -1,0 +1,188 @@
+//! Last wills between hosts: what subscribers of another host get when a publisher's process dies, or its host is lost.
+
+use crate::common;
+use crate::hosts;
+
+use common::{Child, LONG, eventually};
+use hosts::Hosts;
+use rnet::{Error, PublisherOptions, Subscriber};
+
+/// The roles of the children: a publisher with a will.
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = common::role() else { return };
+    let node = common::Net::of_parent().node("talker");
+    let _beside = (role == "beside").then(|| node.publisher::<[u8]>("/beside").unwrap());
+    let options = PublisherOptions::new().last_will(&b"gone"[..]);
+    let options = if role == "urgent" { options.urgent() } else { options };
+    let mut publisher = Some(node.publisher_with::<[u8]>("/t", options).unwrap());
+    for order in common::orders() {
+        let Some(open) = &mut publisher else { continue };
+        match order.as_str() {
+            "send" => open.send(b"alive").unwrap(),
+            "change" => open.set_last_will(b"gone for good").unwrap(),
+            "clear" => open.clear_last_will().unwrap(),
+            "close" => drop(publisher.take()),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+/// A publisher on the first host, and a subscriber on the second that has had a message of it.
+fn heard(hosts: &Hosts, role: &str) -> (Child, rnet::Node, Subscriber<[u8]>) {
+    let to = hosts.node(1, "to");
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    let mut child = hosts.child(0, role);
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    child.say("send");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    (child, to, subscriber)
+}
+
+/// Waits until the proxy on a host has a will of this length, or none.
+#[track_caller]
+fn until_known(hosts: &Hosts, host: usize, len: Option<u64>) {
+    eventually("the other host knows the will", || {
+        let found = hosts.domain(host).inspect();
+        let proxy = found.publishers.iter().find(|publisher| publisher.topic == "/t");
+        proxy.is_some_and(|proxy| proxy.last_will_len == len)
+    });
+}
+
+/// The next is the will, once, and then the loss of the publisher.
+#[track_caller]
+fn gets_the_will(subscriber: &mut Subscriber<[u8]>, will: &[u8]) {
+    let sample = subscriber.recv(LONG).unwrap();
+    assert_eq!((&*sample, sample.is_last_will()), (will, true));
+    assert_eq!(sample.node(), "@host0/talker");
+    is_lost(subscriber);
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[track_caller]
+fn is_lost(subscriber: &mut Subscriber<[u8]>) {
+    match subscriber.recv(LONG) {
+        Err(Error::PeerLost { node, .. }) => assert_eq!(node, "@host0/talker"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_its_will_there() {
+    for role in ["bulk", "urgent"] {
+        let hosts = Hosts::new("will", 2);
+        let (mut child, to, mut subscriber) = heard(&hosts, role);
+        let mut second = to.subscriber::<[u8]>("/t").unwrap();
+        second.wait_for_publishers(1, LONG).unwrap();
+        child.say("send");
+        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+        assert_eq!(&*second.recv(LONG).unwrap(), b"alive");
+        child.kill();
+        gets_the_will(&mut subscriber, b"gone");
+        gets_the_will(&mut second, b"gone");
+    }
+}
+
+/// It is changed at the last moment: the forwarder reads it when the publisher is dead.
+#[test]
+fn the_will_of_a_killed_process_is_its_last() {
+    let hosts = Hosts::new("changed", 2);
+    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    child.say("change");
+    child.say("send");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    child.kill();
+    gets_the_will(&mut subscriber, b"gone for good");
+}
+
+#[test]
+fn a_closed_publisher_leaves_none() {
+    let hosts = Hosts::new("closed", 2);
+    let (mut child, to, mut subscriber) = heard(&hosts, "bulk");
+    until_known(&hosts, 1, Some(4));
+    child.say("close");
+    eventually("it has left", || subscriber.publisher_count() == 0);
+    assert!(subscriber.try_recv().unwrap().is_none());
+    child.kill();
+    drop((to, subscriber));
+    // One that has taken its will back dies without.
+    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    child.say("clear");
+    until_known(&hosts, 1, None);
+    child.kill();
+    is_lost(&mut subscriber);
+}
+
+/// The new link was told of neither: that the node is there with what else it has says that the publisher was closed.
+#[test]
+fn one_that_closes_while_its_link_changes_hands_leaves_none_and_one_that_dies_does() {
+    for closes in [true, false] {
+        let mut hosts = Hosts::new("meanwhile", 2);
+        let (mut child, _to, mut subscriber) = heard(&hosts, "beside");
+        until_known(&hosts, 1, Some(4));
+        hosts.stop(0);
+        if closes {
+            child.say("close");
+        } else {
+            child.kill();
+        }
+        eventually("it is gone at home", || {
+            !hosts.domain(0).inspect().publishers.iter().any(|publisher| publisher.topic == "/t")
+        });
+        hosts.start(0, "");
+        if closes {
+            eventually("it has left", || subscriber.publisher_count() == 0);
+            assert!(subscriber.try_recv().unwrap().is_none(), "neither a will nor a loss");
+        } else {
+            gets_the_will(&mut subscriber, b"gone");
+        }
+    }
+}
+
+#[test]
+fn a_lost_host_leaves_the_will_that_was_told_last() {
+    let hosts = Hosts::new("lost", 2);
+    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    child.say("change");
+    until_known(&hosts, 1, Some(13));
+    hosts.cut(0, 1);
+    gets_the_will(&mut subscriber, b"gone for good");
+    hosts.heal(0, 1);
+    // It lives, and goes on: its death is another.
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    child.say("send");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    child.kill();
+    gets_the_will(&mut subscriber, b"gone for good");
+}
+
+#[test]
+fn a_link_that_changes_hands_leaves_none() {
+    let mut hosts = Hosts::new("hand-over", 2);
+    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    until_known(&hosts, 1, Some(4));
+    for host in [1, 0] {
+        hosts.stop(host);
+        hosts.start(host, "");
+        // Nothing else comes before it.
+        eventually("a message crosses", || {
+            child.say("send");
+            match subscriber.recv(Some(std::time::Duration::from_millis(20))) {
+                Ok(sample) => {
+                    assert_eq!((&*sample, sample.is_last_will()), (&b"alive"[..], false));
+                    true
+                }
+                Err(Error::Timeout { .. }) => false,
+                Err(error) => panic!("{error}"),
+            }
+        });
+        hosts.settle();
+        while let Some(sample) = subscriber.try_recv().unwrap() {
+            assert!(!sample.is_last_will());
+        }
+    }
+    until_known(&hosts, 1, Some(4));
+    child.kill();
+    gets_the_will(&mut subscriber, b"gone");
+}

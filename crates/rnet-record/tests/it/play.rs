@@ -1,0 +1,124 @@
+//! Playing, as it is conducted.
+
+use crate::files;
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use files::{Dir, START_NS, STEP_NS, chunked, write};
+use rnet::{Node, Subscriber, SubscriberOptions};
+use rnet_record::play::{Conductor, Control, Lives, Options, Position, play};
+use rnet_record::read::Recording;
+
+/// Gives orders one after the other, each when its time has come.
+struct Script<F>(F);
+
+impl<F: FnMut(&Position) -> Option<Control>> Conductor for Script<F> {
+    fn ask(&mut self, position: &Position) -> Option<Control> {
+        (self.0)(position)
+    }
+
+    fn problem(&mut self, problem: &dyn Display) {
+        panic!("{problem}");
+    }
+
+    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
+        assert_eq!(publishers.count(), 2);
+    }
+}
+
+fn nodes(dir: &Dir) -> (Node, Subscriber<[u8]>) {
+    let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();
+    let node = open("player");
+    let options = SubscriberOptions::new().keep_all();
+    let heard = open("listener").subscriber_with("/raw", options).unwrap();
+    (node, heard)
+}
+
+/// What has come by now.
+fn texts(heard: &mut Subscriber<[u8]>) -> Vec<String> {
+    let mut texts = Vec::new();
+    while let Some(sample) = heard.try_recv().unwrap() {
+        texts.push(String::from_utf8(sample.bytes().to_vec()).unwrap());
+    }
+    texts
+}
+
+#[test]
+fn stopped_it_steps_and_goes_on() {
+    let dir = Dir::new();
+    let file = dir.write("run.mcap", &write(chunked(None), 100));
+    let recording = Recording::open(&file).unwrap();
+    let (node, mut heard) = nodes(&dir);
+    let mut orders =
+        vec![None, Some(Control::Step), Some(Control::Step), None, Some(Control::Quit)];
+    orders.reverse();
+    let mut seen = Vec::new();
+    let mut script = Script(|position: &Position| {
+        seen.push(*position);
+        orders.pop().unwrap()
+    });
+    let options = Options { paused: true, ..Options::default() };
+    let played = play(&recording, &node, &Lives::default(), &options, &mut script).unwrap();
+    assert_eq!(played.messages, 2);
+    assert_eq!(texts(&mut heard), ["message 1"]);
+    assert!(seen.iter().all(|position| position.paused));
+    // It is due when it was sent.
+    assert_eq!(seen[4].now_ns, START_NS + STEP_NS - 1000);
+}
+
+#[test]
+fn it_goes_to_a_place_and_back_and_plays_faster() {
+    let dir = Dir::new();
+    let file = dir.write("run.mcap", &write(chunked(None), 100));
+    let recording = Recording::open(&file).unwrap();
+    let (node, mut heard) = nodes(&dir);
+    // From its 90th message on, twice.
+    let mut orders = vec![
+        Some(Control::Seek(90 * STEP_NS as i64)),
+        Some(Control::Step),
+        Some(Control::Step),
+        Some(Control::Seek(-1_000_000_000)),
+        Some(Control::Seek(90 * STEP_NS as i64)),
+        Some(Control::Faster(2.0)),
+        Some(Control::Pause),
+    ];
+    orders.reverse();
+    let mut rate = None;
+    let mut script = Script(|position: &Position| {
+        rate = position.rate;
+        orders.pop().flatten()
+    });
+    let options = Options { paused: true, ..Options::default() };
+    let played = play(&recording, &node, &Lives::default(), &options, &mut script).unwrap();
+    assert_eq!(played.messages, 12);
+    let texts = texts(&mut heard);
+    assert_eq!(
+        texts,
+        ["message 91", "message 91", "message 93", "message 95", "message 97", "message 99"]
+    );
+    assert_eq!(rate, Some(2.0));
+    assert_eq!(played.late_ns.len(), 10, "nothing is due while it is stopped");
+}
+
+#[test]
+fn how_late_messages_were_is_told() {
+    let dir = Dir::new();
+    let file = dir.write("run.mcap", &write(chunked(None), 200));
+    let recording = Recording::open(&file).unwrap();
+    let (node, _heard) = nodes(&dir);
+    let mut asked = 0;
+    let mut script = Script(|_: &Position| {
+        asked += 1;
+        if asked == 2 {
+            std::thread::sleep(Duration::from_millis(60)); // sleep: what is due meanwhile comes late
+        }
+        None
+    });
+    let options = Options::default();
+    let played = play(&recording, &node, &Lives::default(), &options, &mut script).unwrap();
+    assert_eq!((played.messages, played.late_ns.len()), (200, 200));
+    let max = played.late_ns.max();
+    assert!(max >= 50_000_000, "{max}");
+    assert!(played.late_ns.value_at_quantile(0.1) < max, "only some of them are late");
+}

@@ -1,0 +1,192 @@
+//! A node with calls is run again. The node is this program: see `the_node`.
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use common::{LONG, Net, folder, options};
+use rnet::inspect::Location;
+use rnet::{Client, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
+use rnet_record::Recorder;
+use rnet_record::read::Recording;
+use rnet_record::rerun::{Rerun, RerunError, RerunOptions, rerun};
+
+/// What the node is to do.
+const ROLE: &str = "RERUN_CALLS_ROLE";
+/// Messages of the recording, and of these those at which the node asks, and those at which it is asked.
+const COUNT: u64 = 40;
+const ASKED: u64 = COUNT / 4;
+const GAINS: u64 = COUNT / 10;
+
+type Number = [u8];
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+fn bytes(number: u64) -> [u8; 8] {
+    number.to_le_bytes()
+}
+
+/// A node that serves and asks: what it is answered decides about what it publishes.
+struct Calls {
+    scale: [Client<Number, Number>; 2],
+    scaled: Publisher<Number>,
+    at_start: u64,
+    _served: rnet::Service,
+}
+
+impl Calls {
+    fn open(node: &Node, role: &str) -> Calls {
+        let off = u64::from(role == "answers_otherwise");
+        let gain = node.service::<Number, Number>("/own/gain");
+        let gain = gain.serve(move |asked| Ok(bytes(2 * number(asked) + off).to_vec())).unwrap();
+        let scale = [0; 2].map(|_| node.client::<Number, Number>("/scale").unwrap());
+        let times = if role == "asks_twice" { 2 } else { 1 };
+        let at_start = (0..times).map(|_| number(&scale[0].call(&bytes(100), LONG).unwrap())).sum();
+        let scaled = node.publisher::<Number>("/scaled").unwrap();
+        Calls { scale, scaled, at_start, _served: gain }
+    }
+
+    fn take(&mut self, role: &str, at: u64) {
+        let asked = bytes(at + u64::from(role == "asks_otherwise" && at == 11));
+        let reply = match at % 8 {
+            3 => self.scale[0].call(&asked, LONG),
+            7 => self.scale[1].call(&asked, LONG),
+            1 if role == "asks_more" && at == 33 => self.scale[0].call(&asked, LONG),
+            _ => return,
+        };
+        let scaled = reply.map_or(0, |reply| number(&reply) + self.at_start);
+        self.scaled.send(&bytes(scaled)).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "the node that the other tests run again"]
+fn the_node() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let node = Node::builder("arm").open().unwrap();
+    let mut calls = (role != "serves_nothing").then(|| Calls::open(&node, &role));
+    let _driver = (role == "drives").then(|| node.drive::<Number>("/wheel").take(LONG).unwrap());
+    let options = SubscriberOptions::new().reliable().keep_all();
+    let mut angles = node.subscriber_with::<Number>("/angle", options).unwrap();
+    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut torques = node.publisher_with::<Number>("/torque", reliable).unwrap();
+    while let Ok(angle) = angles.recv(LONG) {
+        let at = number(&angle);
+        if let Some(calls) = &mut calls {
+            calls.take(&role, at);
+        }
+        torques.send(&bytes(at)).unwrap();
+    }
+}
+
+fn the_node_as(role: &str, location: &Location) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["rerun_calls::the_node", "--exact", "--ignored", "--nocapture"]).env(ROLE, role);
+    command.env("RNET_DIR", location.base()).env("RNET_DOMAIN", location.id().as_str());
+    command.env("RNET_NETWORK", "off").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// A recording of the node at its work, from its start.
+fn recorded(net: &Net, role: &str) -> PathBuf {
+    let file = folder(net).join("run.mcap");
+    let node = net.node("body");
+    let _wheel = node.command::<Number>("/wheel").fallback(&bytes(0)).apply(|_| {}).unwrap();
+    // Another answer each time.
+    let (scale, times) = (node.service::<Number, Number>("/scale"), AtomicU32::new(0));
+    let scaled = move |by: &[u8]| 10 * number(by) + u64::from(times.fetch_add(1, Relaxed));
+    let _scale = scale.serve(move |by| Ok(bytes(scaled(by)).to_vec())).unwrap();
+    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut angles = node.publisher_with::<Number>("/angle", reliable).unwrap();
+    let keep = SubscriberOptions::new().reliable().keep_all();
+    let mut torques = node.subscriber_with::<Number>("/torque", keep).unwrap();
+    let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").unwrap());
+    let recorder = Recorder::start(&file, options(net)).unwrap();
+    let location = options(net).location.unwrap();
+    let mut process = the_node_as(role, &location).spawn().unwrap();
+    angles.wait_for_subscribers(1, LONG).unwrap();
+    torques.wait_for_publishers(1, LONG).unwrap();
+    for at in 0..COUNT {
+        if at % 10 == 5 {
+            let gain = gains[(at / 10 % 2) as usize].call(&bytes(at), LONG).unwrap();
+            assert_eq!(number(&gain), 2 * at);
+        }
+        angles.send(&bytes(at)).unwrap();
+        assert_eq!(number(&torques.recv(LONG).unwrap()), at);
+    }
+    assert_eq!(recorder.stop().unwrap().losses.total(), 0);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    file
+}
+
+fn again(net: &Net, file: &Path, role: &str, options: RerunOptions) -> Result<Rerun, RerunError> {
+    let recording = Recording::open(file).unwrap();
+    let location = Location::new(Some("again"), Some(net.base().to_owned()), None).unwrap();
+    let options = RerunOptions { timeout: LONG.unwrap(), ..options };
+    rerun(&recording, &location, &mut the_node_as(role, &location), &options)
+}
+
+/// Of a topic or of the calls of a service: compared, differing, missing, unrecorded.
+fn counts(done: &Rerun, topic: &str) -> [u64; 4] {
+    let of = done.outputs.iter().find(|of| of.topic == topic);
+    let of = of.unwrap_or_else(|| panic!("{topic} is not among {:?}", done.outputs));
+    [of.compared, of.differing, of.missing, of.unrecorded]
+}
+
+#[test]
+fn calls_are_made_and_answered_again_as_they_were_recorded() {
+    let net = Net::new("rerun-calls");
+    let file = recorded(&net, "works");
+    let done = again(&net, &file, "works", RerunOptions::default()).unwrap();
+    assert!(done.is_same(), "{:?}", done.outputs);
+    assert_eq!(counts(&done, "/torque"), [COUNT, 0, 0, 0]);
+    assert_eq!(counts(&done, "/scaled"), [ASKED, 0, 0, 0]);
+    assert_eq!(counts(&done, "/scale request"), [ASKED, 0, 0, 0]);
+    assert_eq!(counts(&done, "/own/gain reply"), [GAINS, 0, 0, 0]);
+    assert_eq!((done.inputs["/scale reply"], done.inputs["/own/gain request"]), (ASKED, GAINS));
+    assert!(done.calls.is_empty());
+
+    // One that asks something else is given the recorded answer.
+    let done = again(&net, &file, "asks_otherwise", RerunOptions::default()).unwrap();
+    assert_eq!(counts(&done, "/scale request"), [ASKED, 1, 0, 0]);
+    assert_eq!(counts(&done, "/scaled"), [ASKED, 0, 0, 0]);
+    let done = again(&net, &file, "answers_otherwise", RerunOptions::default()).unwrap();
+    assert_eq!(counts(&done, "/own/gain reply"), [GAINS, GAINS, 0, 0]);
+    assert_eq!(counts(&done, "/scale request"), [ASKED, 0, 0, 0]);
+}
+
+#[test]
+fn calls_that_were_not_recorded_are_told() {
+    let net = Net::new("rerun-calls-told");
+    let file = recorded(&net, "works");
+    // One more takes the next answer, which is awaited, and the last one fails at once.
+    let done = again(&net, &file, "asks_more", RerunOptions::default()).unwrap();
+    assert_eq!(counts(&done, "/scale request")[3], 1);
+    assert_eq!(counts(&done, "/scaled")[3], 1);
+    // At its start nothing tells which one is new.
+    let error = again(&net, &file, "asks_twice", RerunOptions::default()).unwrap_err();
+    assert_eq!(error.code(), "unrecorded_call", "{error}");
+    let error = again(&net, &file, "serves_nothing", RerunOptions::default()).unwrap_err();
+    assert_eq!(error.code(), "not_served", "{error}");
+    let options = RerunOptions {
+        without_calls: true,
+        outputs: vec!["/torque".to_owned()],
+        ..RerunOptions::default()
+    };
+    let done = again(&net, &file, "serves_nothing", options).unwrap();
+    assert!(done.is_same() && !done.calls.is_empty(), "{:?}", done.outputs);
+}
+
+#[test]
+fn the_authority_of_a_command_is_refused_by_name() {
+    let net = Net::new("rerun-drives");
+    let file = recorded(&net, "drives");
+    let error = again(&net, &file, "drives", RerunOptions::default()).unwrap_err();
+    assert_eq!(error.code(), "calls", "{error}");
+    assert!(error.to_string().contains("the authority of the command /wheel"), "{error}");
+}

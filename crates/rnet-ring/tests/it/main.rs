@@ -1,0 +1,20 @@
+//! The integration tests of this crate, one module for each subject.
+
+#[cfg(not(loom))]
+mod admission_model;
+#[cfg(not(loom))]
+mod cut_short;
+#[cfg(not(loom))]
+mod growth_model;
+mod hostile_log;
+#[cfg(not(loom))]
+mod log_model;
+#[cfg(loom)]
+mod loom_models;
+#[cfg(loom)]
+mod loom_state;
+mod state_doc;
+#[cfg(not(loom))]
+mod state_hostile;
+#[cfg(all(debug_assertions, not(loom)))]
+mod state_points;

@@ -1,0 +1,341 @@
+//! The algorithms of the state at each of their fail points, one after the other and each time it is
+//! passed: a process slot dies there, or stands still while another does something, and goes on.
+//!
+//! This is what loom does for small programs, with fewer interleavings and whole operations: another
+//! process slot's operation stands between any two steps of the first. What both are told and what is there
+//! afterwards must be what comes out when one follows the other. And nothing may be left of the dead.
+
+mod world;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use rnet_ring::failpoint;
+use rnet_ring::state::layout::Geometry;
+use rnet_ring::state::{Local, Region};
+
+use world::{Act, OTHER, Picture, SWEEPER, Told, VICTIM, Words};
+use world::{fill_and_empty, nothing_is_left_over, perform, picture, sweep};
+
+/// Passes of one fail point in one operation that are tried.
+const PASSES: usize = 12;
+
+/// What to do at a fail point.
+type Hook = Box<dyn FnMut(&'static str)>;
+
+thread_local! {
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// How a process slot dies in a test: it unwinds, and what it knew is forgotten.
+struct Killed;
+
+fn pass(name: &'static str) {
+    // Not while the hook itself is at work.
+    let hook = HOOK.with(|at| at.borrow_mut().take());
+    if let Some(mut hook) = hook {
+        hook(name);
+        HOOK.with(|at| *at.borrow_mut() = Some(hook));
+    }
+}
+
+/// Does something with a hook at each fail point; `None` if it was killed.
+fn hooked<T>(hook: Hook, what: impl FnOnce() -> T) -> Option<T> {
+    failpoint::install(pass);
+    HOOK.with(|at| *at.borrow_mut() = Some(hook));
+    let outcome = catch_unwind(AssertUnwindSafe(what));
+    HOOK.with(|at| at.borrow_mut().take());
+    match outcome {
+        Ok(out) => Some(out),
+        Err(payload) if payload.is::<Killed>() => None,
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// A hook that kills at a pass of a point.
+fn kill_at(point: &'static str, at: usize) -> Hook {
+    let mut passed = 0;
+    Box::new(move |name| {
+        if name == point {
+            passed += 1;
+            if passed == at {
+                resume_unwind(Box::new(Killed));
+            }
+        }
+    })
+}
+
+/// The fail points that an operation passes, each as often as it does.
+fn passes(what: impl FnOnce()) -> Vec<(&'static str, usize)> {
+    let all: std::rc::Rc<RefCell<Vec<(&'static str, usize)>>> = Default::default();
+    let list = all.clone();
+    let note: Hook = Box::new(move |name| {
+        let mut list = list.borrow_mut();
+        let before = list.iter().filter(|(n, _)| *n == name).count();
+        list.push((name, before + 1));
+    });
+    hooked(note, what).expect("nobody is killed");
+    let all = all.borrow().clone();
+    all.into_iter().filter(|(_, at)| *at <= PASSES).collect()
+}
+
+fn set(key: &'static str, byte: u8) -> (&'static str, Option<(u8, usize)>) {
+    (key, Some((byte, 40)))
+}
+
+/// Operations of a victim; their values begin at `byte`. The keys /a/1, /a/2, /b are there, at the
+/// revisions 141, 142, 143.
+fn acts(byte: u8) -> Vec<Act> {
+    let all = |writes: &[(&'static str, Option<(u8, usize)>)]| Act::Commit(writes.to_vec(), vec![]);
+    vec![
+        all(&[set("/a/1", byte)]),
+        all(&[set("/a/new", byte)]),
+        all(&[("/a/1", None)]),
+        all(&[("/none", None)]),
+        all(&[set("/none", byte)]),
+        all(&[("/a/2", Some((byte, 700)))]),
+        all(&[("/large", Some((byte, 100_000)))]),
+        Act::If("/a/1", Some((byte, 40)), 141),
+        Act::If("/a/1", None, 141),
+        Act::If("/a/new", Some((byte, 40)), 0),
+        all(&[set("/a/1", byte), set("/a/2", byte), set("/b", byte)]),
+        all(&[set("/b", byte), ("/a/1", None), set("/a/new", byte)]),
+        all(&[("/a/1", None), ("/a/2", None)]),
+        // So many that some of them meet in a slot.
+        all(&["/a/k0", "/a/k1", "/a/k2", "/a/k3", "/a/k4", "/a/k5", "/a/k6", "/a/k7"]
+            .map(|key| set(key, byte))),
+        Act::Commit(vec![set("/b", byte)], vec![("/a/1", 141)]),
+        Act::Commit(vec![set("/a/1", byte), set("/b", byte)], vec![("/none", 0)]),
+        Act::Commit(vec![set("/a/1", byte)], vec![("/b", 7)]),
+        Act::Commit(vec![], vec![("/a/1", 141), ("/b", 143)]),
+        Act::Get("/a/1"),
+        Act::Snapshot,
+        Act::Burst("/a/2", 3),
+    ]
+}
+
+/// What both were told, and what is there afterwards.
+type Outcome = (Told, Told, Picture);
+
+/// One after the other.
+fn in_order(first: &Act, second: &Act) -> (Told, Told, Picture) {
+    let words = Words::new();
+    let (region, mut victim) = words.begin();
+    let mut other = Local::new(OTHER);
+    let told = (perform(&region, &mut victim, first), perform(&region, &mut other, second));
+    (told.0, told.1, picture(&region, SWEEPER).1)
+}
+
+/// The other way round: who is first is the other.
+fn in_reverse(first: &Act, second: &Act) -> Outcome {
+    let words = Words::new();
+    let (region, mut victim) = words.begin();
+    let mut other = Local::new(OTHER);
+    let second = perform(&region, &mut other, second);
+    let first = perform(&region, &mut victim, first);
+    (first, second, picture(&region, SWEEPER).1)
+}
+
+/// `first`, and in the middle of it, at a fail point, all of `second`.
+fn in_between(first: &Act, second: &Act, point: &'static str, at: usize) -> Outcome {
+    let words = std::rc::Rc::new(Words::new());
+    let (region, mut victim) = words.begin();
+    let shared = words.clone();
+    let told: std::rc::Rc<RefCell<Option<(Told, Local)>>> = Default::default();
+    let (tell, then, mut passed) = (told.clone(), second.clone(), 0);
+    let hook: Hook = Box::new(move |name| {
+        passed += usize::from(name == point);
+        if name == point && passed == at {
+            let mut other = Local::new(OTHER);
+            let done = perform(&shared.region(), &mut other, &then);
+            *tell.borrow_mut() = Some((done, other));
+        }
+    });
+    let first = hooked(hook, || perform(&region, &mut victim, first)).expect("nobody is killed");
+    let (second, other) = told.borrow_mut().take().expect("the point is passed");
+    let (_, after) = picture(&region, SWEEPER);
+    nothing_is_left_over(&region, &mut [victim, other], "after both");
+    (first, second, after)
+}
+
+#[test]
+fn another_operation_between_any_two_steps_of_one() {
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for first in acts(10) {
+        let words = Words::new();
+        let (region, mut victim) = words.begin();
+        let points = passes(|| drop(perform(&region, &mut victim, &first)));
+        for second in acts(20) {
+            let right = [in_order(&first, &second), in_reverse(&first, &second)];
+            for (point, at) in &points {
+                count += 1;
+                let run = || in_between(&first, &second, point, *at);
+                let what = format!("{first:?}, at {point}@{at} {second:?}");
+                match catch_unwind(run) {
+                    // A burst is several operations: here it only has to end, and leave nothing over.
+                    Ok(outcome) if right.contains(&outcome) || is_burst(&first) => {}
+                    Ok(outcome) => {
+                        wrong.push(format!("{what}:\n  {outcome:?}\n  not\n  {right:#?}"))
+                    }
+                    Err(_) => wrong.push(format!("{what}: a panic")),
+                }
+            }
+        }
+    }
+    println!("{count} interleavings");
+    wrong.iter().take(20).for_each(|what| println!("WRONG {what}"));
+    assert!(count > 1000, "only {count} interleavings");
+    assert_eq!(wrong.len(), 0, "of {count} interleavings");
+}
+
+/// Who is stopped while the journal is written over several times, and then goes on with what it has
+/// loaded, neither spoils what stands there by then nor changes the order.
+#[test]
+fn several_laps_of_the_journal_between_any_two_steps_of_one() {
+    let laps = Act::Burst("/b", 5 << Geometry::SMALL.journal_bits);
+    let mut count = 0;
+    for first in acts(10) {
+        let words = Words::new();
+        let (region, mut victim) = words.begin();
+        let right = [in_order(&first, &laps), in_reverse(&first, &laps)];
+        for (point, at) in passes(|| drop(perform(&region, &mut victim, &first))) {
+            count += 1;
+            let outcome = in_between(&first, &laps, point, at);
+            let fits = right.contains(&outcome) || is_burst(&first);
+            assert!(fits, "{first:?}, stopped at {point}@{at}: {outcome:?} not {right:#?}");
+        }
+    }
+    assert!(count > 100, "only {count} interleavings");
+}
+
+/// What may be there after a death in the middle of an act: what was before it, or what comes after it.
+fn either(act: &Act) -> [Picture; 2] {
+    let words = Words::new();
+    let (region, mut victim) = words.begin();
+    let (_, before) = picture(&region, SWEEPER);
+    perform(&region, &mut victim, act);
+    [before, picture(&region, SWEEPER).1]
+}
+
+/// A burst shows each of its values.
+fn is_burst(act: &Act) -> bool {
+    matches!(act, Act::Burst(..))
+}
+
+/// What was there stays, or what the dead had begun has come after it, once.
+fn same_or_later(first: &Picture, second: &Picture, may: &[Picture; 2], what: &str) {
+    let [before, after] = may;
+    let later = first == before && second == after;
+    let burst = second.get("/a/2").is_some_and(|seen| seen.2 == 200);
+    assert!(first == second || later || burst, "{what}: {first:?}, and then {second:?}");
+}
+
+fn die(region: &Region<'_>, victim: &mut Local, act: &Act, point: &'static str, at: usize) {
+    let done = hooked(kill_at(point, at), || perform(region, victim, act));
+    assert!(done.is_none(), "{point}@{at} was not passed");
+}
+
+#[test]
+fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
+    let mut count = 0;
+    let mut points_met = BTreeSet::new();
+    for act in acts(10) {
+        let may = either(&act);
+        let words = Words::new();
+        let (region, mut victim) = words.begin();
+        for (point, at) in passes(|| drop(perform(&region, &mut victim, &act))) {
+            count += 1;
+            points_met.insert(point);
+            let what = format!("{act:?} killed at {point}@{at}");
+            let words = Words::new();
+            let (region, mut victim) = words.begin();
+            die(&region, &mut victim, &act, point, at);
+            let (_, first) = picture(&region, OTHER);
+            assert!(may.contains(&first) || is_burst(&act), "{what}: {first:?}");
+            let mut sweeper = Local::new(SWEEPER);
+            sweep(&region, &mut sweeper, VICTIM);
+            same_or_later(&first, &picture(&region, OTHER).1, &may, &what);
+            // The keys can be written, by others, as if nothing had been.
+            let mut other = Local::new(OTHER);
+            for next in acts(20) {
+                perform(&region, &mut other, &next);
+            }
+            nothing_is_left_over(&region, &mut [other, sweeper], &what);
+        }
+    }
+    println!("{count} deaths at {} points: {points_met:?}", points_met.len());
+    assert!(count > 100, "only {count} deaths");
+    for point in ["state.expanded", "state.installed", "state.retired", "state.visible"] {
+        assert!(points_met.contains(point), "{point} was not passed");
+    }
+}
+
+#[test]
+fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
+    let mut count = 0;
+    for act in acts(10) {
+        let may = either(&act);
+        let words = Words::new();
+        let (region, mut victim) = words.begin();
+        for (point, at) in passes(|| drop(perform(&region, &mut victim, &act))) {
+            let dead = || {
+                let words: Words = Words::new();
+                let (region, mut victim) = words.begin();
+                die(&region, &mut victim, &act, point, at);
+                let (_, first) = picture(&region, OTHER);
+                (words, first)
+            };
+            let (words, first) = dead();
+            let region = words.region();
+            let mut sweeper = Local::new(SWEEPER);
+            let steps = passes(|| sweep(&region, &mut sweeper, VICTIM));
+            for (step, nth) in steps.into_iter().filter(|(_, nth)| *nth <= 3) {
+                count += 1;
+                let what = format!("{act:?} killed at {point}@{at}, its sweep at {step}@{nth}");
+                let (words, _) = dead();
+                let region = words.region();
+                let mut sweeper = Local::new(SWEEPER);
+                let done = hooked(kill_at(step, nth), || sweep(&region, &mut sweeper, VICTIM));
+                assert!(done.is_none(), "{what}: not passed");
+                let (_, second) = picture(&region, OTHER);
+                same_or_later(&first, &second, &may, &what);
+                let mut other = Local::new(OTHER);
+                sweep(&region, &mut other, SWEEPER);
+                sweep(&region, &mut other, VICTIM);
+                same_or_later(&second, &picture(&region, OTHER).1, &may, &what);
+                nothing_is_left_over(&region, &mut [other], &what);
+            }
+        }
+    }
+    println!("{count} deaths in sweeps");
+    assert!(count > 100, "only {count} deaths");
+}
+
+#[test]
+fn a_death_while_a_full_region_makes_room_leaves_nothing_over() {
+    let act = Act::Commit(vec![("/other", Some((10, 300)))], vec![]);
+    let full = || {
+        let words = Words::new();
+        let (region, mut first) = words.begin();
+        fill_and_empty(&region, &mut first);
+        words
+    };
+    let words = full();
+    let points = passes(|| drop(perform(&words.region(), &mut Local::new(VICTIM), &act)));
+    let empties = points.iter().any(|(point, _)| *point == "state.emptying");
+    assert!(empties, "no slab had to be emptied: {points:?}");
+    for (point, at) in points {
+        let words = full();
+        let region = words.region();
+        let mut victim = Local::new(VICTIM);
+        die(&region, &mut victim, &act, point, at);
+        let (mut sweeper, mut other) = (Local::new(SWEEPER), Local::new(OTHER));
+        sweep(&region, &mut sweeper, VICTIM);
+        let large = Act::Commit(vec![("/large", Some((10, 100_000)))], vec![]);
+        assert!(matches!(perform(&region, &mut other, &large), Told::At(1..)), "{point}@{at}");
+        assert!(matches!(perform(&region, &mut other, &act), Told::At(1..)), "{point}@{at}");
+        nothing_is_left_over(&region, &mut [other, sweeper], point);
+    }
+}

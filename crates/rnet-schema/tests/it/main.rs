@@ -1,0 +1,12 @@
+//! The integration tests of this crate, one module for each subject.
+
+mod agree;
+mod builtin;
+mod common;
+mod compile;
+mod dynamic;
+mod hostile_sets;
+mod plain_doc;
+mod rules;
+mod text_faults;
+mod well_known;

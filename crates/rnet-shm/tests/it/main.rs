@@ -1,0 +1,13 @@
+//! The integration tests of this crate, one module for each subject.
+
+mod announce;
+mod layout_doc;
+mod litmus;
+mod lost_endpoints;
+mod observers;
+mod role;
+mod sigbus;
+mod state_disk;
+mod state_model;
+mod state_reap;
+mod watch;

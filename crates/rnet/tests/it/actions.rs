@@ -1,0 +1,543 @@
+//! Actions: goals, their feedback, policies and ends.
+
+use crate::common;
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use common::{Child, LONG, Net, block_on, eventually, role, tell};
+use futures_core::Stream;
+use rnet::{
+    ActionClient, ActionContext, CallOptions, CancelReason, Error, Goal, HandlerError, Node,
+    Policy, Service,
+};
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+struct N {
+    x: u64,
+}
+
+fn n(x: u64) -> N {
+    N { x }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+struct F {
+    x: f64,
+}
+
+type Actions = ActionClient<N, N, N>;
+
+fn client(node: &Node) -> Actions {
+    node.action_client("/navigate").unwrap()
+}
+
+fn send(client: &Actions, x: u64) -> Goal<N, N> {
+    client.send(&n(x), CallOptions::new()).unwrap()
+}
+
+/// Works until it is told the result, or cancelled. Says which goals it has and how they end.
+fn work(
+    goal: &N,
+    context: &mut ActionContext<'_, N>,
+    said: &Sender<(u64, &'static str)>,
+    results: &Mutex<Receiver<u64>>,
+) -> Result<N, HandlerError> {
+    said.send((goal.x, "begun"))?;
+    // One that is cancelled already says so below.
+    let _ = context.feedback(goal);
+    loop {
+        if let Some(reason) = context.cancel_reason() {
+            said.send((goal.x, reason.name()))?;
+            return Ok(n(0));
+        }
+        if let Ok(x) = results.lock().unwrap().recv_timeout(Duration::from_millis(1)) {
+            said.send((goal.x, "reached"))?;
+            return Ok(n(x));
+        }
+    }
+}
+
+struct Worker {
+    service: Service,
+    said: Receiver<(u64, &'static str)>,
+    results: Sender<u64>,
+}
+
+impl Worker {
+    fn open(node: &Node, policy: Policy) -> Worker {
+        let (say, said) = mpsc::channel();
+        let (results, give) = mpsc::channel();
+        let give = Mutex::new(give);
+        let handler =
+            move |goal: &N, context: &mut ActionContext<'_, N>| work(goal, context, &say, &give);
+        let service = node.action::<N, N, N>("/navigate").policy(policy).serve(handler).unwrap();
+        Worker { service, said, results }
+    }
+
+    fn expect(&self, goal: u64, what: &str) {
+        assert_eq!(self.said.recv_timeout(LONG.unwrap()).unwrap(), (goal, what));
+    }
+}
+
+fn reason(error: &Error) -> CancelReason {
+    match error {
+        Error::Cancelled { topic, reason } if topic == "/navigate" => *reason,
+        other => panic!("{other}"),
+    }
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let node = net.node("victim");
+    match role.as_str() {
+        "server" => {
+            let (say, _said) = mpsc::channel();
+            let (_results, give) = mpsc::channel();
+            let give = Mutex::new(give);
+            let handler = move |goal: &N, context: &mut ActionContext<'_, N>| {
+                tell("called");
+                work(goal, context, &say, &give)
+            };
+            let _service = node.action::<N, N, N>("/navigate").serve(handler).unwrap();
+            tell("ready");
+            let _ = common::orders().recv();
+        }
+        "client" => {
+            let _ = send(&client(&node), 1).result(LONG);
+        }
+        _ => panic!("no such role: {role}"),
+    }
+}
+
+#[test]
+fn a_goal_has_its_feedback_in_order_and_then_its_result() {
+    let net = Net::new("action");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let handler = |goal: &N, context: &mut ActionContext<'_, N>| {
+        assert_eq!((context.caller(), context.cancelled()), ("/b", false));
+        for x in 0..goal.x {
+            context.feedback(&n(x))?;
+        }
+        Ok(n(goal.x))
+    };
+    let service = a.action::<N, N, N>("/navigate").serve(handler).unwrap();
+    let client = client(&b);
+    assert_eq!(client.name(), "/navigate");
+    for count in [0, 1, 1000] {
+        let goal = send(&client, count);
+        for x in 0..count {
+            assert_eq!(*goal.feedback().unwrap().unwrap(), n(x));
+        }
+        assert!(goal.feedback().unwrap().is_none());
+        assert_eq!(*goal.result(LONG).unwrap(), n(count));
+        assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
+        assert!(goal.feedback().unwrap().is_none());
+    }
+    let mut heard = Vec::new();
+    let goal = send(&client, 100);
+    assert_eq!(*goal.result_with(LONG, |x| heard.push(x.x)).unwrap(), n(100));
+    assert_eq!(heard, (0..100).collect::<Vec<_>>());
+    // Whoever wants the result alone has it.
+    assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
+    assert_eq!(*b.call::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
+    let stats = client.stats();
+    assert_eq!((stats.calls, stats.late, stats.skipped, stats.unheard), (5, 0, 0, 0));
+    eventually("the last has ended", || service.stats().running == 0);
+    assert_eq!(service.stats().calls, 6);
+}
+
+#[test]
+fn feedback_that_nobody_takes_is_counted() {
+    let net = Net::new("feedback");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let handler = |goal: &N, context: &mut ActionContext<'_, N>| {
+        (0..goal.x).try_for_each(|x| context.feedback(&n(x)))?;
+        Ok(n(1))
+    };
+    let service = a.action::<N, N, N>("/navigate").serve(handler).unwrap();
+    let client = client(&b);
+    // Nobody reads while it runs: what the log has no room for is not sent, and what is sent is passed over.
+    let goal = send(&client, 200_000);
+    eventually("it has ended at the server", || {
+        let stats = service.stats();
+        (stats.calls, stats.running, stats.waiting) == (1, 0, 0)
+    });
+    assert_eq!(*goal.result(LONG).unwrap(), n(1));
+    let mut kept = 0;
+    while goal.feedback().unwrap().is_some() {
+        kept += 1;
+    }
+    let stats = client.stats();
+    assert_eq!(kept, 1024);
+    assert!(stats.skipped > 0 && stats.unheard > 0, "{stats:?}");
+    assert_eq!(kept + stats.skipped + stats.unheard, 200_000);
+}
+
+#[test]
+fn async_goals() {
+    let net = Net::new("async");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = client(&b);
+    let early = send(&client, 5);
+    let worker = Worker::open(&a, Policy::Queue(8));
+    worker.expect(5, "begun");
+    worker.results.send(6).unwrap();
+    assert_eq!(*block_on(early).unwrap(), n(6));
+    let mut goal = send(&client, 7);
+    worker.expect(5, "reached");
+    worker.expect(7, "begun");
+    let mut next = || {
+        block_on(std::future::poll_fn(|context| {
+            Stream::poll_next(std::pin::Pin::new(&mut goal), context)
+        }))
+    };
+    assert_eq!(*next().unwrap().unwrap(), n(7));
+    worker.results.send(8).unwrap();
+    assert!(next().is_none());
+    assert_eq!(*block_on(goal).unwrap(), n(8));
+    let short = CallOptions::new().timeout(Duration::from_millis(20));
+    let late = client.send(&n(9), short).unwrap();
+    worker.expect(7, "reached");
+    assert_eq!(block_on(late).unwrap_err().code(), "timeout");
+}
+
+#[test]
+fn two_threads_wait_for_feedback_and_for_the_result() {
+    let net = Net::new("threads");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let handler = |_: &N, context: &mut ActionContext<'_, N>| {
+        for x in 0..500 {
+            context.feedback(&n(x))?;
+        }
+        Ok(n(1))
+    };
+    let _service =
+        a.action::<N, N, N>("/navigate").policy(Policy::Queue(64)).serve(handler).unwrap();
+    let client = client(&b);
+    for _ in 0..20 {
+        let goal = Arc::new(send(&client, 1));
+        let other = goal.clone();
+        let hears = std::thread::spawn(move || {
+            let mut heard = 0;
+            while other.feedback().unwrap().is_some() {
+                heard += 1;
+            }
+            heard
+        });
+        assert_eq!(*goal.result(LONG).unwrap(), n(1));
+        assert_eq!(hears.join().unwrap(), 500);
+    }
+}
+
+#[test]
+fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
+    let net = Net::new("reject");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let worker = Worker::open(&a, Policy::default());
+    let (first, second) = (client(&b), client(&c));
+    let goal = send(&first, 1);
+    worker.expect(1, "begun");
+    let error = send(&second, 2).result(LONG).unwrap_err();
+    let Error::Refused { node, running, .. } = &error else { panic!("{error}") };
+    assert_eq!((&**node, &**running), ("/a", "/b"));
+    assert!(error.to_string().contains("/b"), "{error}");
+    assert_eq!(worker.service.stats().refused, 1);
+    worker.results.send(5).unwrap();
+    assert_eq!(*goal.result(LONG).unwrap(), n(5));
+    worker.expect(1, "reached");
+    // Once a result is there the next goal is taken, however soon it comes.
+    for x in 10..200 {
+        worker.results.send(x).unwrap();
+        assert_eq!(*send(&second, x).result(LONG).unwrap(), n(x));
+        worker.expect(x, "begun");
+        worker.expect(x, "reached");
+    }
+}
+
+#[test]
+fn goals_wait_for_their_turn() {
+    let net = Net::new("queue");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let zero = a.action::<N, N, N>("/zero").policy(Policy::Queue(0)).serve(|g, _| Ok(*g));
+    assert_eq!(zero.err().map(|e| e.code()), Some("bad_value"));
+    let worker = Worker::open(&a, Policy::Queue(2));
+    let client = client(&b);
+    let first = send(&client, 1);
+    worker.expect(1, "begun");
+    let (second, third) = (send(&client, 2), send(&client, 3));
+    eventually("two wait", || worker.service.stats().waiting == 2);
+    let error = send(&client, 4).result(LONG).unwrap_err();
+    assert!(matches!(&error, Error::Refused { backlog: 2, .. }), "{error}");
+    // One that waits is cancelled there, while the first runs on.
+    second.cancel().unwrap();
+    assert_eq!(reason(&second.result(LONG).unwrap_err()), CancelReason::Caller);
+    assert!(second.feedback().unwrap().is_none());
+    assert_eq!((worker.service.stats().waiting, worker.service.stats().running), (1, 1));
+    worker.results.send(11).unwrap();
+    assert_eq!(*first.result(LONG).unwrap(), n(11));
+    worker.expect(1, "reached");
+    worker.expect(3, "begun");
+    worker.results.send(13).unwrap();
+    assert_eq!(*third.result(LONG).unwrap(), n(13));
+}
+
+#[test]
+fn a_newer_goal_takes_the_place_of_the_older() {
+    let net = Net::new("replace");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let (go, gate) = mpsc::channel::<()>();
+    let (say, said) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    // One that takes its time to stop.
+    let handler = move |goal: &N, context: &mut ActionContext<'_, N>| {
+        say.send((goal.x, "begun"))?;
+        gate.lock().unwrap().recv()?;
+        say.send((goal.x, context.cancel_reason().map_or("reached", CancelReason::name)))?;
+        Ok(*goal)
+    };
+    let replace = a.action::<N, N, N>("/navigate").policy(Policy::Replace);
+    let service = replace.serve(handler).unwrap();
+    let expect = |goal: u64, what: &str| {
+        assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), (goal, what));
+    };
+    let (one, other) = (client(&b), client(&c));
+    let first = send(&one, 1);
+    expect(1, "begun");
+    let second = send(&other, 2);
+    eventually("the second waits", || service.stats().waiting == 1);
+    let third = send(&one, 3);
+    // The second was not begun, and ends at once; the first when its handler has returned.
+    assert_eq!(reason(&second.result(LONG).unwrap_err()), CancelReason::Preempted);
+    assert_eq!(first.result_within(Duration::ZERO).unwrap_err(), Error::Interrupted);
+    assert!(said.try_recv().is_err());
+    go.send(()).unwrap();
+    expect(1, "preempted");
+    assert_eq!(reason(&first.result(LONG).unwrap_err()), CancelReason::Preempted);
+    expect(3, "begun");
+    go.send(()).unwrap();
+    expect(3, "reached");
+    assert_eq!(*third.result(LONG).unwrap(), n(3));
+    assert_eq!((service.stats().calls, service.stats().refused), (3, 0));
+}
+
+#[test]
+fn a_goal_is_cancelled_in_each_state() {
+    let net = Net::new("cancel");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = client(&b);
+    // With no server.
+    let goal = send(&client, 1);
+    goal.cancel().unwrap();
+    assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
+    let worker = Worker::open(&a, Policy::default());
+    // Running: its caller is told when the handler has ended.
+    let goal = send(&client, 2);
+    worker.expect(2, "begun");
+    assert_eq!(*goal.feedback().unwrap().unwrap(), n(2));
+    goal.cancel().unwrap();
+    goal.cancel().unwrap();
+    assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
+    worker.expect(2, "caller");
+    // Dropped.
+    let goal = send(&client, 3);
+    worker.expect(3, "begun");
+    drop(goal);
+    worker.expect(3, "caller");
+    eventually("it has ended", || worker.service.stats().running == 0);
+    // Its time is over.
+    let short = CallOptions::new().timeout(Duration::from_millis(20));
+    let goal = client.send(&n(4), short).unwrap();
+    assert_eq!(goal.result(LONG).unwrap_err().code(), "timeout");
+    let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG.unwrap()).ok());
+    let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
+    assert!(ended <= 1, "{ended}");
+    // The wait is over, and the goal goes on.
+    eventually("it has ended", || worker.service.stats().running == 0);
+    let goal = send(&client, 5);
+    worker.expect(5, "begun");
+    let error = goal.result(Some(Duration::from_millis(10))).unwrap_err();
+    assert!(matches!(&error, Error::Timeout { what, .. } if what.contains("result")), "{error}");
+    let error = goal.result_with(Some(Duration::from_millis(10)), |_| ()).unwrap_err();
+    assert_eq!(error.code(), "timeout");
+    worker.results.send(50).unwrap();
+    assert_eq!(*goal.result(LONG).unwrap(), n(50));
+    worker.expect(5, "reached");
+    // Ended: nothing more comes of it.
+    goal.cancel().unwrap();
+    assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
+    // The server closes.
+    let goal = send(&client, 6);
+    worker.expect(6, "begun");
+    let waits = std::thread::spawn(move || goal.result(LONG).unwrap_err());
+    drop(worker.service);
+    let error = waits.join().unwrap();
+    assert!(
+        matches!(
+            error,
+            Error::Cancelled { reason: CancelReason::ServerClosing, .. } | Error::ServerLost { .. }
+        ),
+        "{error}"
+    );
+    assert_eq!(worker.said.recv_timeout(LONG.unwrap()).unwrap(), (6, "server_closing"));
+}
+
+#[test]
+fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
+    let net = Net::new("reached");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (go, gate) = mpsc::channel::<()>();
+    let (say, said) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let handler = move |goal: &N, context: &mut ActionContext<'_, N>| {
+        say.send(context.context())?;
+        gate.lock().unwrap().recv()?;
+        match goal.x {
+            0 => Err(HandlerError::new("Stuck", "there is a wall")),
+            1 => Ok(*goal),
+            _ => {
+                let cancelled = context.feedback(goal).unwrap_err();
+                Err(cancelled.into())
+            }
+        }
+    };
+    let _service = a.action::<N, N, N>("/navigate").serve(handler).unwrap();
+    let client = client(&b);
+    let cancelled = |x| {
+        let goal = send(&client, x);
+        let context = said.recv_timeout(LONG.unwrap()).unwrap();
+        goal.cancel().unwrap();
+        if x == 2 {
+            eventually("it is known there", || context.cancel_reason().is_some());
+        }
+        go.send(()).unwrap();
+        goal.result(LONG)
+    };
+    assert_eq!(*cancelled(1).unwrap(), n(1));
+    assert_eq!(reason(&cancelled(2).unwrap_err()), CancelReason::Caller);
+    let goal = send(&client, 0);
+    said.recv_timeout(LONG.unwrap()).unwrap();
+    go.send(()).unwrap();
+    let error = goal.result(LONG).unwrap_err();
+    assert!(
+        matches!(&error, Error::CallFailed { failure, .. } if failure.kind == "Stuck"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_operator_ends_the_goals_of_all() {
+    let net = Net::new("operator");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let worker = Worker::open(&a, Policy::Queue(8));
+    let (first, second) = (client(&b), client(&c));
+    let running = send(&first, 1);
+    worker.expect(1, "begun");
+    let waiting = send(&first, 2);
+    eventually("one waits", || worker.service.stats().waiting == 1);
+    eventually("the server is there", || second.server_count() == 1);
+    assert_eq!(second.cancel_all().unwrap(), 1);
+    worker.expect(1, "operator");
+    for goal in [running, waiting] {
+        assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Operator);
+    }
+}
+
+#[test]
+fn a_server_that_dies_or_stands_still() {
+    let net = Net::new("lost");
+    let node = net.node("a");
+    let client = client(&node);
+    let mut child = Child::spawn(&net, "server");
+    child.expect("ready");
+    let goal = send(&client, 1);
+    child.expect("called");
+    assert_eq!(*goal.feedback().unwrap().unwrap(), n(1));
+    let waits = std::thread::spawn(move || (goal.feedback().unwrap().is_none(), goal.result(LONG)));
+    let killed = Instant::now();
+    child.kill();
+    let (ended, result) = waits.join().unwrap();
+    println!("{:?} from SIGKILL to the error of the goal", killed.elapsed());
+    let error = result.unwrap_err();
+    assert!(ended);
+    assert!(matches!(&error, Error::ServerLost { node, .. } if node == "/victim"), "{error}");
+    // Stopped: a goal waits for as long as its time allows, and a cancel is heard when it goes on.
+    let mut child = Child::spawn(&net, "server");
+    child.expect("ready");
+    eventually("it is there", || client.server_count() == 1);
+    let goal = send(&client, 2);
+    child.expect("called");
+    child.stop();
+    goal.cancel().unwrap();
+    let error = goal.result(Some(Duration::from_millis(50))).unwrap_err();
+    assert_eq!(error.code(), "timeout");
+    child.resume();
+    assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
+}
+
+#[test]
+fn the_death_of_a_caller_cancels_its_goal() {
+    let net = Net::new("caller");
+    let node = net.node("a");
+    let worker = Worker::open(&node, Policy::default());
+    let mut child = Child::spawn(&net, "client");
+    worker.expect(1, "begun");
+    child.kill();
+    worker.expect(1, "caller_gone");
+    // It is free for another.
+    eventually("it has ended", || worker.service.stats().running == 0);
+    let goal = send(&client(&node), 2);
+    worker.expect(2, "begun");
+    drop(goal);
+    worker.expect(2, "caller");
+}
+
+#[test]
+fn sixty_four_clients_are_served() {
+    let net = Net::new("many");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let handler = |goal: &N, context: &mut ActionContext<'_, N>| {
+        for x in 0..10 {
+            context.feedback(&n(goal.x + x))?;
+        }
+        Ok(*goal)
+    };
+    let queue = a.action::<N, N, N>("/navigate").policy(Policy::Queue(64));
+    let service = queue.serve(handler).unwrap();
+    let clients: Vec<Actions> = (0..64).map(|_| client(&b)).collect();
+    std::thread::scope(|scope| {
+        for (x, client) in (0..).zip(&clients) {
+            scope.spawn(move || {
+                let mut heard = Vec::new();
+                let goal = send(client, x * 100);
+                let result = goal.result_with(LONG, |one| heard.push(one.x)).unwrap();
+                assert_eq!((*result, heard), (n(x * 100), (x * 100..x * 100 + 10).collect()));
+            });
+        }
+    });
+    assert_eq!(service.stats().calls, 64);
+    assert!(clients.iter().all(|client| client.stats().late == 0));
+}
+
+#[test]
+fn types_that_do_not_fit_are_told() {
+    let net = Net::new("types");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let worker = Worker::open(&a, Policy::Queue(8));
+    let fails = |result: Result<(), Error>| result.unwrap_err().code();
+    let client = b.action_client::<F, N, N>("/navigate").unwrap();
+    let goal = client.send(&F { x: 1.0 }, CallOptions::new()).unwrap();
+    assert_eq!(fails(goal.result(LONG).map(drop)), "incompatible_type");
+    let client = b.action_client::<N, F, N>("/navigate").unwrap();
+    let goal = client.send(&n(1), CallOptions::new()).unwrap();
+    let code = fails(goal.result(LONG).map(drop));
+    assert!(["incompatible_type", "call_failed"].contains(&code), "{code}");
+    drop(worker);
+}

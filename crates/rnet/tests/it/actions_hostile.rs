@@ -1,0 +1,156 @@
+//! Actions: what others send on their topics, and what is lost there.
+
+use crate::common;
+
+use std::sync::{Mutex, mpsc};
+
+use common::{LONG, Net, eventually};
+use rnet::msgs::{CallControl, CallStatus};
+use rnet::{
+    ActionClient, ActionContext, CallOptions, Error, Goal, Message, Meta, Node, OnFull,
+    PublisherOptions,
+};
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+struct N {
+    x: u64,
+}
+
+fn n(x: u64) -> N {
+    N { x }
+}
+
+type Actions = ActionClient<N, N, N>;
+
+fn client(node: &Node) -> Actions {
+    node.action_client("/navigate").unwrap()
+}
+
+fn send(client: &Actions, x: u64) -> Goal<N, N> {
+    client.send(&n(x), CallOptions::new()).unwrap()
+}
+
+#[test]
+fn hostile_messages_on_the_topics_are_counted() {
+    let net = Net::new("hostile");
+    let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
+    let (say, said) = mpsc::channel();
+    let (results, give) = mpsc::channel();
+    let give = Mutex::new(give);
+    let handler = move |goal: &N, context: &mut ActionContext<'_, N>| {
+        context.feedback(goal)?;
+        say.send(())?;
+        Ok(n(give.lock().unwrap().recv()?))
+    };
+    let service = a.action::<N, N, N>("/navigate").serve(handler).unwrap();
+    let client = client(&b);
+    let goal = send(&client, 5);
+    said.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(*goal.feedback().unwrap().unwrap(), n(5));
+    let domain = net.inspect();
+    let topic = |at: &str, end: &str| {
+        let named = |name: &&str| name.contains(at) && name.ends_with(end);
+        domain.topics().into_iter().find(named).expect("it is there").to_owned()
+    };
+    let typed = |ty: Result<rnet::MessageType, _>| {
+        let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+        reliable.message_type(ty.unwrap_or_else(|_: Error| unreachable!()))
+    };
+    let name = topic("/navigate/c", "/feedback");
+    let id = name.rsplit('/').nth(1).unwrap()[1..].to_owned();
+    let word = |number: u64| u64::from_str_radix(&id, 16).unwrap() << 32 | number;
+    let open = |name: &str, options| {
+        let one = evil.publisher_with::<[u8]>(name, options).unwrap();
+        one.wait_for_subscribers(1, LONG).unwrap();
+        one
+    };
+    // Of another node, of no goal, without a number.
+    let mut feedback = open(&name, typed(N::message_type()));
+    for number in [0, 1, 2, 3 << 30 | 1, 3 << 30 | 2, u64::from(u32::MAX)] {
+        let meta = Meta::default().with_correlation(word(number));
+        feedback.send_with(&[9; 8], meta).unwrap();
+    }
+    feedback.send(&[9; 8]).unwrap();
+    let mut status = open(&topic("/navigate/c", "/status"), typed(CallStatus::message_type()));
+    let done =
+        [&b"\x08\x04\x4a\x01x"[..], b"\x08\x01\x38\xff\xff\xff\xff\x0f", b"\xff", b"", b"\x30\x63"];
+    for bytes in done {
+        let meta = Meta::default().with_correlation(word(3 << 30 | 1));
+        status.send_with(bytes, meta).unwrap();
+    }
+    let mut control = open(&topic("/navigate/s", "/control"), typed(CallControl::message_type()));
+    for bytes in [&b"\x08\x01"[..], b"\x08\x02", b"\x08\x63", b"\xff\xff"] {
+        let meta = Meta::default().with_correlation(word(3 << 30 | 1));
+        control.send_with(bytes, meta).unwrap();
+    }
+    eventually("they are counted there", || service.stats().malformed >= 2);
+    results.send(6).unwrap();
+    assert_eq!(*goal.result(LONG).unwrap(), n(6));
+    assert!(goal.feedback().unwrap().is_none());
+    eventually("all is read here", || {
+        results.send(7).unwrap();
+        assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
+        client.stats().late >= 12
+    });
+    // A goal that is none: raw bytes of another length than the type has.
+    let mut request = open(&topic("/navigate/s", "/request"), typed(N::message_type()));
+    let refused = request.send_with(&[1; 3], Meta::default().with_correlation(word(3 << 30 | 9)));
+    assert!(refused.is_err());
+    assert_eq!(service.stats().cancelled, 0);
+}
+
+/// A server by hand, which loses what the test says.
+#[test]
+fn answers_that_are_lost_end_the_calls_and_feedback_that_is_lost_does_not() {
+    let net = Net::new("gaps");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = client(&b);
+    let typed = |ty: Result<rnet::MessageType, Error>| {
+        PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.unwrap())
+    };
+    let reliable = || rnet::SubscriberOptions::new().reliable();
+    let own = "/_rnet/call/navigate/s0000002a";
+    let mut requests = a.subscriber_with::<N>(&format!("{own}/request"), reliable()).unwrap();
+    let mut control =
+        a.subscriber_with::<CallControl>(&format!("{own}/control"), reliable()).unwrap();
+    let goals: Vec<_> = (0..2).map(|x| send(&client, x)).collect();
+    let mut word = 0;
+    for x in 0..2 {
+        let request = requests.recv(LONG).unwrap();
+        assert_eq!(*request, n(x));
+        word = request.correlation().unwrap();
+    }
+    let theirs = format!("/_rnet/call/navigate/c{:08x}", word >> 32);
+    let open = |end: &str, options| {
+        let one = a.publisher_with::<[u8]>(&format!("{theirs}/{end}"), options).unwrap();
+        one.wait_for_subscribers(1, LONG).unwrap();
+        one
+    };
+    let mut feedback = open("feedback", typed(N::message_type()));
+    let mut reply = open("reply", typed(N::message_type()));
+    let mut status = open("status", typed(CallStatus::message_type()));
+    let meta = || Meta::default().with_correlation(word);
+    // Two of three messages of feedback are lost: the goal ends without them.
+    feedback.publish_gap(rnet::LossCause::Link, 2).unwrap();
+    feedback.send_with(&3_u64.to_ne_bytes(), meta()).unwrap();
+    reply.send_with(&4_u64.to_ne_bytes(), meta()).unwrap();
+    // Done: one reply, three of feedback.
+    status.send_with(b"\x08\x01\x10\x01\x38\x03", meta()).unwrap();
+    let mut heard = Vec::new();
+    assert_eq!(*goals[1].result_with(LONG, |x| heard.push(x.x)).unwrap(), n(4));
+    assert!(heard.len() <= 1 && client.stats().unheard == 2, "{heard:?} {:?}", client.stats());
+    // A lost reply ends the other one.
+    reply.publish_gap(rnet::LossCause::Link, 1).unwrap();
+    let error = goals[0].result(LONG).unwrap_err();
+    assert!(matches!(&error, Error::CallLost { node, lost: 1, .. } if node == "/a"), "{error}");
+    let told = control.recv(LONG).unwrap();
+    assert_eq!(told.correlation().unwrap(), word - 1);
+    // A lost status, too, and whoever sleeps is woken for it.
+    let goal = send(&client, 5);
+    requests.recv(LONG).unwrap();
+    let waits = std::thread::spawn(move || goal.result(LONG).unwrap_err());
+    status.publish_gap(rnet::LossCause::Link, 7).unwrap();
+    let error = waits.join().unwrap();
+    assert!(matches!(error, Error::CallLost { lost: 7, .. }), "{error}");
+}

@@ -1,0 +1,155 @@
+//! Receiving in batches, and ending waits from outside.
+
+use crate::common;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use common::{LONG, Net};
+use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, WaitSet};
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+
+#[test]
+fn a_batch_takes_what_is_there_and_goes_on_where_it_ended() {
+    let net = Net::new("batch");
+    let node = net.node("both");
+    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = node.publisher_with::<[u8]>("/t", reliable).unwrap();
+    let mut subscriber =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    for n in 0..10_u8 {
+        publisher.send(&[n]).unwrap();
+    }
+    // Long messages among short ones.
+    publisher.send(&[10; 100_000]).unwrap();
+    let mut seen = Vec::new();
+    let count = subscriber.recv_batch(4, LONG, |sample| {
+        seen.push((sample.seq(), sample[0]));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(count, Ok(4));
+    let count = subscriber.recv_batch(100, LONG, |sample| {
+        seen.push((sample.seq(), sample[0]));
+        if sample[0] == 6 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!(count, Ok(3));
+    let mut kept = Vec::new();
+    let count = subscriber.recv_batch(100, LONG, |sample| {
+        seen.push((sample.seq(), sample[0]));
+        kept.push(sample.to_owned_sample());
+        ControlFlow::Continue(())
+    });
+    assert_eq!(count, Ok(4));
+    assert_eq!(seen, (0..11).map(|n| (n, n as u8)).collect::<Vec<_>>());
+    assert_eq!((kept[3].len(), kept[0][0]), (100_000, 7));
+    let none = subscriber.recv_batch(1, NOW, |_| ControlFlow::Continue(()));
+    assert!(matches!(none, Err(Error::Timeout { .. })));
+    assert_eq!(subscriber.recv_batch(0, None, |_| ControlFlow::Continue(())), Ok(0));
+}
+
+#[test]
+fn an_error_behind_messages_comes_with_the_next_batch() {
+    let net = Net::new("batch_error");
+    let (sender, receiver) = (net.node("sender"), net.node("receiver"));
+    let mut subscriber =
+        receiver.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = sender.publisher_with::<[u8]>("/t", reliable).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    publisher.send(b"first").unwrap();
+    // One that offers less than is asked for is told of by an error.
+    let _poor = sender.publisher::<[u8]>("/t").unwrap();
+    while subscriber.wait_for_publishers(2, Some(Duration::from_millis(1))).is_err_and(|error| {
+        let told = matches!(error, Error::IncompatibleQos { .. });
+        assert!(told || matches!(error, Error::Timeout { .. }));
+        !told
+    }) {}
+    let _poorer = sender.publisher::<[u8]>("/t").unwrap();
+    let mut taken = 0;
+    let error = loop {
+        match subscriber.recv_batch(10, LONG, |_| ControlFlow::Continue(())) {
+            Ok(count) => taken += count,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::IncompatibleQos { .. }));
+    assert_eq!(taken, 1);
+}
+
+#[test]
+fn a_wait_ends_when_another_thread_asks() {
+    let net = Net::new("interrupter");
+    let node = net.node("both");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    for wait in [rnet::Wait::Adaptive, rnet::Wait::Spin, rnet::Wait::Block] {
+        let options = SubscriberOptions::new().wait(wait);
+        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+        let interrupter = subscriber.interrupter();
+        std::thread::scope(|scope| {
+            // Asked before, during or after the wait begins: it ends in every case.
+            scope.spawn(|| interrupter.interrupt());
+            assert_eq!(subscriber.recv(None).err(), Some(Error::Interrupted));
+        });
+        interrupter.interrupt();
+        assert_eq!(subscriber.latest(None).err(), Some(Error::Interrupted));
+        interrupter.interrupt();
+        let more = subscriber.wait_for_publishers(2, None);
+        assert_eq!(more.err(), Some(Error::Interrupted));
+        let mut set = WaitSet::new(&node);
+        std::thread::scope(|scope| {
+            scope.spawn(|| interrupter.interrupt());
+            assert_eq!(set.wait(&mut [&mut subscriber], None), Err(Error::Interrupted));
+        });
+        // A message that is there comes first, and the next wait ends.
+        interrupter.interrupt();
+        publisher.send(b"x").unwrap();
+        assert_eq!(&*subscriber.recv(None).unwrap(), b"x");
+        assert_eq!(subscriber.recv(None).err(), Some(Error::Interrupted));
+        let timed_out = subscriber.recv(NOW).err();
+        assert!(matches!(timed_out, Some(Error::Timeout { .. })));
+    }
+}
+
+#[test]
+fn matches_are_waited_for_without_the_publisher() {
+    let net = Net::new("match_changes");
+    let node = net.node("both");
+    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    let changes = publisher.match_changes();
+    let seen = changes.count();
+    changes.wait(seen, Duration::from_millis(1)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| node.subscriber::<[u8]>("/t").unwrap().wait_for_publishers(1, LONG));
+        while changes.count() == seen {
+            changes.wait(seen, Duration::from_secs(30)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_send_that_must_not_wait_says_that_it_would() {
+    let net = Net::new("try_send");
+    let node = net.node("both");
+    let patient = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
+    let mut publisher = node.publisher_with::<[u8]>("/t", patient.log_len_bytes(16_384)).unwrap();
+    let mut subscriber =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    assert_eq!(publisher.try_send(&[0; 100_000]), Ok(false));
+    let mut sent = 0;
+    while publisher.try_send(&[7; 1000]).unwrap() {
+        sent += 1;
+    }
+    assert!((1..17).contains(&sent));
+    assert_eq!(publisher.sent(), sent);
+    let mut received = 0;
+    while subscriber.recv(NOW).is_ok() {
+        received += 1;
+    }
+    assert_eq!(received, sent);
+    assert_eq!(publisher.try_send(&[8; 1000]), Ok(true));
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), [8; 1000]);
+}

@@ -1,0 +1,160 @@
+//! A subscriber with a callback is asked and waited for like one without; a send that waits can be ended.
+
+use crate::common;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{LONG, Net, eventually};
+use rnet::limits::MIN_LOG_LEN_BYTES;
+use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait, WaitSet};
+
+#[test]
+fn a_wait_for_the_publishers_of_a_callback_tells_of_one_that_does_not_fit() {
+    let net = Net::new("callback refused");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let reliable = SubscriberOptions::new().reliable();
+    let subscription = b.subscriber_with::<[u8]>("/t", reliable).unwrap().on(|_| {});
+    let _wrong = a.publisher::<[u8]>("/t").unwrap();
+    let error = subscription.wait_for_publishers(1, LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
+    // Once; then it waits for one that fits.
+    let nothing = subscription.wait_for_publishers(1, Some(Duration::from_millis(10)));
+    assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    subscription.wait_for_publishers(1, LONG).unwrap();
+    assert_eq!((subscription.publisher_count(), publisher.subscriber_count()), (1, 1));
+    // The same for one that had come before the callback was given.
+    let reliable = SubscriberOptions::new().reliable();
+    let second = b.subscriber_with::<[u8]>("/t", reliable).unwrap().on(|_| {});
+    let error = second.wait_for_publishers(2, LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
+    drop(second);
+    drop(publisher);
+    eventually("it has left", || subscription.publisher_count() == 0);
+}
+
+/// The wait would be for the thread that it is on.
+#[test]
+fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
+    let net = Net::new("waits for itself");
+    let node = net.node("both");
+    let other = node.subscriber::<[u8]>("/other").unwrap().on(|_| {});
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut other_publisher = Some(node.publisher::<[u8]>("/other").unwrap());
+    other.wait_for_publishers(1, LONG).unwrap();
+    let (tell, told) = mpsc::channel();
+    let _calls = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
+        tell.send(other.wait_for_publishers(1, LONG)).unwrap();
+        tell.send(other.wait_for_publishers(2, LONG)).unwrap();
+    });
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"x").unwrap();
+    assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
+    let refused = told.recv_timeout(LONG.unwrap()).unwrap();
+    assert!(matches!(refused, Err(Error::BadValue { .. })), "{refused:?}");
+    drop(other_publisher.take());
+}
+
+/// Asked before, during or after the wait begins: it ends in every case, and nothing was sent.
+#[test]
+fn a_send_that_waits_for_room_ends_when_another_thread_asks() {
+    let net = Net::new("interrupted send");
+    let (a, b) = (net.node("a"), net.node("b"));
+    for (topic, on_full) in [
+        ("/waits", OnFull::Wait(LONG.unwrap())),
+        ("/detaches", OnFull::Detach { stall: LONG.unwrap() }),
+    ] {
+        let options = PublisherOptions::new().reliable(on_full).log_len_bytes(MIN_LOG_LEN_BYTES);
+        let options = options.pool_limit_bytes(100 << 10);
+        let mut publisher = a.publisher_with::<[u8]>(topic, options).unwrap();
+        let mut subscriber =
+            b.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        // Small ones fill the log, large ones the pool.
+        for len in [1000, 10_000] {
+            let interrupter = publisher.interrupter();
+            // Asked beforehand, so that the first that finds no room ends.
+            interrupter.interrupt();
+            while publisher.send(&vec![1; len]).is_ok() {}
+            let sent = publisher.sent();
+            for _ in 0..3 {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| interrupter.interrupt());
+                    assert_eq!(publisher.send(&vec![2; len]), Err(Error::Interrupted));
+                });
+            }
+            let full = || {
+                let all = net.inspect().publishers;
+                all.into_iter().find(|p| p.topic == topic).map_or(0, |p| p.full)
+            };
+            let before = full();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    eventually("the send waits", || full() > before);
+                    interrupter.interrupt();
+                });
+                assert_eq!(publisher.send(&vec![2; len]), Err(Error::Interrupted));
+            });
+            assert_eq!(publisher.sent(), sent);
+            while subscriber.try_recv().unwrap().is_some() {}
+            assert_eq!(subscriber.lost().total(), 0);
+            publisher.send(b"goes on").unwrap();
+            assert_eq!(&*subscriber.recv(LONG).unwrap(), b"goes on");
+        }
+    }
+}
+
+/// Its publishers ring another node's bells, so such a wait would sleep through its messages.
+#[test]
+fn a_wait_set_refuses_subscribers_of_another_node() {
+    let net = Net::new("other node's");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (mut ours, mut theirs) =
+        (a.subscriber::<[u8]>("/t").unwrap(), b.subscriber::<[u8]>("/t").unwrap());
+    let mut set = WaitSet::new(&a);
+    let error = set.wait(&mut [&mut ours, &mut theirs], LONG).unwrap_err();
+    let Error::BadValue { what, why } = &error else { panic!("{error:?}") };
+    assert!(what.contains("/t") && why.contains("/b") && why.contains("/a"), "{error}");
+    // Both are as they were.
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    publisher.send(b"x").unwrap();
+    assert!(set.wait(&mut [&mut ours], LONG).unwrap());
+    assert_eq!(&*theirs.recv(LONG).unwrap(), b"x");
+}
+
+/// A sleeping wait set is woken whichever side has the barrier: the publisher changes sides with its pace.
+#[test]
+fn a_wait_set_hears_frequent_and_rare_publishers() {
+    const MESSAGES: u32 = 5000;
+    let net = Net::new("barrier of a wait set");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut publisher = a.publisher_with::<[u8]>("/t", options()).unwrap();
+    let options = SubscriberOptions::new().reliable().wait(Wait::Block);
+    let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let sender = std::thread::spawn(move || {
+        for n in 0..MESSAGES {
+            publisher.send(&n.to_le_bytes()).unwrap();
+            if n % 1000 == 0 {
+                std::thread::sleep(Duration::from_millis(2)); // sleep: makes it a rare publisher
+            }
+        }
+        publisher
+    });
+    let mut set = WaitSet::new(&b);
+    let mut next = 0;
+    while next < MESSAGES {
+        assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
+        while let Some(sample) = subscriber.try_recv().unwrap() {
+            assert_eq!(*sample, next.to_le_bytes());
+            next += 1;
+        }
+    }
+    let late = net.inspect().subscriptions.remove(0).channels.remove(0).late_wakes;
+    assert_eq!(late, 0, "a wake-up was lost");
+    drop(sender.join().unwrap());
+}

@@ -1,0 +1,600 @@
+//! Services: calls, their ends, and what others do meanwhile.
+
+use crate::common;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::Duration;
+
+use common::{Child, LONG, Net, block_on, eventually, role, tell};
+use rnet::msgs::{CallStatus, Twist};
+use rnet::{
+    CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, PublisherOptions, Service,
+    SubscriberOptions,
+};
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+struct N {
+    x: u64,
+}
+
+impl PartialEq<u64> for N {
+    fn eq(&self, x: &u64) -> bool {
+        self.x == *x
+    }
+}
+
+fn n(x: u64) -> N {
+    N { x }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+struct F {
+    x: f64,
+}
+
+fn options() -> CallOptions {
+    CallOptions::new().timeout(LONG.unwrap())
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    match role.as_str() {
+        // Has a call and never answers it.
+        "server" => {
+            let node = net.node("victim");
+            let _service = node
+                .service::<N, N>("/plan")
+                .serve(move |_| -> Result<N, HandlerError> {
+                    tell("called");
+                    loop {
+                        std::thread::park();
+                    }
+                })
+                .unwrap();
+            tell("ready");
+            let _ = orders.recv();
+        }
+        // Has a call that is never answered.
+        "client" => {
+            let node = net.node("victim");
+            let client = node.client::<N, N>("/plan").unwrap();
+            let _ = client.call(&n(1), LONG);
+        }
+        _ => panic!("no such role: {role}"),
+    }
+}
+
+fn double(node: &Node) -> Service {
+    node.service::<N, N>("/double").serve(|x| Ok(n(2 * x.x))).unwrap()
+}
+
+/// A handler that waits until it is let go, and says which calls it has.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    bell: Condvar,
+    begun: AtomicU32,
+}
+
+impl Gate {
+    fn pass(&self) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        let mut open = self.open.lock().unwrap();
+        while !*open {
+            open = self.bell.wait(open).unwrap();
+        }
+    }
+    fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.bell.notify_all();
+    }
+    fn begun(&self) -> u32 {
+        self.begun.load(Ordering::SeqCst)
+    }
+}
+
+/// A service behind a gate that gives back what it is given.
+fn gated(node: &Node, backlog: usize) -> (Arc<Gate>, Service) {
+    let gate = Arc::new(Gate::default());
+    let at = gate.clone();
+    let echo = move |x: &N| {
+        at.pass();
+        Ok(*x)
+    };
+    (gate, node.service::<N, N>("/echo").backlog(backlog).serve(echo).unwrap())
+}
+
+#[test]
+fn a_call_gets_its_reply() {
+    let net = Net::new("reply");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = double(&a);
+    let client = b.client::<N, N>("double").unwrap();
+    for x in 0..100 {
+        assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x);
+    }
+    assert_eq!((client.name(), client.server_count()), ("/double", 1));
+    assert_eq!((service.stats().calls, client.stats().calls, client.stats().late), (100, 100, 0));
+    assert_eq!(client.stats().open, 0);
+    // Bytes and protobuf messages, small and large, and a call without a client.
+    let large = vec![7_u8; 300_000];
+    let echo = a.service::<[u8], [u8]>("/bytes").serve(|bytes| Ok(bytes.to_vec())).unwrap();
+    assert_eq!(&*b.call::<[u8], [u8]>("/bytes", &large, LONG).unwrap(), &large[..]);
+    let twist = a.service::<Twist, Twist>("/twist").serve(|twist| Ok(*twist)).unwrap();
+    let given =
+        Twist { linear: Some(rnet::msgs::Vector3 { x: 1.5, y: 0.0, z: 0.0 }), ..Twist::default() };
+    assert_eq!(b.call::<Twist, Twist>("/twist", &given, LONG).unwrap().into_message(), given);
+    drop((echo, twist));
+}
+
+#[test]
+fn a_server_may_come_late_and_again() {
+    let net = Net::new("late");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = b.client::<N, N>("/double").unwrap();
+    let waiting = client.clone();
+    let first = std::thread::spawn(move || *waiting.call(&n(1), LONG).unwrap());
+    eventually("the call waits", || client.stats().open == 1);
+    let service = double(&a);
+    assert_eq!(first.join().unwrap(), 2);
+    drop(service);
+    eventually("the server is gone", || client.server_count() == 0);
+    let again = double(&a);
+    assert_eq!(*client.call(&n(2), LONG).unwrap(), 4);
+    drop(again);
+}
+
+#[test]
+fn without_a_server_the_time_is_over() {
+    let net = Net::new("none");
+    let node = net.node("a");
+    let error = node.call::<N, N>("/none", &n(1), Some(Duration::from_millis(20))).unwrap_err();
+    assert_eq!(error.code(), "timeout");
+    assert!(error.to_string().contains("a server of /none"), "{error}");
+    assert_eq!(node.client::<N, N>("/a b").err().map(|e| e.code()), Some("bad_name"));
+    assert_eq!(node.client::<N, N>(&"a".repeat(201)).err().map(|e| e.code()), Some("bad_name"));
+    let bad = node.service::<N, N>("/x").at_once(0).serve(|x| Ok(*x));
+    assert_eq!(bad.err().map(|e| e.code()), Some("bad_value"));
+}
+
+#[test]
+fn a_call_whose_time_is_over_is_cancelled_and_hinders_none() {
+    let net = Net::new("dropped");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (gate, service) = gated(&a, 8);
+    let client = b.client::<N, N>("/echo").unwrap();
+    let call = client.start(&n(1), CallOptions::new().timeout(Duration::from_millis(50))).unwrap();
+    assert_eq!(call.wait().unwrap_err().code(), "timeout");
+    // With the time over it was cancelled, wherever it was.
+    gate.open();
+    eventually("the call has ended", || {
+        let stats = service.stats();
+        stats.calls <= 1 && stats.running == 0 && stats.waiting == 0
+    });
+    assert_eq!(*client.call(&n(2), LONG).unwrap(), 2);
+}
+
+#[test]
+fn many_threads_share_a_client() {
+    let net = Net::new("threads");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service =
+        a.service::<N, N>("/double").at_once(4).backlog(1000).serve(|x| Ok(n(2 * x.x))).unwrap();
+    let client = b.client::<N, N>("/double").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let client = client.clone();
+            scope.spawn(move || {
+                for x in thread * 100..thread * 100 + 50 {
+                    assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x);
+                }
+            });
+        }
+    });
+    let pending: Vec<_> = (0..200).map(|x| client.start(&n(x), options()).unwrap()).collect();
+    for (x, call) in pending.into_iter().enumerate().rev() {
+        assert_eq!(*call.wait().unwrap(), 2 * x as u64);
+    }
+    assert_eq!((service.stats().calls, client.stats().late), (600, 0));
+}
+
+#[test]
+fn sixty_four_clients_are_served() {
+    let net = Net::new("many");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = double(&a);
+    let clients: Vec<Client<N, N>> = (0..64).map(|_| b.client("/double").unwrap()).collect();
+    std::thread::scope(|scope| {
+        for (x, client) in (0..).zip(&clients) {
+            scope.spawn(move || assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x));
+        }
+    });
+    assert_eq!(service.stats().calls, 64);
+}
+
+#[test]
+fn async_calls() {
+    let net = Net::new("async");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = b.client::<N, N>("/double").unwrap();
+    let short = CallOptions::new().timeout(Duration::from_millis(20));
+    let error = block_on(client.start(&n(1), short).unwrap()).unwrap_err();
+    assert_eq!(error.code(), "timeout");
+    let early = client.start(&n(7), options()).unwrap();
+    let service = double(&a);
+    assert_eq!(*block_on(early).unwrap(), 14);
+    for x in 0..50 {
+        assert_eq!(*block_on(client.start(&n(x), options()).unwrap()).unwrap(), 2 * x);
+        assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x);
+    }
+    let waits = client.start(&n(9), options()).unwrap();
+    assert_eq!(*block_on(waits).unwrap(), 18);
+    drop(service);
+}
+
+#[test]
+fn a_wait_goes_on_and_is_ended_by_another_thread() {
+    let net = Net::new("parts");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (gate, service) = gated(&a, 8);
+    let types = || <N as rnet::Message>::message_type().unwrap();
+    let client = b.client_of::<[u8], [u8]>("/echo", types(), types()).unwrap();
+    let first = client.start(&1_u64.to_le_bytes(), options()).unwrap();
+    for limit in [Duration::ZERO, Duration::from_millis(5)] {
+        assert_eq!(first.next_within(limit).unwrap_err(), Error::Interrupted);
+    }
+    let second = Arc::new(client.start(&2_u64.to_le_bytes(), options()).unwrap());
+    let waits = second.clone();
+    let waiting = std::thread::spawn(move || waits.next_within(LONG.unwrap()).unwrap_err().code());
+    second.cancel();
+    assert_eq!(waiting.join().unwrap(), "cancelled");
+    gate.open();
+    let reply = loop {
+        match first.next_within(Duration::from_millis(5)) {
+            Err(Error::Interrupted) => {}
+            reply => break reply.unwrap().unwrap(),
+        }
+    };
+    assert_eq!(*reply, 1_u64.to_le_bytes());
+    let wrong = b.client_of::<[u8], F>("/echo", types(), types());
+    assert_eq!(wrong.err().map(|e| e.code()), Some("bad_value"));
+    drop(service);
+}
+
+#[test]
+fn a_stream_has_all_replies_in_order() {
+    let net = Net::new("stream");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let count = |count: &N, responder: &mut rnet::Responder<'_, N>| {
+        for i in 0..count.x {
+            responder.send(&n(i))?;
+        }
+        Ok(())
+    };
+    let service = a.service::<N, N>("/count").serve_stream(count).unwrap();
+    let client = b.client::<N, N>("/count").unwrap();
+    for count in [0, 1, 1000] {
+        let mut stream = client.stream(&n(count), options()).unwrap();
+        for i in 0..count {
+            assert_eq!(*stream.next().unwrap().unwrap(), i);
+        }
+        assert!(stream.next().unwrap().is_none());
+        assert!(stream.next().unwrap().is_none());
+    }
+    // One reply is enough for a call, and none too few.
+    assert_eq!(*client.call(&n(5), LONG).unwrap(), 0);
+    let error = client.call(&n(0), LONG).unwrap_err();
+    assert!(
+        matches!(&error, Error::CallFailed { failure, .. } if failure.kind == "no_reply"),
+        "{error}"
+    );
+    drop(service);
+    // A stream of a service of one reply.
+    let one = double(&a);
+    let mut stream = b.client::<N, N>("/double").unwrap().stream(&n(4), options()).unwrap();
+    assert_eq!(*stream.next().unwrap().unwrap(), 8);
+    assert!(stream.next().unwrap().is_none());
+    drop(one);
+}
+
+#[test]
+fn a_handler_sees_that_it_is_cancelled() {
+    let net = Net::new("cancel");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (say, said) = mpsc::channel();
+    let service = a
+        .service::<N, N>("/forever")
+        .serve_stream(move |_, responder| {
+            say.send(responder.caller().to_owned()).unwrap();
+            while !responder.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            }
+            Ok(())
+        })
+        .unwrap();
+    let client = b.client::<N, N>("/forever").unwrap();
+    // The second waits in the backlog, and is cancelled there.
+    let (first, second) =
+        (client.start(&n(1), options()).unwrap(), client.start(&n(2), options()).unwrap());
+    assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), "/b");
+    eventually("the second waits", || service.stats().waiting == 1);
+    drop(second);
+    first.cancel();
+    eventually("both have ended", || service.stats().cancelled == 2);
+    // A stream whose reader is gone, and a client that is.
+    let stream = client.stream(&n(3), options()).unwrap();
+    assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), "/b");
+    drop(client);
+    assert_eq!(service.stats().running, 1);
+    drop(stream);
+    eventually("the third has ended", || service.stats().cancelled == 3);
+}
+
+#[test]
+fn errors_and_panics_of_handlers_travel() {
+    let net = Net::new("errors");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = a
+        .service::<N, N>("/fail")
+        .serve(|x| match x.x {
+            0 => Err(HandlerError::new("NoPath", "there is a wall")),
+            1 => Ok(n("x".parse()?)),
+            _ => panic!("three is too many"),
+        })
+        .unwrap();
+    let client = b.client::<N, N>("/fail").unwrap();
+    let mut failures = Vec::new();
+    for x in 0..3 {
+        let error = client.call(&n(x), LONG).unwrap_err();
+        assert_eq!(
+            (error.code(), error.topic(), error.node()),
+            ("call_failed", Some("/fail"), Some("/a"))
+        );
+        let Error::CallFailed { failure, .. } = error else { unreachable!() };
+        failures.push((failure.kind.clone(), failure.text.clone()));
+    }
+    assert_eq!(failures[0], ("NoPath".to_owned(), "there is a wall".to_owned()));
+    assert!(failures[1].0.contains("ParseIntError"), "{failures:?}");
+    assert_eq!(failures[2], ("panic".to_owned(), "three is too many".to_owned()));
+    eventually("they are counted", || service.stats().failed == 3);
+}
+
+#[test]
+fn a_full_backlog_refuses() {
+    let net = Net::new("backlog");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let (gate, service) = gated(&a, 1);
+    let client = b.client::<N, N>("/echo").unwrap();
+    let first = client.start(&n(1), options()).unwrap();
+    eventually("the first runs", || gate.begun() == 1);
+    let second = client.start(&n(2), options()).unwrap();
+    eventually("the second waits", || service.stats().waiting == 1);
+    let error = client.call(&n(3), LONG).unwrap_err();
+    assert!(matches!(&error, Error::Refused { node, backlog: 1, .. } if node == "/a"), "{error}");
+    assert_eq!(service.stats().refused, 1);
+    // Another server takes what this one refuses.
+    let (other, free) = gated(&c, 1);
+    other.open();
+    eventually("both are there", || client.server_count() == 2);
+    assert_eq!(*client.call(&n(4), LONG).unwrap(), 4);
+    gate.open();
+    assert_eq!((*first.wait().unwrap(), *second.wait().unwrap()), (n(1), n(2)));
+    drop((service, free));
+}
+
+#[test]
+fn the_server_with_the_fewest_calls_is_chosen_and_a_key_sticks() {
+    let net = Net::new("choice");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let ((one, first), (two, second)) = (gated(&a, 64), gated(&b, 64));
+    let client = c.client::<N, N>("/echo").unwrap();
+    eventually("both are there", || client.server_count() == 2);
+    let calls: Vec<_> = (0..10).map(|x| client.start(&n(x), options()).unwrap()).collect();
+    let all = |service: &Service| service.stats().calls;
+    eventually("all are taken", || all(&first) + all(&second) == 10);
+    assert_eq!((all(&first), all(&second)), (5, 5));
+    one.open();
+    two.open();
+    calls.into_iter().for_each(|call| drop(call.wait().unwrap()));
+    for _ in 0..6 {
+        let call = client.start(&n(0), options().key("robot-7")).unwrap();
+        call.wait().unwrap();
+    }
+    let counts = [all(&first), all(&second)];
+    assert!(counts == [11, 5] || counts == [5, 11], "{counts:?}");
+}
+
+#[test]
+fn a_server_that_closes_or_dies_is_named() {
+    let net = Net::new("lost");
+    let node = net.node("a");
+    let client = node.client::<N, N>("/plan").unwrap();
+    let mut child = Child::spawn(&net, "server");
+    child.expect("ready");
+    let (blocking, waiting) = (client.clone(), client.start(&n(2), options()).unwrap());
+    let call = std::thread::spawn(move || blocking.call(&n(1), LONG).unwrap_err());
+    child.expect("called");
+    child.kill();
+    for error in [call.join().unwrap(), block_on(waiting).unwrap_err()] {
+        let text = error.to_string();
+        assert!(matches!(&error, Error::ServerLost { node, .. } if node == "/victim"), "{text}");
+        assert_eq!((error.topic(), error.node()), (Some("/plan"), Some("/victim")));
+    }
+    // Closed, while a handler of another node of it runs.
+    let other = net.node("b");
+    let (say, said) = mpsc::channel();
+    let closing = other
+        .service::<N, N>("/plan")
+        .serve_stream(move |_, responder| {
+            say.send(()).unwrap();
+            while !responder.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            }
+            Ok(())
+        })
+        .unwrap();
+    let (running, waits) =
+        (client.start(&n(3), options()).unwrap(), client.start(&n(4), options()).unwrap());
+    let got = std::thread::spawn(move || (running.wait().unwrap_err(), waits.wait().unwrap_err()));
+    said.recv_timeout(LONG.unwrap()).unwrap();
+    drop(closing);
+    let (running, waits) = got.join().unwrap();
+    assert!(matches!(running, Error::Cancelled { .. } | Error::ServerLost { .. }), "{running}");
+    assert!(matches!(waits, Error::ServerLost { .. }), "{waits}");
+}
+
+#[test]
+fn a_stopped_server_costs_the_time_out() {
+    let net = Net::new("stopped");
+    let node = net.node("a");
+    let client = node.client::<N, N>("/plan").unwrap();
+    let mut child = Child::spawn(&net, "server");
+    child.expect("ready");
+    eventually("the server is there", || client.server_count() == 1);
+    child.stop();
+    let error = client.call(&n(1), Some(Duration::from_millis(50))).unwrap_err();
+    assert_eq!(error.code(), "timeout");
+    let waiting = client.start(&n(2), options()).unwrap();
+    child.resume();
+    // Both went to it, and the first was cancelled: it may have begun before it heard so.
+    child.expect("called");
+    child.kill();
+    assert_eq!(waiting.wait().unwrap_err().code(), "server_lost");
+}
+
+#[test]
+fn the_death_of_a_caller_cancels_its_calls() {
+    let net = Net::new("caller");
+    let node = net.node("a");
+    let (say, said) = mpsc::channel();
+    let service = node
+        .service::<N, N>("/plan")
+        .serve_stream(move |_, responder| {
+            say.send(()).unwrap();
+            while !responder.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut child = Child::spawn(&net, "client");
+    said.recv_timeout(LONG.unwrap()).unwrap();
+    child.kill();
+    eventually("the call has ended", || service.stats().cancelled == 1);
+}
+
+#[test]
+fn types_that_do_not_fit_are_told() {
+    let net = Net::new("types");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = double(&a);
+    let error = b.call::<F, N>("/double", &F { x: 1.0 }, LONG).unwrap_err();
+    assert_eq!(error.code(), "incompatible_type");
+    assert_eq!(error.topic(), Some("/double"));
+    let text = error.to_string();
+    assert!(
+        ["/double", "/a", "/b", "publisher has", "subscriber has"].iter().all(|w| text.contains(w)),
+        "{text}"
+    );
+    let error = b.call::<N, F>("/double", &n(1), LONG).unwrap_err();
+    assert_eq!(error.code(), "incompatible_type");
+    assert_eq!(*b.call::<N, N>("/double", &n(1), LONG).unwrap(), 2);
+    drop(service);
+}
+
+#[test]
+fn a_server_that_cannot_be_asked_is_told_by_the_name_of_its_service() {
+    let net = Net::new("unfit");
+    let (a, b) = (net.node("a"), net.node("b"));
+    // As one of another release might be, which wants of requests what no client offers.
+    let options = SubscriberOptions::new().reliable().transient_local();
+    let server = a.subscriber_with::<N>("/_rnet/call/double/s0000002a/request", options).unwrap();
+    let error = b.call::<N, N>("/double", &n(1), LONG).unwrap_err();
+    assert_eq!((error.code(), error.topic()), ("incompatible_qos", Some("/double")));
+    let text = error.to_string();
+    assert!(text.contains("/double") && !text.contains("_rnet"), "{text}");
+    drop(server);
+}
+
+#[test]
+fn a_node_calls_itself_and_a_callback_calls() {
+    let net = Net::new("itself");
+    let node = net.node("a");
+    let service = double(&node);
+    assert_eq!(*node.call::<N, N>("/double", &n(1), LONG).unwrap(), 2);
+    // On the bulk dispatch thread, by a client that knows no server yet.
+    let (say, said) = mpsc::channel();
+    let mut numbers = node.publisher::<N>("/numbers").unwrap();
+    let caller = node.clone();
+    let subscription = node.subscriber::<N>("/numbers").unwrap().on(move |number| {
+        say.send(*caller.call::<N, N>("/double", &number, LONG).unwrap()).unwrap();
+    });
+    numbers.wait_for_subscribers(1, LONG).unwrap();
+    numbers.send(&n(21)).unwrap();
+    assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), 42);
+    drop((subscription, service));
+}
+
+#[test]
+fn hostile_messages_on_the_topics_are_counted() {
+    let net = Net::new("hostile");
+    let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
+    let (gate, service) = gated(&a, 8);
+    let client = b.client::<N, N>("/echo").unwrap();
+    let call = client.start(&n(5), options()).unwrap();
+    eventually("the call runs", || gate.begun() == 1);
+    let domain = net.inspect();
+    let topic = |end: &str| {
+        domain
+            .topics()
+            .into_iter()
+            .find(|name| name.ends_with(end))
+            .expect("it is there")
+            .to_owned()
+    };
+    let reliable = || PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut replies = evil.publisher_with::<N>(&topic("/reply"), reliable()).unwrap();
+    replies.wait_for_subscribers(1, LONG).unwrap();
+    let word = |number: u64| {
+        let client = topic("/reply");
+        let id = client.rsplit('/').nth(1).unwrap()[1..].to_owned();
+        u64::from_str_radix(&id, 16).unwrap() << 32 | number
+    };
+    for number in 0..10 {
+        replies.send_with(&n(99), Meta::default().with_correlation(word(number))).unwrap();
+    }
+    replies.send(&n(98)).unwrap();
+    let status = <CallStatus as rnet::Message>::message_type().unwrap();
+    let typed = reliable().message_type(status);
+    let mut statuses = evil.publisher_with::<[u8]>(&topic("/status"), typed).unwrap();
+    statuses.wait_for_subscribers(1, LONG).unwrap();
+    for bytes in [&b"\xff\xff\xff"[..], b"", b"\x08\x01\x10\x05"] {
+        statuses.send_with(bytes, Meta::default().with_correlation(word(1))).unwrap();
+    }
+    // Requests without a number, and cancels of calls of others.
+    let mut requests = evil.publisher_with::<N>(&topic("/request"), reliable()).unwrap();
+    requests.wait_for_subscribers(1, LONG).unwrap();
+    requests.send(&n(1)).unwrap();
+    let control = <rnet::msgs::CallControl as rnet::Message>::message_type().unwrap();
+    let typed = reliable().message_type(control);
+    let mut cancels = evil.publisher_with::<[u8]>(&topic("/control"), typed).unwrap();
+    cancels.wait_for_subscribers(1, LONG).unwrap();
+    cancels.send_with(b"\x08\x01", Meta::default().with_correlation(word(1))).unwrap();
+    cancels.send(b"\xff\xff").unwrap();
+    eventually("they are counted", || service.stats().malformed >= 2);
+    gate.open();
+    assert_eq!(*call.wait().unwrap(), 5);
+    eventually("all is read", || {
+        client.call(&n(6), LONG).unwrap();
+        client.stats().late >= 13
+    });
+    assert_eq!(service.stats().cancelled, 0);
+}

@@ -1,0 +1,216 @@
+//! Requests whose client has no ends for answers, or not yet: no handler runs for them, and nobody waits for them.
+
+use crate::common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use common::{LONG, Net, eventually};
+use rnet::msgs::call_control::Action;
+use rnet::msgs::call_status::{Reason, State};
+use rnet::msgs::{CallControl, CallStatus};
+use rnet::{
+    CallOptions, Error, Message, Meta, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions,
+};
+
+/// In the number of a call: its caller wants to be told of the end, and hears feedback.
+const GOAL: u32 = 3 << 30;
+
+/// A publisher to an end of the only server.
+fn to_server<T: Message + ?Sized>(net: &Net, node: &Node, end: &str, of: &str) -> Publisher<T> {
+    let (begin, end) = (format!("/_rnet/call{of}/s"), format!("/{end}"));
+    let domain = net.inspect();
+    let named = |name: &&str| name.starts_with(&begin) && name.ends_with(&end);
+    let topic = domain.topics().into_iter().find(named).expect("it is there").to_owned();
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let publisher = node.publisher_with::<T>(&topic, options).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher
+}
+
+fn word(client: u32, number: u32) -> Meta {
+    Meta::default().with_correlation(u64::from(client) << 32 | u64::from(number))
+}
+
+/// Sends requests of one false client after the other until it is dropped.
+struct Flood {
+    over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<u64>>,
+}
+
+impl Flood {
+    /// Returns when the first 64 are there.
+    fn begin(mut requests: Publisher<[u8]>) -> Flood {
+        let (over, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (ended, count) = (over.clone(), sent.clone());
+        let flood = move || {
+            for client in 0u32.. {
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                for number in [1, GOAL | 2] {
+                    match requests.send_with(b"false", word(client, number)) {
+                        Ok(()) => _ = count.fetch_add(1, Ordering::Relaxed),
+                        Err(Error::Full { .. }) => std::thread::yield_now(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            count.load(Ordering::Relaxed)
+        };
+        let flood = Flood { over, thread: Some(std::thread::spawn(flood)) };
+        eventually("64 are under way", || sent.load(Ordering::Relaxed) >= 64);
+        flood
+    }
+
+    fn end(mut self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+#[test]
+fn a_flood_of_them_delays_no_true_caller_and_is_counted() {
+    let net = Net::new("flood");
+    let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
+    let ran = Arc::new(AtomicU64::new(0));
+    let count = ran.clone();
+    let service = a.service::<[u8], [u8]>("/echo").serve(move |text| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(text.to_vec())
+    });
+    let service = service.unwrap();
+    let known = b.client::<[u8], [u8]>("/echo").unwrap();
+    known.call(b"0", LONG).unwrap();
+    let flood = Flood::begin(to_server(&net, &evil, "request", "/echo"));
+    for _ in 0..100 {
+        known.call(b"1", LONG).unwrap();
+    }
+    // Each has ends of its own, which are to be found meanwhile.
+    for _ in 0..20 {
+        assert_eq!(&*b.call::<[u8], [u8]>("/echo", b"2", LONG).unwrap(), b"2");
+    }
+    let sent = flood.end();
+    eventually("each is counted", || service.stats().unanswerable == sent);
+    let stats = service.stats();
+    assert_eq!((stats.calls, stats.unsent, stats.waiting), (121, 0, 0), "{stats:?}");
+    assert_eq!(ran.load(Ordering::Relaxed), 121, "no handler ran for a false one");
+}
+
+#[test]
+fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
+    let net = Net::new("flood_of_goals");
+    let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
+    let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::Policy::Replace);
+    let action = action.serve(|goal, context| {
+        context.feedback(goal)?;
+        Ok(goal.to_vec())
+    });
+    let action = action.unwrap();
+    let worker = a.pull::<[u8]>("/jobs").on(|_, _| Ok(())).unwrap();
+    let goals = Flood::begin(to_server(&net, &evil, "request", "/move"));
+    let jobs = Flood::begin(to_server(&net, &evil, "request", "/jobs"));
+    let client = b.action_client::<[u8], [u8], [u8]>("/move").unwrap();
+    let pusher = b.push::<[u8]>("/jobs").open().unwrap();
+    for _ in 0..20 {
+        let goal = client.send(b"there", CallOptions::new().timeout(LONG.unwrap())).unwrap();
+        // None of the false ones took its place.
+        assert_eq!(&*goal.result(LONG).unwrap(), b"there");
+        pusher.push(b"job").unwrap();
+    }
+    pusher.wait_until_done(LONG).unwrap();
+    let (goals, jobs) = (goals.end(), jobs.end());
+    eventually("each is counted", || {
+        (action.stats().unanswerable, worker.stats().unanswerable) == (goals, jobs)
+    });
+    assert_eq!((action.stats().calls, worker.stats().calls), (20, 20));
+}
+
+/// As between hosts, where the ends of a client and its requests come by ways of their own.
+#[test]
+fn a_client_whose_ends_come_later_is_answered() {
+    let net = Net::new("later");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::Policy::Queue(8));
+    let ran = Arc::new(AtomicU64::new(0));
+    let count = ran.clone();
+    let action = action.serve(move |goal, context| {
+        count.fetch_add(1, Ordering::Relaxed);
+        context.feedback(b"on the way")?;
+        Ok(goal.to_vec())
+    });
+    let _action = action.unwrap();
+    let mut requests = to_server::<[u8]>(&net, &b, "request", "/move");
+    let mut control = to_server::<CallControl>(&net, &b, "control", "/move");
+    requests.send_with(b"there", word(42, GOAL | 1)).unwrap();
+    requests.send_with(b"back", word(42, GOAL | 2)).unwrap();
+    let mut stop = CallControl::default();
+    stop.set_action(Action::Stop);
+    control.send_with(&stop, word(42, GOAL | 2)).unwrap();
+    let own = "/_rnet/call/move/c0000002a";
+    let reliable = || SubscriberOptions::new().reliable();
+    let mut status = b.subscriber_with::<CallStatus>(&format!("{own}/status"), reliable()).unwrap();
+    let mut reply = b.subscriber_with::<[u8]>(&format!("{own}/reply"), reliable()).unwrap();
+    eventually("both are matched", || {
+        let none = status.try_recv().unwrap().is_none() && reply.try_recv().unwrap().is_none();
+        assert!(none, "it would not hear the feedback that it wants");
+        !status.publishers().is_empty() && !reply.publishers().is_empty()
+    });
+    let mut feedback = b.subscriber_with::<[u8]>(&format!("{own}/feedback"), reliable()).unwrap();
+    assert_eq!(&*reply.recv(LONG).unwrap(), b"there");
+    assert_eq!(&*feedback.recv(LONG).unwrap(), b"on the way");
+    let mut ends = [(); 2].map(|()| {
+        let end = status.recv(LONG).unwrap();
+        (end.correlation().unwrap() as u32 & 3, end.state(), end.reason())
+    });
+    ends.sort_by_key(|end| end.0);
+    assert_eq!(ends[0], (1, State::Done, Reason::Unspecified));
+    assert_eq!(ends[1], (2, State::Cancelled, Reason::Caller), "before its handler began");
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn those_of_a_caller_that_is_gone_are_counted_when_it_goes() {
+    let net = Net::new("gone");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
+    let mut requests = to_server::<[u8]>(&net, &b, "request", "/echo");
+    for number in 0..3 {
+        requests.send_with(b"false", word(7, number)).unwrap();
+    }
+    // The server has heard of it: it looks for its ends.
+    let of_it = "/_rnet/call/echo/c00000007/";
+    let is_sought = || net.inspect().topics().iter().any(|name| name.starts_with(of_it));
+    eventually("it is looked for", is_sought);
+    drop(requests);
+    eventually("each is counted", || service.stats().unanswerable == 3);
+    let stats = service.stats();
+    assert_eq!((stats.calls, stats.unsent, stats.cancelled), (0, 0, 0), "{stats:?}");
+    eventually("nobody looks for it any more", || !is_sought());
+}
+
+#[test]
+fn one_whose_caller_has_cancelled_is_waited_for_no_more() {
+    let net = Net::new("cancelled");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
+    let client = b.client::<[u8], [u8]>("/echo").unwrap();
+    client.call(b"0", LONG).unwrap();
+    let mut requests = to_server::<[u8]>(&net, &b, "request", "/echo");
+    for number in 0..3 {
+        requests.send_with(b"false", word(7, number)).unwrap();
+    }
+    client.call(b"1", LONG).unwrap();
+    let mut control = to_server::<CallControl>(&net, &b, "control", "/echo");
+    let mut cancel = CallControl::default();
+    cancel.set_action(Action::Cancel);
+    for number in 0..3 {
+        control.send_with(&cancel, word(7, number)).unwrap();
+    }
+    let of_it = "/_rnet/call/echo/c00000007/";
+    eventually("nobody looks for it any more", || {
+        !net.inspect().topics().iter().any(|name| name.starts_with(of_it))
+    });
+    let stats = service.stats();
+    assert_eq!((stats.calls, stats.cancelled, stats.unanswerable), (2, 3, 0));
+}

@@ -1,0 +1,70 @@
+//! How the thread of a receiver of commands is scheduled.
+
+use crate::common;
+
+use std::sync::mpsc;
+
+use common::{LONG, Net};
+use rnet::msgs::command_event::Kind;
+use rnet::msgs::{CommandEvent, Twist};
+use rnet::{Node, SubscriberOptions};
+
+const TOPIC: &str = "/cmd";
+
+/// What the audit trail says of the opening.
+fn opened_text(node: &Node) -> String {
+    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
+    let log = format!("/_rnet/command{TOPIC}/log");
+    let mut log = node.subscriber_with::<CommandEvent>(&log, options).unwrap();
+    loop {
+        let event = log.recv(LONG).unwrap().into_message();
+        if event.kind() == Kind::Opened {
+            return event.text;
+        }
+    }
+}
+
+/// The policy of this thread.
+fn policy() -> i32 {
+    // SAFETY: it asks about this thread alone.
+    unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
+}
+
+/// Sets the policy of this thread; whether that is allowed.
+fn set_policy(policy: i32, priority: i32) -> bool {
+    // SAFETY: `sched_param` is plain data, of which all zeros are a value.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = priority;
+    // SAFETY: it changes this thread alone, and reads `param` during the call.
+    unsafe { libc::sched_setscheduler(0, policy, &param) == 0 }
+}
+
+#[test]
+fn a_receiver_goes_first_or_says_that_it_may_not() {
+    let allowed = std::thread::spawn(|| set_policy(libc::SCHED_FIFO, 1)).join().unwrap();
+    for opener in [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE] {
+        let net = Net::new("urgent");
+        let node = net.node("base");
+        let (tell, heard) = mpsc::channel();
+        let opened = node.clone();
+        // Its threads have the policy of the thread that opens it.
+        let command = std::thread::spawn(move || {
+            assert!(set_policy(opener, 0));
+            let told = opened.command::<Twist>(TOPIC);
+            told.fallback_handler(move |_| tell.send(policy()).unwrap()).apply(|_| {}).unwrap()
+        });
+        let command = command.join().unwrap();
+        let text = opened_text(&node);
+        let runs_by = heard.recv().unwrap();
+        if allowed {
+            assert_eq!((runs_by, text.as_str()), (libc::SCHED_FIFO, ""), "opened by {opener}");
+        } else {
+            assert_eq!(runs_by, opener);
+            assert!(text.contains("rtprio"), "{text}");
+        }
+        drop(command);
+    }
+    if !allowed {
+        common::not_run("it may not be scheduled in real time here");
+    }
+}

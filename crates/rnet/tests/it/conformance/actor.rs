@@ -1,0 +1,448 @@
+//! An actor: one end of a topic that does, step by step, what a test tells it. The same code runs
+//! in a thread and in a child process.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use rnet::{
+    Behind, Error, LossCounts, MatchEvent, Meta, Node, OwnedSample, Publisher, PublisherOptions,
+    PublisherQos, Result, SampleStream, Subscriber, SubscriberOptions, SubscriberQos, Subscription,
+};
+use serde::{Deserialize, Serialize};
+
+use super::content::{content, digest};
+pub use super::forms::Form;
+use super::forms::{self, Received};
+use super::parts::{Part, Parts};
+use super::talk::{Talk, Talks};
+use crate::common::{LONG, Net};
+
+/// What an actor is told to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Step {
+    Publish {
+        topic: String,
+        qos: PublisherQos,
+    },
+    Subscribe {
+        topic: String,
+        qos: SubscriberQos,
+    },
+    Watch,
+    Events {
+        at_least: usize,
+    },
+    WaitSubscribers {
+        n: usize,
+        timeout_ms: u64,
+    },
+    WaitPublishers {
+        n: usize,
+        timeout_ms: u64,
+    },
+    Count,
+    /// Sends messages `from..from + count` of the stream `tag`.
+    Send {
+        tag: u64,
+        from: u64,
+        count: u64,
+        len: usize,
+    },
+    LoanAndDrop {
+        len: usize,
+    },
+    LoanAndTruncate {
+        tag: u64,
+        index: u64,
+        len: usize,
+        to: usize,
+    },
+    /// Loans, fills and sends until refused; says whether the content came back, then drops it.
+    LoanUntilRefused {
+        tag: u64,
+        from: u64,
+        len: usize,
+    },
+    Receive {
+        count: usize,
+        timeout_ms: u64,
+        hold: bool,
+    },
+    /// Receives until so many messages are received, skipped or lost, earlier ones included.
+    Tally {
+        accounted: u64,
+        pause_us: u64,
+    },
+    TryReceive,
+    /// Receives so many messages by one form, which must then have no more.
+    ReceiveBy {
+        form: Form,
+        count: usize,
+    },
+    Behind,
+    /// Turns the subscriber into a callback or a stream, which is watched.
+    Become {
+        form: Form,
+    },
+    Latest {
+        timeout_ms: u64,
+    },
+    CheckHeld,
+    DropHeld {
+        leave: usize,
+    },
+    CloseEndpoints,
+    CloseNode,
+    /// Of calls, actions, commands and work queues.
+    Part(Part),
+    /// Of the log, last wills and pairs of topics.
+    Talk(Talk),
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    Done,
+    Failed {
+        code: String,
+        text: String,
+        after: u64,
+    },
+    Got(Vec<Got>),
+    Count(usize),
+    Events(Vec<String>),
+    Tally(Tally),
+    /// What a form gave, and what the subscriber then says of itself.
+    Taken {
+        got: Vec<Got>,
+        skipped: u64,
+        lost: LossCounts,
+        behind: Behind,
+    },
+    /// As the subscriber says itself, and as tools see it a moment later.
+    Behind {
+        own: Behind,
+        seen: Behind,
+    },
+    Digests(Vec<u64>),
+    /// In words.
+    Said(Vec<String>),
+    Refused {
+        sent: u64,
+        intact: bool,
+    },
+}
+
+/// One received message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Got {
+    pub publisher: u64,
+    pub seq: u64,
+    pub len: usize,
+    pub digest: u64,
+}
+
+/// The account of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub received: u64,
+    pub lost: LossCounts,
+    pub skipped: u64,
+    /// Messages out of order or of wrong content.
+    pub wrong: u64,
+    pub errors: Vec<String>,
+}
+
+type Events = Arc<(Mutex<Vec<String>>, Condvar)>;
+
+/// Fields are dropped in order: the samples outlive what they came from only where a step says so.
+pub struct Actor {
+    net: Net,
+    publisher: Option<Publisher<[u8]>>,
+    subscriber: Option<Subscriber<[u8]>>,
+    callback: Option<Subscription>,
+    stream: Option<SampleStream<[u8]>>,
+    held: Vec<OwnedSample<[u8]>>,
+    events: Events,
+    parts: Parts,
+    talks: Talks,
+    node: Option<Node>,
+}
+
+fn ms(timeout_ms: u64) -> Option<Duration> {
+    Some(Duration::from_millis(timeout_ms))
+}
+
+/// The number that the publisher itself gave a message: that of a proxy may be another.
+fn seq(meta: &Meta, seq: u64) -> u64 {
+    meta.origin.map_or(seq, |origin| origin.seq)
+}
+
+fn got(sample: &OwnedSample<[u8]>) -> Got {
+    Got {
+        publisher: sample.publisher(),
+        seq: seq(&sample.meta(), sample.seq()),
+        len: sample.len(),
+        digest: digest(sample),
+    }
+}
+
+fn failed(error: &Error, after: u64) -> Outcome {
+    Outcome::Failed { code: error.code().to_owned(), text: error.to_string(), after }
+}
+
+fn outcome(result: Result<Outcome>) -> Outcome {
+    result.unwrap_or_else(|error| failed(&error, 0))
+}
+
+impl Actor {
+    pub fn new(net: Net, node: Node) -> Actor {
+        Actor {
+            net,
+            publisher: None,
+            subscriber: None,
+            callback: None,
+            stream: None,
+            held: Vec::new(),
+            events: Events::default(),
+            parts: Parts::default(),
+            talks: Talks::default(),
+            node: Some(node),
+        }
+    }
+
+    pub fn act(&mut self, step: Step) -> Outcome {
+        match step {
+            Step::Send { tag, from, count, len } => self.send(tag, from, count, len),
+            Step::Receive { count, timeout_ms, hold } => self.receive(count, timeout_ms, hold),
+            Step::LoanUntilRefused { tag, from, len } => self.loan_until_refused(tag, from, len),
+            Step::Tally { accounted, pause_us } => self.tally(accounted, pause_us),
+            Step::Events { at_least } => self.wait_for_events(at_least),
+            Step::ReceiveBy { form, count } => self.receive_by(form, count),
+            Step::Behind => self.behind(),
+            other => outcome(self.simple(other)),
+        }
+    }
+
+    fn publisher(&mut self) -> &mut Publisher<[u8]> {
+        self.publisher.as_mut().expect("a publisher was opened")
+    }
+
+    fn subscriber(&mut self) -> &mut Subscriber<[u8]> {
+        self.subscriber.as_mut().expect("a subscriber was opened")
+    }
+
+    fn simple(&mut self, step: Step) -> Result<Outcome> {
+        match step {
+            Step::Publish { topic, qos } => {
+                let node = self.node.as_ref().expect("the node is open");
+                let options = PublisherOptions::new().qos(qos);
+                self.publisher = Some(node.publisher_with(&topic, options)?);
+            }
+            Step::Subscribe { topic, qos } => {
+                let node = self.node.as_ref().expect("the node is open");
+                let options = SubscriberOptions::new().qos(qos);
+                self.subscriber = Some(node.subscriber_with(&topic, options)?);
+            }
+            Step::Watch => self.watch(),
+            Step::WaitSubscribers { n, timeout_ms } => {
+                self.publisher().wait_for_subscribers(n, ms(timeout_ms))?;
+            }
+            Step::Become { form } => {
+                let subscriber = self.subscriber.take().expect("a subscriber was opened");
+                match form {
+                    Form::Callback => self.callback = Some(subscriber.on(|_| {})),
+                    _ => self.stream = Some(subscriber.into_stream()),
+                }
+                self.watch();
+            }
+            Step::WaitPublishers { n, timeout_ms } if self.callback.is_some() => {
+                let callback = self.callback.as_ref().expect("it is there");
+                callback.wait_for_publishers(n, ms(timeout_ms))?;
+            }
+            Step::WaitPublishers { n, timeout_ms } => {
+                self.subscriber().wait_for_publishers(n, ms(timeout_ms))?;
+            }
+            Step::Count => {
+                let subscribers = self.publisher.as_ref().map_or(0, Publisher::subscriber_count);
+                let publishers = self.subscriber.as_mut().map_or(0, Subscriber::publisher_count);
+                let called = self.callback.as_ref().map_or(0, Subscription::publisher_count);
+                let streamed = self.stream.as_ref().map_or(0, SampleStream::publisher_count);
+                return Ok(Outcome::Count(subscribers + publishers + called + streamed));
+            }
+            Step::LoanAndDrop { len } => {
+                let mut loan = self.publisher().loan(len)?;
+                loan.fill(0xee);
+            }
+            Step::LoanAndTruncate { tag, index, len, to } => {
+                let mut loan = self.publisher().loan(len)?;
+                loan[..to].copy_from_slice(&content(tag, index, to));
+                loan.truncate(to);
+                loan.send().map_err(|(_, error)| error)?;
+            }
+            Step::TryReceive => {
+                let sample = self.subscriber().try_recv()?;
+                return Ok(Outcome::Got(
+                    sample.map(|s| got(&s.to_owned_sample())).into_iter().collect(),
+                ));
+            }
+            Step::Latest { timeout_ms } => {
+                let sample = self.subscriber().latest(ms(timeout_ms))?;
+                return Ok(Outcome::Got(vec![got(&sample)]));
+            }
+            Step::CheckHeld => {
+                return Ok(Outcome::Digests(self.held.iter().map(|s| digest(s)).collect()));
+            }
+            Step::DropHeld { leave } => self.held.truncate(leave),
+            Step::CloseEndpoints => (self.publisher, self.subscriber) = (None, None),
+            Step::CloseNode => self.node = None,
+            Step::Part(part) => {
+                let node = self.node.as_ref().expect("the node is open");
+                return Ok(Outcome::Said(self.parts.act(node, part)?));
+            }
+            Step::Talk(talk) => {
+                let node = self.node.as_ref().expect("the node is open");
+                return Ok(Outcome::Said(self.talks.act(node, talk)?));
+            }
+            _ => unreachable!("handled by `act`"),
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn send(&mut self, tag: u64, from: u64, count: u64, len: usize) -> Outcome {
+        for done in 0..count {
+            if let Err(error) = self.publisher().send(&content(tag, from + done, len)) {
+                return failed(&error, done);
+            }
+        }
+        Outcome::Done
+    }
+
+    fn loan_until_refused(&mut self, tag: u64, from: u64, len: usize) -> Outcome {
+        let mut sent = 0;
+        loop {
+            let bytes = content(tag, from + sent, len);
+            let mut loan = match self.publisher().loan(len) {
+                Ok(loan) => loan,
+                Err(error) => return failed(&error, sent),
+            };
+            loan.copy_from_slice(&bytes);
+            match loan.send() {
+                Ok(()) => sent += 1,
+                Err((loan, Error::Full { .. })) => {
+                    return Outcome::Refused { sent, intact: *loan == *bytes };
+                }
+                Err((_, error)) => return failed(&error, sent),
+            }
+        }
+    }
+
+    fn receive(&mut self, count: usize, timeout_ms: u64, hold: bool) -> Outcome {
+        let mut all = Vec::new();
+        while all.len() < count {
+            match self.subscriber().recv(ms(timeout_ms)) {
+                Ok(sample) => {
+                    let sample = sample.to_owned_sample();
+                    all.push(got(&sample));
+                    if hold {
+                        self.held.push(sample);
+                    }
+                }
+                Err(error) => return failed(&error, all.len() as u64),
+            }
+        }
+        Outcome::Got(all)
+    }
+
+    /// Every message must be the one that its number and its stream's tag (its first word) name.
+    fn tally(&mut self, accounted: u64, pause_us: u64) -> Outcome {
+        let mut tally = Tally::default();
+        let mut next: std::collections::HashMap<u64, u64> = Default::default();
+        loop {
+            match self.subscriber().recv(Some(Duration::from_millis(200))) {
+                Ok(sample) => {
+                    let tag = u64::from_le_bytes(sample[..8].try_into().expect("8 bytes"));
+                    let next = next.entry(sample.publisher()).or_default();
+                    let seq = seq(&sample.meta(), sample.seq());
+                    let right = seq >= *next && *sample == *content(tag, seq, sample.len());
+                    *next = seq + 1;
+                    tally.wrong += u64::from(!right);
+                }
+                Err(Error::Timeout { .. }) => {}
+                Err(error) => {
+                    tally.errors.push(error.code().to_owned());
+                    continue;
+                }
+            }
+            let stats = self.subscriber().stats();
+            tally.received = stats.iter().map(|s| s.received).sum();
+            tally.skipped = stats.iter().map(|s| s.skipped).sum();
+            tally.lost = self.subscriber().lost();
+            if tally.received + tally.skipped + tally.lost.total() >= accounted {
+                return Outcome::Tally(tally);
+            }
+            std::thread::sleep(Duration::from_micros(pause_us)); // sleep: a slow reader is slow
+        }
+    }
+
+    fn receive_by(&mut self, form: Form, count: usize) -> Outcome {
+        let node = self.node.as_ref().expect("the node is open");
+        let subscriber = self.subscriber.take().expect("a subscriber was opened");
+        let Received { samples, stats } = forms::receive(node, subscriber, form, count);
+        let (mut lost, mut behind) = (LossCounts::default(), Behind::default());
+        stats.iter().for_each(|s| {
+            lost.add(&s.lost);
+            behind.add(&s.behind);
+        });
+        let skipped = stats.iter().map(|s| s.skipped).sum();
+        Outcome::Taken { got: samples.iter().map(got).collect(), skipped, lost, behind }
+    }
+
+    fn behind(&mut self) -> Outcome {
+        let own = self.subscriber().behind();
+        let of_stats: u64 = self.subscriber().stats().iter().map(|s| s.behind.messages).sum();
+        assert_eq!(own.messages, of_stats);
+        let topic = self.subscriber().topic().to_owned();
+        let mut seen = Behind::default();
+        let ours = self.net.inspect().subscriptions.into_iter().filter(|s| s.topic == topic);
+        ours.flat_map(|s| s.channels).for_each(|c| seen.add(&c.behind));
+        Outcome::Behind { own, seen }
+    }
+
+    fn watch(&mut self) {
+        let events = self.events.clone();
+        let note = move |event: &MatchEvent| {
+            let word = match event {
+                MatchEvent::Matched(peer) => format!("matched {}", peer.node),
+                MatchEvent::Unmatched(peer) => format!("unmatched {}", peer.node),
+                MatchEvent::Lost(peer) => format!("lost {}", peer.node),
+                other => format!("{other:?}"),
+            };
+            events.0.lock().expect("unpoisoned").push(word);
+            events.1.notify_all();
+        };
+        if let Some(publisher) = &self.publisher {
+            publisher.on_match(note.clone());
+        }
+        if let Some(subscriber) = &self.subscriber {
+            subscriber.on_match(note.clone());
+        }
+        if let Some(callback) = &self.callback {
+            callback.on_match(note.clone());
+        }
+        if let Some(stream) = &self.stream {
+            stream.on_match(note);
+        }
+    }
+
+    fn wait_for_events(&mut self, at_least: usize) -> Outcome {
+        let events = self.events.0.lock().expect("unpoisoned");
+        let enough = |events: &mut Vec<String>| events.len() < at_least;
+        let (events, _) = self
+            .events
+            .1
+            .wait_timeout_while(events, LONG.expect("a time"), enough)
+            .expect("unpoisoned");
+        Outcome::Events(events.clone())
+    }
+}

@@ -1,0 +1,175 @@
+//! Which unread messages a subscriber still wants, in every form of receiving.
+
+use rnet::limits::DEFAULT_KEEP_LAST;
+use rnet::{Behind, History, OnFull, PublisherQos, SubscriberQos};
+
+use super::actor::{Form, Outcome, Step};
+use super::delivery::{asks_reliable, is_message, keeps_all, reliable};
+use super::transport::{Handle, Transport};
+
+const TAG: u64 = 0x01d;
+/// More than a subscriber keeps, and less than the shortest log holds.
+const UNREAD: u64 = 100;
+
+fn pair(
+    net: &mut impl Transport,
+    form: Form,
+    offer: PublisherQos,
+    ask: SubscriberQos,
+) -> (Handle, Handle) {
+    let topic = format!("/history/{form:?}").to_lowercase();
+    let name = |who: &str| format!("{who}_{form:?}").to_lowercase();
+    let mut writer = net.actor(&name("writer"));
+    let mut reader = net.actor(&name("reader"));
+    writer.publish(&topic, offer);
+    reader.subscribe(&topic, ask);
+    writer.wait_for_subscribers(1);
+    reader.wait_for_publishers(1);
+    (writer, reader)
+}
+
+/// After `UNREAD` messages that nobody looked at, the last `kept` come and no others.
+fn keeps_the_last(net: &mut impl Transport, offer: PublisherQos, ask: SubscriberQos, kept: u64) {
+    for form in Form::ALL {
+        let (mut writer, mut reader) = pair(net, form, offer.clone(), ask.clone());
+        // Others of the five are copied out of the log with the first.
+        writer.send(TAG, 0, 5, 22);
+        net.settle();
+        let first = 5 - kept.min(5);
+        is_message(&reader.receive(1)[0], TAG, first, 22);
+        writer.send(TAG, 5, UNREAD, 22);
+        net.settle();
+        let count = kept.min(UNREAD + 4 - first);
+        let step = Step::ReceiveBy { form, count: count as usize };
+        let Outcome::Taken { got, skipped, lost, behind } = reader.act(step) else {
+            panic!("{form:?}: nothing was taken");
+        };
+        assert_eq!(got.len() as u64, count, "{form:?}");
+        for (index, got) in (UNREAD + 5 - count..).zip(&got) {
+            is_message(got, TAG, index, 22);
+        }
+        let passed_over = UNREAD + 5 - 1 - count;
+        assert_eq!(
+            (skipped, lost.total(), behind),
+            (passed_over, 0, Behind::default()),
+            "{form:?}"
+        );
+    }
+}
+
+pub fn the_default_keeps_the_last_ten(net: &mut impl Transport) {
+    let kept = u64::from(DEFAULT_KEEP_LAST);
+    keeps_the_last(net, PublisherQos::default(), SubscriberQos::default(), kept);
+}
+
+pub fn keep_all_passes_over_nothing(net: &mut impl Transport) {
+    keeps_the_last(net, PublisherQos::default(), keeps_all(), u64::MAX);
+}
+
+pub fn reliable_subscribers_keep_all(net: &mut impl Transport) {
+    keeps_the_last(net, reliable(OnFull::Refuse), asks_reliable(), u64::MAX);
+}
+
+pub fn reliable_subscribers_may_keep_the_last(net: &mut impl Transport) {
+    let ask = SubscriberQos { history: History::KeepLast(2), ..asks_reliable() };
+    keeps_the_last(net, reliable(OnFull::Refuse), ask, 2);
+}
+
+/// So few large messages at a time that each gets to where its reader finds it.
+fn send_in_tens(net: &mut impl Transport, writer: &mut Handle, from: u64, count: u64, len: usize) {
+    for from in (from..from + count).step_by(10) {
+        writer.send(TAG, from, 10, len);
+        net.settle();
+    }
+}
+
+/// What the log lost before the subscriber looked would have been passed over anyway.
+pub fn what_is_lapped_and_not_wanted_is_no_loss(net: &mut impl Transport) {
+    let offer = super::delivery::short_log();
+    for (form, len) in [(Form::Recv, 60), (Form::TryRecv, 5000)] {
+        let (mut writer, mut reader) = pair(net, form, offer.clone(), SubscriberQos::default());
+        // Enough to lap the log by the one, and the memory by the other.
+        let (count, kept) = (600, u64::from(DEFAULT_KEEP_LAST));
+        send_in_tens(net, &mut writer, 0, count, len);
+        let step = Step::ReceiveBy { form, count: kept as usize };
+        let Outcome::Taken { got, skipped, lost, .. } = reader.act(step) else {
+            panic!("{form:?}: nothing was taken");
+        };
+        for (index, got) in (count - kept..).zip(&got) {
+            is_message(got, TAG, index, len);
+        }
+        assert_eq!((skipped, lost.total()), (count - kept, 0), "{form:?}");
+    }
+}
+
+/// One publisher's newest is handed out; the others' are passed over, and not received.
+pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transport) {
+    const TOPIC: &str = "/history/several";
+    const WRITERS: u64 = 3;
+    let mut reader = net.actor("reader");
+    reader.subscribe(TOPIC, keeps_all());
+    let mut writers: Vec<_> = (0..WRITERS).map(|i| net.actor(&format!("writer{i}"))).collect();
+    for writer in &mut writers {
+        writer.publish(TOPIC, PublisherQos::default());
+        writer.wait_for_subscribers(1);
+    }
+    reader.wait_for_publishers(WRITERS as usize);
+    let mut sent = 0;
+    for round in 0..4 {
+        // Large ones in every other round: their memory must come free as well.
+        let len = if round % 2 == 0 { 22 } else { 10_000 };
+        for (tag, writer) in (0..).zip(&mut writers) {
+            writer.send(tag, 2 * round, 2, len);
+            sent += 2;
+            net.settle();
+            net.let_clocks_pass();
+        }
+        let newest = reader.got(Step::Latest { timeout_ms: 30_000 });
+        is_message(&newest[0], WRITERS - 1, 2 * round + 1, len);
+        assert!(reader.got(Step::TryReceive).is_empty(), "all that was there is passed over");
+    }
+    // One more, so that there is something to tally.
+    writers[0].send(0, 8, 1, 22);
+    reader.post(Step::Tally { accounted: sent + 1, pause_us: 0 });
+    let tally = reader.tally();
+    assert_eq!((tally.received, tally.skipped, tally.lost.total()), (5, sent - 4, 0));
+}
+
+/// How far it is behind is known before it looks, while it takes, and afterwards.
+pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
+    for len in [22, 10_000] {
+        let topic = format!("/history/behind{len}");
+        let mut writer = net.actor(&format!("writer{len}"));
+        let mut reader = net.actor(&format!("reader{len}"));
+        writer.publish(&topic, PublisherQos::default());
+        reader.subscribe(&topic, SubscriberQos::default());
+        writer.wait_for_subscribers(1);
+        let behind = |reader: &mut Handle| match reader.act(Step::Behind) {
+            Outcome::Behind { own, seen } => {
+                assert_eq!(own.messages, seen.messages, "as seen by the tools");
+                assert_eq!(own.age_ns > 0, own.messages > 0);
+                assert_eq!(seen.age_ns > 0, seen.messages > 0);
+                // The tools looked later.
+                assert!(seen.age_ns >= own.age_ns);
+                own
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(behind(&mut reader), Behind::default());
+        writer.send(TAG, 0, 4, len);
+        net.settle();
+        let first = behind(&mut reader);
+        assert_eq!(first.messages, 4);
+        for left in (0..4).rev() {
+            is_message(&reader.receive(1)[0], TAG, 3 - left, len);
+            assert_eq!(behind(&mut reader).messages, left);
+        }
+        // What will be passed over was not taken either.
+        send_in_tens(net, &mut writer, 4, 20, len);
+        assert_eq!(behind(&mut reader).messages, 20);
+        is_message(&reader.receive(1)[0], TAG, 14, len);
+        assert_eq!(behind(&mut reader).messages, 9);
+        is_message(&reader.got(Step::Latest { timeout_ms: 0 })[0], TAG, 23, len);
+        assert_eq!(behind(&mut reader), Behind::default());
+    }
+}

@@ -1,0 +1,248 @@
+//! Between what a behaviour is tested: threads of one node, two nodes of one process, processes.
+
+use std::sync::mpsc;
+
+use rnet::{LossCounts, Node, PublisherQos, SubscriberQos};
+
+use super::actor::{Actor, Got, Outcome, Step, Tally};
+use super::talk::Talk;
+use crate::common::{self, Child, Net};
+
+/// Somewhere actors can meet.
+pub trait Transport: Sized {
+    fn new(test: &str) -> Self;
+    /// `None` where it cannot be had, which is said.
+    fn open(test: &str) -> Option<Self> {
+        Some(Self::new(test))
+    }
+    fn actor(&mut self, name: &str) -> Handle;
+    /// How the domain calls the node of the actor `name`.
+    fn node_name(&self, name: &str) -> String {
+        format!("/{name}")
+    }
+    /// Waits until what was sent is where its readers find it, and its senders know what was read.
+    fn settle(&mut self) {}
+    /// Waits until what is sent next is newer than all before, by the clock of whoever compares.
+    fn let_clocks_pass(&mut self) {}
+    /// Bytes that are taken beside the log before a reader stands still for its publisher.
+    fn room_len_bytes(&self) -> u64 {
+        0
+    }
+    /// Whether somebody between the two may stand still as well, which is told like a reader that does.
+    fn has_others_between(&self) -> bool {
+        false
+    }
+    /// How many were lost because somebody read more slowly than was sent.
+    fn overruns(&self, lost: &LossCounts) -> u64 {
+        lost.overrun
+    }
+}
+
+/// All actors share one node.
+pub struct OneNode {
+    node: Node,
+    net: Net,
+}
+
+impl Transport for OneNode {
+    fn new(test: &str) -> Self {
+        let net = Net::new(test);
+        OneNode { node: net.node("only"), net }
+    }
+    fn actor(&mut self, _name: &str) -> Handle {
+        Handle::thread(self.net.same(), self.node.clone())
+    }
+    fn node_name(&self, _name: &str) -> String {
+        "/only".to_owned()
+    }
+}
+
+/// Each actor has a node of its own, all in this process.
+pub struct TwoNodes(Net);
+
+impl Transport for TwoNodes {
+    fn new(test: &str) -> Self {
+        TwoNodes(Net::new(test))
+    }
+    fn actor(&mut self, name: &str) -> Handle {
+        Handle::thread(self.0.same(), self.0.node(name))
+    }
+}
+
+/// Each actor is a process.
+pub struct Processes(Net);
+
+impl Transport for Processes {
+    fn new(test: &str) -> Self {
+        Processes(Net::new(test))
+    }
+    fn actor(&mut self, name: &str) -> Handle {
+        Handle::process(Child::spawn(&self.0, name))
+    }
+}
+
+/// The child's side of [`Processes`].
+pub fn play(name: &str) {
+    let net = Net::of_parent();
+    let mut actor = Actor::new(net.same(), net.node(name));
+    for line in common::orders() {
+        let step = serde_json::from_str(&line).expect("a step");
+        common::tell(&serde_json::to_string(&actor.act(step)).expect("an outcome"));
+    }
+}
+
+trait Link {
+    fn post(&mut self, step: Step);
+    fn answer(&mut self) -> Outcome;
+    /// Its process dies; of a thread the publisher ends as if it had.
+    fn die(&mut self);
+}
+
+impl Link for Child {
+    fn post(&mut self, step: Step) {
+        self.say(&serde_json::to_string(&step).expect("a step"));
+    }
+    fn answer(&mut self) -> Outcome {
+        serde_json::from_str(&self.hear()).expect("an outcome")
+    }
+    fn die(&mut self) {
+        self.kill();
+    }
+}
+
+struct Thread {
+    steps: Option<mpsc::Sender<Step>>,
+    outcomes: mpsc::Receiver<Outcome>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Link for Thread {
+    fn post(&mut self, step: Step) {
+        self.steps.as_ref().expect("open").send(step).expect("the actor lives");
+    }
+    fn answer(&mut self) -> Outcome {
+        self.outcomes.recv().expect("the actor lives")
+    }
+    fn die(&mut self) {
+        self.post(Step::Talk(Talk::Lose));
+        assert_eq!(self.answer(), Outcome::Said(Vec::new()));
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.steps = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The test's end of an actor.
+pub struct Handle(Box<dyn Link>);
+
+impl Handle {
+    /// An actor that is a thread, with a node of its domain.
+    pub fn thread(net: Net, node: Node) -> Handle {
+        let (steps, told) = mpsc::channel::<Step>();
+        let (tell, outcomes) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let mut actor = Actor::new(net, node);
+            for step in told {
+                if tell.send(actor.act(step)).is_err() {
+                    return;
+                }
+            }
+        });
+        Handle(Box::new(Thread { steps: Some(steps), outcomes, thread: Some(thread) }))
+    }
+
+    /// An actor that is a process, which plays by [`play`].
+    pub fn process(child: Child) -> Handle {
+        Handle(Box::new(child))
+    }
+
+    /// Tells the actor to begin; [`Handle::answer`] has the outcome.
+    pub fn post(&mut self, step: Step) {
+        self.0.post(step);
+    }
+
+    pub fn answer(&mut self) -> Outcome {
+        self.0.answer()
+    }
+
+    pub fn act(&mut self, step: Step) -> Outcome {
+        self.post(step);
+        self.answer()
+    }
+
+    /// The actor does nothing more.
+    pub fn die(&mut self) {
+        self.0.die();
+    }
+
+    #[track_caller]
+    pub fn done(&mut self, step: Step) {
+        assert_eq!(self.act(step), Outcome::Done);
+    }
+
+    #[track_caller]
+    pub fn publish(&mut self, topic: &str, qos: PublisherQos) {
+        self.done(Step::Publish { topic: topic.to_owned(), qos });
+    }
+
+    #[track_caller]
+    pub fn subscribe(&mut self, topic: &str, qos: SubscriberQos) {
+        self.done(Step::Subscribe { topic: topic.to_owned(), qos });
+    }
+
+    #[track_caller]
+    pub fn wait_for_subscribers(&mut self, n: usize) {
+        self.done(Step::WaitSubscribers { n, timeout_ms: 30_000 });
+    }
+
+    #[track_caller]
+    pub fn wait_for_publishers(&mut self, n: usize) {
+        self.done(Step::WaitPublishers { n, timeout_ms: 30_000 });
+    }
+
+    #[track_caller]
+    pub fn send(&mut self, tag: u64, from: u64, count: u64, len: usize) {
+        self.done(Step::Send { tag, from, count, len });
+    }
+
+    #[track_caller]
+    pub fn receive(&mut self, count: usize) -> Vec<Got> {
+        self.got(Step::Receive { count, timeout_ms: 30_000, hold: false })
+    }
+
+    #[track_caller]
+    pub fn receive_and_hold(&mut self, count: usize) -> Vec<Got> {
+        self.got(Step::Receive { count, timeout_ms: 30_000, hold: true })
+    }
+
+    #[track_caller]
+    pub fn got(&mut self, step: Step) -> Vec<Got> {
+        match self.act(step) {
+            Outcome::Got(messages) => messages,
+            other => panic!("no messages but {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn tally(&mut self) -> Tally {
+        match self.answer() {
+            Outcome::Tally(tally) => tally,
+            other => panic!("no tally but {other:?}"),
+        }
+    }
+
+    /// The code of the error that the step ends with, and how much was done before.
+    #[track_caller]
+    pub fn fails(&mut self, step: Step) -> (String, u64) {
+        match self.act(step) {
+            Outcome::Failed { code, after, .. } => (code, after),
+            other => panic!("no error but {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! `Node::on_endpoint`: each endpoint of the domain is told of once when it comes and once when it goes.
+
+use crate::common;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{
+    EndpointEvent, EndpointQos, EndpointWatch, Error, Node, PublisherOptions, Reliability,
+    SubscriberOptions,
+};
+
+/// How often the topics of nodes were opened, closed and lost.
+type Counts = BTreeMap<(String, String), [usize; 3]>;
+
+/// What a watch has told.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Counts>>);
+
+impl Told {
+    fn watch(&self, node: &Node) -> EndpointWatch {
+        let told = self.clone();
+        node.on_endpoint(move |event| told.note(event)).unwrap()
+    }
+
+    fn note(&self, event: &EndpointEvent) {
+        let endpoint = event.endpoint();
+        let key = (endpoint.node.clone(), endpoint.topic.clone());
+        let at = match event {
+            EndpointEvent::Opened(_) => 0,
+            EndpointEvent::Closed(_) => 1,
+            EndpointEvent::Lost(_) => 2,
+            other => panic!("{other:?}"),
+        };
+        self.0.lock().unwrap().entry(key).or_default()[at] += 1;
+    }
+
+    fn of(&self, node: &str, topic: &str) -> [usize; 3] {
+        let key = (node.to_owned(), topic.to_owned());
+        self.0.lock().unwrap().get(&key).copied().unwrap_or_default()
+    }
+
+    fn expect(&self, node: &str, topic: &str, counts: [usize; 3]) {
+        eventually(&format!("{node} {topic} {counts:?}, {:?}", self.of(node, topic)), || {
+            self.of(node, topic) == counts
+        });
+    }
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let node = net.node("victim");
+    let _first = node.publisher::<[u8]>("/first").unwrap();
+    tell("ready");
+    let orders = common::orders();
+    match role.as_str() {
+        "leaves" => drop(orders.recv()),
+        _ => loop {
+            std::thread::park();
+        },
+    }
+}
+
+#[test]
+fn those_that_exist_come_first_and_each_says_what_it_is() {
+    let net = Net::new("existing endpoints");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let reliable = PublisherOptions::new().reliable(rnet::OnFull::Refuse);
+    let publisher = a.publisher_with::<[u8]>("/t", reliable).unwrap();
+    let keeps = SubscriberOptions::new().keep_last(3);
+    let _subscriber = b.subscriber_with::<[u8]>("/t", keeps).unwrap();
+    let (tell, events) = mpsc::channel();
+    let watch = b.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let mut ends = [next().endpoint().clone(), next().endpoint().clone()];
+    ends.sort_by(|x, y| x.node.cmp(&y.node));
+    assert_eq!((ends[0].node.as_str(), ends[0].topic.as_str()), ("/a", "/t"));
+    assert_eq!((ends[0].id, &ends[0].type_desc), (publisher.id(), &rnet::TypeDesc::Raw));
+    let EndpointQos::Publisher(qos) = &ends[0].qos else { panic!("{:?}", ends[0]) };
+    assert_eq!(qos.reliability, Reliability::Reliable);
+    let EndpointQos::Subscriber(qos) = &ends[1].qos else { panic!("{:?}", ends[1]) };
+    assert_eq!((ends[1].node.as_str(), qos.depth()), ("/b", Some(3)));
+    drop(publisher);
+    assert_eq!(next(), EndpointEvent::Closed(ends[0].clone()));
+    drop(watch);
+    let _other = a.publisher::<[u8]>("/t").unwrap();
+    assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the callback went with the watch");
+}
+
+#[test]
+fn those_that_come_and_go_are_told_of_without_a_match() {
+    let net = Net::new("endpoints come and go");
+    let (watcher, other) = (net.node("watcher"), net.node("other"));
+    let (told, too) = (Told::default(), Told::default());
+    let watch = told.watch(&watcher);
+    let own = watcher.publisher::<[u8]>("/own").unwrap();
+    told.expect("/watcher", "/own", [1, 0, 0]);
+    let publisher = other.publisher::<[u8]>("/p").unwrap();
+    told.expect("/other", "/p", [1, 0, 0]);
+    let subscriber = other.subscriber::<[u8]>("/s").unwrap();
+    told.expect("/other", "/s", [1, 0, 0]);
+    // A second watch begins with what there is, and changes nothing of the first.
+    let second = too.watch(&watcher);
+    too.expect("/other", "/p", [1, 0, 0]);
+    too.expect("/other", "/s", [1, 0, 0]);
+    drop(publisher);
+    told.expect("/other", "/p", [1, 1, 0]);
+    drop(watch);
+    drop((subscriber, own));
+    too.expect("/other", "/s", [1, 1, 0]);
+    too.expect("/watcher", "/own", [1, 1, 0]);
+    assert_eq!(told.of("/other", "/s"), [1, 0, 0]);
+    // With nobody left who watches, and again with one.
+    drop(second);
+    let _late = other.publisher::<[u8]>("/late").unwrap();
+    let again = Told::default();
+    let _watch = again.watch(&watcher);
+    again.expect("/other", "/late", [1, 0, 0]);
+    assert_eq!(again.of("/other", "/p"), [0, 0, 0]);
+    // A node that comes later.
+    let late = net.node("late");
+    let publisher = late.publisher::<[u8]>("/p").unwrap();
+    again.expect("/late", "/p", [1, 0, 0]);
+    drop((publisher, late));
+    again.expect("/late", "/p", [1, 1, 0]);
+}
+
+#[test]
+fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
+    let net = Net::new("endpoints of the dead");
+    let watcher = net.node("watcher");
+    let told = Told::default();
+    let _watch = told.watch(&watcher);
+    let mut child = Child::spawn(&net, "stays");
+    child.expect("ready");
+    told.expect("/victim", "/first", [1, 0, 0]);
+    child.stop();
+    let mark = net.node("mark");
+    let _mark = mark.publisher::<[u8]>("/mark").unwrap();
+    told.expect("/mark", "/mark", [1, 0, 0]);
+    assert_eq!(told.of("/victim", "/first"), [1, 0, 0]);
+    // A watch that begins while it is stopped.
+    let late = Told::default();
+    let _late = late.watch(&mark);
+    late.expect("/victim", "/first", [1, 0, 0]);
+    child.kill();
+    told.expect("/victim", "/first", [1, 0, 1]);
+    late.expect("/victim", "/first", [1, 0, 1]);
+    let mut child = Child::spawn(&net, "leaves");
+    child.expect("ready");
+    told.expect("/victim", "/first", [2, 0, 1]);
+    child.say("leave");
+    told.expect("/victim", "/first", [2, 1, 1]);
+    child.ended();
+}
+
+#[test]
+fn many_at_once_are_told_of_once_each() {
+    let net = Net::new("many endpoints");
+    let watchers = [net.node("watcher1"), net.node("watcher2")];
+    let told = [Told::default(), Told::default()];
+    let _watches: Vec<EndpointWatch> =
+        told.iter().zip(&watchers).map(|(told, node)| told.watch(node)).collect();
+    let threads: Vec<_> = (0..4)
+        .map(|t| {
+            let node = net.node(&format!("n{t}"));
+            std::thread::spawn(move || {
+                let publishers: Vec<_> = (0..32)
+                    .map(|i| node.publisher::<[u8]>(&format!("/t{t}/p{i}")).unwrap())
+                    .collect();
+                let subscribers: Vec<_> = (0..32)
+                    .map(|i| node.subscriber::<[u8]>(&format!("/t{t}/s{i}")).unwrap())
+                    .collect();
+                (node, publishers, subscribers)
+            })
+        })
+        .collect();
+    let ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let all = |counts: [usize; 3]| {
+        for told in &told {
+            eventually("all are told of", || {
+                let told = told.0.lock().unwrap();
+                told.len() == 256 && told.values().all(|of| *of == counts)
+            });
+        }
+    };
+    all([1, 0, 0]);
+    drop(ends);
+    all([1, 1, 0]);
+}
+
+/// Whoever opens an endpoint may not know yet that somebody watches, and who begins to watch may have read
+/// the list before.
+#[test]
+fn a_watch_that_begins_while_endpoints_come_misses_none() {
+    let net = Net::new("watch begins");
+    let (watcher, other) = (net.node("watcher"), net.node("other"));
+    for round in 0..50 {
+        let told = Told::default();
+        let topic = move |i: usize| format!("/r{round}/p{i}");
+        let (publishers, watch) = std::thread::scope(|scope| {
+            let (other, topic) = (&other, &topic);
+            let open = move |i| other.publisher::<[u8]>(&topic(i)).unwrap();
+            let publishers = scope.spawn(move || (0..4).map(open).collect::<Vec<_>>());
+            let watch = told.watch(&watcher);
+            (publishers.join().unwrap(), watch)
+        });
+        (0..4).for_each(|i| told.expect("/other", &topic(i), [1, 0, 0]));
+        drop(publishers);
+        (0..4).for_each(|i| told.expect("/other", &topic(i), [1, 1, 0]));
+        drop(watch);
+    }
+}
+
+#[test]
+fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_more() {
+    let net = Net::new("watch dropped in its callback");
+    let node = net.node("n");
+    let (calls, panics) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let held: Arc<Mutex<Option<EndpointWatch>>> = Arc::default();
+    let (counted, own, captured) = (calls.clone(), held.clone(), Arc::new(()));
+    let gone = Arc::downgrade(&captured);
+    let mut slot = held.lock().unwrap();
+    let watch = node.on_endpoint(move |_| {
+        let _captured = &captured;
+        counted.fetch_add(1, Ordering::Relaxed);
+        drop(own.lock().unwrap().take());
+    });
+    *slot = Some(watch.unwrap());
+    drop(slot);
+    let counted = panics.clone();
+    let _panics = node
+        .on_endpoint(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            panic!("on purpose");
+        })
+        .unwrap();
+    let told = Told::default();
+    let _watch = told.watch(&node);
+    let _ends: Vec<_> =
+        (0..3).map(|i| node.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
+    for i in 0..3 {
+        told.expect("/n", &format!("/t{i}"), [1, 0, 0]);
+    }
+    // The third callback was called last for each of them.
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    assert_eq!(panics.load(Ordering::Relaxed), 1);
+    eventually("what the callback holds is dropped", || gone.upgrade().is_none());
+}
+
+/// Where the description of an endpoint stands in its file.
+const META_AT: u64 = 4096;
+
+/// Writes into a file of a node.
+fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
+    let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
+    let mut folders = nodes.map(|entry| entry.unwrap().path());
+    let folder = folders.find(|folder| folder.to_string_lossy().contains(node)).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(folder.join(file)).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+/// What a newer version may describe.
+#[test]
+fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received() {
+    let net = Net::new("unknown kind of type");
+    let (watcher, newer) = (net.node("watcher"), net.node("newer"));
+    let mut publisher = newer.publisher::<[u8]>("/t").unwrap();
+    let text = br#"{"topic":"/t","type":{"kind":"raw"}"#;
+    scribble(&net, "newer", "p0", META_AT, &text[..text.len() - 5]);
+    scribble(&net, "newer", "p0", META_AT + text.len() as u64 - 5, b"odd");
+    let (tell, events) = mpsc::channel();
+    let _watch = watcher.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let event = events.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(
+        (event.endpoint().topic.as_str(), &event.endpoint().type_desc),
+        ("/t", &rnet::TypeDesc::Unknown)
+    );
+    let (tell, heard) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let _any = watcher.subscribe_any("/*", SubscriberOptions::new(), move |message| {
+        let sample = message.unwrap();
+        tell.lock().unwrap().send((sample.type_desc().clone(), sample.bytes().to_vec())).unwrap();
+    });
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"odd").unwrap();
+    let told = heard.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(told, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
+}
+
+#[test]
+fn entries_that_contradict_themselves_are_nobodys() {
+    let net = Net::new("hostile endpoints");
+    let (watcher, hostile) = (net.node("watcher"), net.node("hostile"));
+    let _ends: Vec<_> = ["/a", "/b", "/c"]
+        .map(|topic| hostile.publisher::<[u8]>(topic).unwrap())
+        .into_iter()
+        .collect();
+    // Another topic than the entry's, and one that is no name; the file says how long it is.
+    scribble(&net, "hostile", "p0", META_AT, br#"{"topic":"/z""#);
+    scribble(&net, "hostile", "p1", META_AT, br#"{"topic":"! ""#);
+    let told = Told::default();
+    let _watch = told.watch(&watcher);
+    told.expect("/hostile", "/c", [1, 0, 0]);
+    assert_eq!(told.0.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn in_a_forked_child_a_watch_is_refused() {
+    let net = Net::new("watch in a forked child");
+    let node = net.node("n");
+    let told = Told::default();
+    let watch = told.watch(&node);
+    watch.detach();
+    let _end = node.publisher::<[u8]>("/t").unwrap();
+    told.expect("/n", "/t", [1, 0, 0]);
+    // SAFETY: the child only asks a node of its parent's, and ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            let refused = matches!(node.on_endpoint(|_| ()), Err(Error::Closed { .. }));
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!refused)) };
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: a child of this process.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0);
+        }
+    }
+}

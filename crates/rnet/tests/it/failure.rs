@@ -1,0 +1,463 @@
+//! Processes die at any instruction; the others go on.
+
+use crate::common;
+
+use std::time::{Duration, Instant};
+
+use common::{Child, LONG, Net, eventually, role, tell, until_error};
+use rnet::{Error, MatchEvent, OnFull, PublisherOptions, SubscriberOptions};
+
+/// Large messages of the role of that name.
+const LARGE: u8 = 10;
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    let wait = || drop(orders.recv());
+    match role.as_str() {
+        "node" => {
+            let _node = net.node("victim");
+            tell("ready");
+            wait();
+        }
+        // Sends numbers without end.
+        "flood" => {
+            let node = net.node("victim");
+            let options = PublisherOptions::new()
+                .reliable(OnFull::Wait(Duration::from_secs(60)))
+                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            for i in 0_u64.. {
+                publisher.send(&i.to_le_bytes()).unwrap();
+            }
+        }
+        // Sends a hundred numbers and stays.
+        "hundred" => {
+            let node = net.node("victim");
+            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+            for i in 0..100_u64 {
+                publisher.send(&i.to_le_bytes()).unwrap();
+            }
+            tell("ready");
+            wait();
+        }
+        // The same, kept for whoever comes later.
+        "kept" => {
+            let node = net.node("victim");
+            let options = PublisherOptions::new().transient_local(100);
+            let mut publisher = node.publisher_with::<[u8]>("/kept", options).unwrap();
+            for i in 0..100_u64 {
+                publisher.send(&i.to_le_bytes()).unwrap();
+            }
+            tell("ready");
+            wait();
+        }
+        // Sends large messages to a reliable reader and stays.
+        "large" => {
+            let node = net.node("victim");
+            let options = PublisherOptions::new().reliable(OnFull::Refuse);
+            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            for i in 0..LARGE {
+                publisher.send(&[i; 100_000]).unwrap();
+            }
+            tell("ready");
+            wait();
+        }
+        // Reads on until it has heard the end, and says what became of everything.
+        "stopped" => {
+            let node = net.node("victim");
+            let options = SubscriberOptions::new().reliable();
+            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+            subscriber.wait_for_publishers(1, LONG).unwrap();
+            let mut next = 0;
+            loop {
+                match subscriber.recv(LONG) {
+                    Ok(end) if end.is_empty() => break,
+                    Ok(sample) => {
+                        let number = number(&sample[..8]);
+                        assert!(number >= next, "{number} after {next}");
+                        next = number + 1;
+                        if number == 0 {
+                            tell("reading");
+                        }
+                    }
+                    Err(Error::Detached { .. }) => tell("detached"),
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            let stats = subscriber.stats().remove(0);
+            let lost = stats.lost;
+            tell(&format!("{} {} {}", stats.received, lost.detached, lost.total()));
+            wait();
+        }
+        // Takes one message, keeps it, and reads no further.
+        "holder" | "leaver" => {
+            let node = net.node("victim");
+            let mut subscriber =
+                node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+            subscriber.wait_for_publishers(1, LONG).unwrap();
+            tell("ready");
+            let held: Vec<_> =
+                (0..4).map(|_| subscriber.recv(LONG).unwrap().to_owned_sample()).collect();
+            if role == "leaver" {
+                drop(subscriber);
+            }
+            tell("holding");
+            wait();
+            drop(held);
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+fn folders(net: &Net) -> usize {
+    std::fs::read_dir(net.base().join(format!("rnet-{}-t/nodes", uid()))).unwrap().count()
+}
+
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[test]
+fn kill_a_publisher_in_mid_stream() {
+    let net = Net::new("kill publisher");
+    let node = net.node("survivor");
+    let options = SubscriberOptions::new().reliable();
+    let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let (tell, events) = std::sync::mpsc::channel();
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    let next_event = || events.recv_timeout(LONG.unwrap()).unwrap();
+    for _ in 0..5 {
+        let mut child = Child::spawn(&net, "flood");
+        child.expect("ready");
+        assert!(matches!(next_event(), MatchEvent::Matched(peer) if peer.node == "/victim"));
+        for i in 0..500 {
+            assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+        }
+        child.kill();
+        // What it had committed is all there, then comes the bad news, and then nothing.
+        let (rest, error) = until_error(&mut subscriber);
+        for (i, bytes) in (500..).zip(&rest) {
+            assert_eq!(number(bytes), i);
+        }
+        assert!(
+            matches!(&error, Error::PeerLost { topic, node } if topic == "/t" && node == "/victim")
+        );
+        assert!(matches!(next_event(), MatchEvent::Lost(peer) if peer.node == "/victim"));
+        assert_eq!(subscriber.publisher_count(), 0);
+        assert!(subscriber.try_recv().unwrap().is_none());
+        assert_eq!(subscriber.lost().total(), 0);
+        // The next of that name finds its place free and is matched again.
+        eventually("the dead node's folder is swept", || folders(&net) == 1);
+    }
+    let stats = subscriber.stats();
+    assert_eq!(stats.len(), 5);
+    assert!(stats.iter().all(|s| !s.connected && s.received >= 500));
+}
+
+/// One that talks all the time does not hide that another is gone.
+#[test]
+fn kill_a_publisher_beside_a_busy_one() {
+    let net = Net::new("kill beside busy");
+    let node = net.node("survivor");
+    let mut busy = node.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "flood");
+    // Its reader is best_effort, so it never waits.
+    child.expect("ready");
+    let mut heard_it = false;
+    while !heard_it {
+        busy.send(&[0]).unwrap();
+        heard_it = subscriber.recv(LONG).unwrap().len() == 8;
+    }
+    child.kill();
+    let mut error = None;
+    eventually("the loss is told though there is always a message", || {
+        busy.send(&[0]).unwrap();
+        busy.send(&[0]).unwrap();
+        error = subscriber.recv(LONG).map(drop).err();
+        error.is_some()
+    });
+    assert!(matches!(error, Some(Error::PeerLost { .. })), "{error:?}");
+    assert_eq!(subscriber.publisher_count(), 1);
+}
+
+/// Bound but never admitted: what was sent before was never promised.
+#[test]
+fn kill_a_publisher_before_it_admits() {
+    let net = Net::new("kill before admission");
+    let node = net.node("survivor");
+    let mut child = Child::spawn(&net, "hundred");
+    child.expect("ready");
+    child.stop();
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let short = Some(Duration::from_millis(20));
+    assert!(matches!(subscriber.wait_for_publishers(1, short), Err(Error::Timeout { .. })));
+    child.kill();
+    let (got, error) = until_error(&mut subscriber);
+    assert!(got.is_empty(), "{} messages from before it joined", got.len());
+    assert!(matches!(error, Error::PeerLost { .. }));
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[test]
+fn kill_a_reader_that_holds_the_publisher_back() {
+    let net = Net::new("kill reader");
+    let node = net.node("survivor");
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Wait(Duration::from_secs(50)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .pool_limit_bytes(256 << 10);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut child = Child::spawn(&net, "holder");
+    child.expect("ready");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    // The pool has room for twelve; then the publisher waits for a reader that will never read.
+    let sender = std::thread::spawn(move || {
+        for i in 0..50_u8 {
+            publisher.send(&[i; 10_000]).unwrap();
+        }
+        publisher
+    });
+    child.expect("holding");
+    eventually("the publisher is held back", || {
+        net.inspect().publishers.first().is_some_and(|p| p.full > 0)
+    });
+    child.kill();
+    let mut publisher = sender.join().unwrap();
+    eventually("the reader is gone", || publisher.subscriber_count() == 0);
+    // Nothing of what it held is missing from the pool.
+    for i in 0..50_u8 {
+        publisher.send(&[i; 60_000]).unwrap();
+    }
+    eventually("the dead node's folder is swept", || folders(&net) == 1);
+}
+
+/// Samples that outlived their subscriber die with their process, too.
+#[test]
+fn kill_a_node_that_had_unsubscribed_and_held_samples() {
+    let net = Net::new("kill holder");
+    let node = net.node("survivor");
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Wait(Duration::from_secs(50)))
+        .pool_limit_bytes(100 << 10);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    for _ in 0..3 {
+        let mut child = Child::spawn(&net, "leaver");
+        child.expect("ready");
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        for i in 0..4_u8 {
+            publisher.send(&[i; 10_000]).unwrap();
+        }
+        child.expect("holding");
+        eventually("it has unsubscribed", || publisher.subscriber_count() == 0);
+        // Four of the five chunks that fit are still pinned.
+        let error = publisher.send(&[0; 60_000]).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
+        child.kill();
+        eventually("its pins are free", || publisher.send(&[0; 60_000]).is_ok());
+    }
+}
+
+#[test]
+fn a_name_is_taken_while_its_node_lives_and_free_when_it_is_killed() {
+    let net = Net::new("names");
+    let mut child = Child::spawn(&net, "node");
+    child.expect("ready");
+    let error = net.builder("victim").open().unwrap_err();
+    assert_eq!(error, Error::NameTaken { node: "/victim".to_owned(), pid: Some(child.pid()) });
+    assert!(error.to_string().contains(&child.pid().to_string()));
+    child.kill();
+    // At once: nothing has to be noticed or swept first.
+    let victim = net.node("victim");
+    let error = net.builder("/victim").open().unwrap_err();
+    assert_eq!(
+        error,
+        Error::NameTaken { node: "/victim".to_owned(), pid: Some(std::process::id()) }
+    );
+    drop(victim);
+    drop(net.node("victim"));
+    assert_eq!(folders(&net), 0, "the dead node's folder is swept as well");
+}
+
+#[test]
+fn nodes_are_told_of_each_other() {
+    use rnet::NodeEvent::{Died, Joined, Left};
+    let net = Net::new("node events");
+    let node = net.node("survivor");
+    let (tell, events) = std::sync::mpsc::channel();
+    node.on_node(move |event| tell.send(event.clone()).unwrap());
+    let mut child = Child::spawn(&net, "node");
+    child.expect("ready");
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(next(), Joined("/victim".to_owned()));
+    child.kill();
+    assert_eq!(next(), Died("/victim".to_owned()));
+    let guest = net.node("guest");
+    assert_eq!(next(), Joined("/guest".to_owned()));
+    drop(guest);
+    assert_eq!(next(), Left("/guest".to_owned()));
+    // A process that exits without a word has died, too.
+    let mut child = Child::spawn(&net, "node");
+    child.expect("ready");
+    assert_eq!(next(), Joined("/victim".to_owned()));
+    child.finish();
+    assert_eq!(next(), Died("/victim".to_owned()));
+}
+
+/// A publisher that closes leaves what it has sent to be read.
+#[test]
+fn what_was_sent_before_closing_is_read_after() {
+    let net = Net::new("close");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for i in 0..100_u64 {
+        publisher.send(&i.to_le_bytes()).unwrap();
+    }
+    drop(publisher);
+    drop(a);
+    for i in 0..100 {
+        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+    }
+    let short = Some(Duration::from_millis(20));
+    assert!(matches!(subscriber.recv(short), Err(Error::Timeout { .. })));
+    assert_eq!(subscriber.publisher_count(), 0);
+}
+
+/// As above, for messages that stand in chunks: their memory goes with the publisher, so it
+/// lingers until the reliable reader has taken them.
+#[test]
+fn large_messages_sent_before_closing_are_read_after() {
+    let net = Net::new("close large");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[5; 100_000]).unwrap();
+    let closing = std::thread::spawn(move || drop(publisher));
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [5; 100_000]);
+    closing.join().unwrap();
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+/// A stopped process looks alive; only that it does not read gives it away.
+#[test]
+fn a_stopped_reliable_reader_is_let_go_and_counts_what_it_missed() {
+    stop_a_reader(8, 20_000);
+}
+
+/// Their memory is reused while the reader still has the words that name it.
+#[test]
+fn a_stopped_reader_of_large_messages_is_let_go_as_well() {
+    stop_a_reader(10_000, 2000);
+}
+
+/// Messages of `len` bytes, `more` of them once the reader was let go.
+fn stop_a_reader(len: usize, more: u64) {
+    let message = |number: u64| {
+        let mut bytes = vec![0; len];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        bytes
+    };
+    let net = Net::new("stopped reader");
+    let node = net.node("survivor");
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Detach { stall: Duration::from_millis(50) })
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .pool_limit_bytes(256 << 10);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut child = Child::spawn(&net, "stopped");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&message(0)).unwrap();
+    child.expect("reading");
+    child.stop();
+    let mut number = 1_u64;
+    while publisher.subscriber_count() > 0 {
+        publisher.send(&message(number)).unwrap();
+        number += 1;
+    }
+    // Nothing holds it back any more, and there are several logs of it.
+    for number in number..number + more {
+        publisher.send(&message(number)).unwrap();
+    }
+    assert_eq!(net.inspect().publishers[0].detached, 1);
+    child.resume();
+    child.expect("detached");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[]).unwrap();
+    let counts: Vec<u64> = child.hear().split(' ').map(|n| n.parse().unwrap()).collect();
+    let [received, detached, lost] = counts[..] else { panic!("{counts:?}") };
+    assert_eq!(received + detached, publisher.sent(), "{counts:?}");
+    assert!(detached > 0 && lost == detached, "{counts:?}");
+}
+
+/// Their memory goes with the publisher, so not all can be read any more; all are counted.
+#[test]
+fn unread_large_messages_of_a_killed_publisher_are_counted() {
+    for swept_first in [false, true] {
+        let net = Net::new("kill large");
+        let node = net.node("survivor");
+        let options = SubscriberOptions::new().reliable();
+        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut child = Child::spawn(&net, "large");
+        child.expect("ready");
+        for i in 0..3 {
+            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; 100_000]);
+        }
+        child.kill();
+        if swept_first {
+            eventually("the dead node's folder is swept", || folders(&net) == 1);
+        }
+        let (rest, error) = until_error(&mut subscriber);
+        assert!(matches!(error, Error::PeerLost { .. }), "{error:?}");
+        for (i, bytes) in (3..).zip(&rest) {
+            assert_eq!(*bytes, [i; 100_000]);
+        }
+        let stats = subscriber.stats().remove(0);
+        assert_eq!(stats.received, 3 + rest.len() as u64);
+        assert_eq!(stats.received + stats.lost.restart, u64::from(LARGE), "{stats:?}");
+        assert_eq!(stats.lost.total(), stats.lost.restart, "{stats:?}");
+    }
+}
+
+/// Says how long it takes; what is asserted is the order: all that was sent, then the news, once.
+#[test]
+fn the_news_of_a_death_comes_after_what_was_sent() {
+    let net = Net::new("news");
+    let node = net.node("survivor");
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    let mut times = Vec::new();
+    for _ in 0..10 {
+        let mut subscriber = node.subscriber_with::<[u8]>("/kept", options.clone()).unwrap();
+        let mut child = Child::spawn(&net, "kept");
+        child.expect("ready");
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+        let killed = Instant::now();
+        child.kill();
+        let (got, error) = until_error(&mut subscriber);
+        times.push(killed.elapsed());
+        assert_eq!(got.iter().map(|b| number(b)).collect::<Vec<_>>(), Vec::from_iter(0..100));
+        assert!(matches!(error, Error::PeerLost { .. }), "{error:?}");
+        assert!(subscriber.try_recv().unwrap().is_none());
+        eventually("the dead node's folder is swept", || folders(&net) == 1);
+    }
+    times.sort_unstable();
+    eprintln!("from SIGKILL to PeerLost: {times:?}");
+}

@@ -1,0 +1,277 @@
+//! What forwards messages between hosts: messages with the stamp of another host, and sends that never wait.
+
+use crate::common;
+
+use std::time::Duration;
+
+use common::{LONG, Net, eventually};
+use rnet::{
+    Error, LossCause, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
+    SubscriberOptions,
+};
+
+/// Short enough for the log, and one for the pool.
+const LENGTHS: [usize; 2] = [22, 100_000];
+/// The shortest log.
+const LOG_LEN_BYTES: u64 = 16 << 10;
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn arm() -> Proxy {
+    Proxy::new("robot2", "/arm", 7).unwrap()
+}
+
+fn of(seq: u64) -> Meta {
+    Meta::default().with_origin(Origin { host: 3, publisher: 7, seq })
+}
+
+fn proxy(link: &Node, options: PublisherOptions) -> Publisher<[u8]> {
+    link.publisher_with("/t", options.proxy(arm())).unwrap()
+}
+
+#[test]
+fn a_forwarded_message_has_the_stamp_of_its_host() {
+    let net = Net::new("forwarded stamps");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let mut publisher = proxy(&link, PublisherOptions::new());
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for (seq, len) in LENGTHS.into_iter().enumerate() {
+        let (bytes, first) = (vec![seq as u8; len], 4 * seq as u64);
+        let sent_ns = rnet::now_ns() - SECOND_NS;
+        publisher.forward(&bytes, of(first), sent_ns).unwrap();
+        let mut loan = publisher.loan(len).unwrap();
+        loan.copy_from_slice(&bytes);
+        loan.forward(of(first + 1), sent_ns).map_err(|(_, error)| error).unwrap();
+        let mut loan = publisher.loan_owned(len).unwrap();
+        publisher.loaned(&mut loan).copy_from_slice(&bytes);
+        publisher.forward_loan(loan, of(first + 2), sent_ns).map_err(|(_, error)| error).unwrap();
+        for seq in first..first + 3 {
+            let sample = subscriber.recv(LONG).unwrap();
+            assert_eq!((&*sample, sample.meta(), sample.sent_ns()), (&bytes[..], of(seq), sent_ns));
+            assert!(sample.latency() >= Duration::from_secs(1));
+        }
+        // One from the future counts as sent now.
+        publisher.forward(&bytes, of(first + 3), u64::MAX).unwrap();
+        let sent_ns = subscriber.recv(LONG).unwrap().sent_ns();
+        assert!(sent_ns <= rnet::now_ns());
+    }
+    // And those of our own are in between.
+    publisher.send_with(b"own", of(9)).unwrap();
+    publisher.send(b"own").unwrap();
+    publisher.forward(b"old", of(10), 1).unwrap();
+    let stamps = [(); 3].map(|()| subscriber.recv(LONG).unwrap().sent_ns());
+    assert!(stamps[0] > SECOND_NS && stamps[1] >= stamps[0] && stamps[2] == 1, "{stamps:?}");
+    assert!(net.inspect().subscriptions[0].channels[0].max_latency_ns >= SECOND_NS);
+}
+
+/// A log that grows, is full, and gets shorter again, of forwarded messages and others.
+#[test]
+fn forwarded_messages_fill_a_log_as_others_do() {
+    let net = Net::new("forwarded many");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let mut publisher =
+        proxy(&link, PublisherOptions::new().reliable(OnFull::Detach { stall: LONG.unwrap() }));
+    let mut subscriber =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut next = 0;
+    for round in 0..500_u64 {
+        for at in 0..100 {
+            let seq = round * 100 + at;
+            let len = (seq * 37 % 4000) as usize;
+            let mut bytes = vec![seq as u8; 8 + len];
+            bytes[..8].copy_from_slice(&seq.to_le_bytes());
+            match seq % 3 {
+                0 => publisher.send(&bytes).unwrap(),
+                1 => publisher.forward(&bytes, of(seq), seq).unwrap(),
+                _ => publisher.forward_along(&bytes, of(seq), seq).unwrap(),
+            }
+        }
+        publisher.show();
+        while let Some(sample) = subscriber.try_recv().unwrap() {
+            let seq = u64::from_le_bytes(sample[..8].try_into().unwrap());
+            assert_eq!((seq, sample.len()), (next, 8 + (seq * 37 % 4000) as usize));
+            assert!(sample[8..].iter().all(|byte| *byte == seq as u8));
+            assert!(seq % 3 == 0 || sample.sent_ns() == seq);
+            next += 1;
+        }
+    }
+    assert_eq!(next, 50_000);
+}
+
+/// What comes together is seen together, and by nobody later than what is sent after it.
+#[test]
+fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
+    let net = Net::new("forwarded along");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let waits = OnFull::Detach { stall: LONG.unwrap() };
+    let mut publisher = proxy(&link, PublisherOptions::new().reliable(waits));
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let seq_of = |meta: Meta| meta.origin.map(|from| from.seq);
+    let mut come = |count: usize| {
+        let seqs: Vec<_> =
+            (0..count).map(|_| seq_of(subscriber.recv(LONG).unwrap().meta())).collect();
+        assert!(subscriber.try_recv().unwrap().is_none());
+        seqs
+    };
+    let along = |publisher: &mut Publisher<[u8]>, seq| {
+        publisher.forward_along(b"some bytes", of(seq), SECOND_NS).unwrap();
+    };
+    along(&mut publisher, 0);
+    along(&mut publisher, 1);
+    assert_eq!(come(0), []);
+    publisher.show();
+    publisher.show();
+    assert_eq!(come(2), [Some(0), Some(1)]);
+    along(&mut publisher, 2);
+    publisher.send(b"own").unwrap();
+    // Of what was sent since it takes nothing back.
+    publisher.show();
+    assert_eq!(come(2), [Some(2), None]);
+    along(&mut publisher, 3);
+    publisher.forward_along(&[7; 100_000], of(4), SECOND_NS).unwrap();
+    assert_eq!(come(2), [Some(3), Some(4)]);
+    along(&mut publisher, 5);
+    publisher.publish_gap(LossCause::Link, 3).unwrap();
+    assert_eq!(come(1), [Some(5)]);
+    assert_eq!(subscriber.lost().link, 3);
+    // And a reader does not wait for the end of many.
+    let reliable = SubscriberOptions::new().reliable();
+    let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    (0..100).for_each(|seq| along(&mut publisher, seq));
+    assert_eq!(subscriber.recv(LONG).unwrap().meta(), of(0));
+}
+
+#[test]
+fn lifespan_goes_by_the_stamp() {
+    let net = Net::new("forwarded lifespan");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let mut publisher = proxy(&link, PublisherOptions::new().lifespan(LONG.unwrap()));
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let old_ns = rnet::now_ns() - 100 * SECOND_NS;
+    publisher.forward(b"old", of(0), old_ns).unwrap();
+    publisher.forward(b"old", of(1), old_ns).unwrap();
+    publisher.forward(b"new", of(2), rnet::now_ns()).unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"new");
+    publisher.forward(b"old", of(3), old_ns).unwrap();
+    assert!(subscriber.try_recv().unwrap().is_none());
+    let stats = subscriber.stats().remove(0);
+    assert_eq!((stats.expired, stats.received, stats.lost.total()), (3, 1, 0));
+}
+
+#[test]
+fn the_newest_of_two_publishers_is_the_one_that_was_sent_last() {
+    let net = Net::new("forwarded latest");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let (mut remote, mut own) =
+        (proxy(&link, PublisherOptions::new()), node.publisher::<[u8]>("/t").unwrap());
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    subscriber.wait_for_publishers(2, LONG).unwrap();
+    let before_ns = rnet::now_ns();
+    own.send(b"own").unwrap();
+    remote.forward(b"remote", of(0), before_ns).unwrap();
+    assert_eq!(&*subscriber.latest(LONG).unwrap(), b"own");
+}
+
+/// Fills a publisher up to its first refusal; returns how many were sent.
+fn fill(publisher: &mut Publisher<[u8]>, len: usize) -> (u64, Error) {
+    let message = vec![7; len];
+    for sent in 0..1_000_000 {
+        if let Err(error) = publisher.forward(&message, of(sent), 1) {
+            return (sent, error);
+        }
+    }
+    panic!("it is never full");
+}
+
+#[test]
+fn what_must_not_wait_is_refused_at_once() {
+    let net = Net::new("forwarded full");
+    let (link, node) = (net.node("link"), net.node("node"));
+    // A wait would be longer than the test may take.
+    let long = Duration::from_secs(3600);
+    for on_full in [OnFull::Refuse, OnFull::Wait(long), OnFull::Detach { stall: long }] {
+        for len in LENGTHS {
+            let options = PublisherOptions::new()
+                .reliable(on_full)
+                .log_len_bytes(LOG_LEN_BYTES)
+                .large_depth(2)
+                .pool_limit_bytes(4 << 20);
+            let mut publisher = proxy(&link, options);
+            publisher.set_waiting(false);
+            let options = SubscriberOptions::new().reliable();
+            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let (sent, error) = fill(&mut publisher, len);
+            assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "/node"));
+            assert!(matches!(
+                publisher.send_with(&vec![7; len], of(sent)),
+                Err(Error::Full { .. })
+            ));
+            for seq in 0..sent {
+                let sample = subscriber.recv(LONG).unwrap();
+                assert_eq!((sample.len(), sample.meta()), (len, of(seq)));
+            }
+            assert!(subscriber.try_recv().unwrap().is_none());
+            publisher.forward(&vec![8; len], of(sent), 1).unwrap();
+            assert_eq!(subscriber.recv(LONG).unwrap().meta(), of(sent));
+            assert_eq!(subscriber.lost().total(), 0);
+        }
+    }
+}
+
+/// A loan that finds the log full stays, and is sent when there is room.
+#[test]
+fn a_loan_that_is_refused_is_kept() {
+    let net = Net::new("forwarded loan");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Detach { stall: Duration::from_secs(3600) })
+        .log_len_bytes(LOG_LEN_BYTES);
+    let mut publisher = proxy(&link, options);
+    publisher.set_waiting(false);
+    let mut subscriber =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut loan = publisher.loan_owned(100_000).unwrap();
+    publisher.loaned(&mut loan).fill(9);
+    let (sent, _) = fill(&mut publisher, 22);
+    let (loan, error) = publisher.forward_loan(loan, of(sent), 5).unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    for _ in 0..sent {
+        subscriber.recv(LONG).unwrap();
+    }
+    assert!(subscriber.try_recv().unwrap().is_none());
+    publisher.forward_loan(loan, of(sent), 5).map_err(|(_, error)| error).unwrap();
+    let sample = subscriber.recv(LONG).unwrap();
+    assert_eq!((sample.meta(), sample.sent_ns()), (of(sent), 5));
+    assert!(sample.len() == 100_000 && sample.iter().all(|byte| *byte == 9));
+}
+
+#[test]
+fn what_must_not_wait_lets_those_go_that_stood_still() {
+    let net = Net::new("forwarded detach");
+    let (link, node) = (net.node("link"), net.node("node"));
+    for len in LENGTHS {
+        let options = PublisherOptions::new()
+            .reliable(OnFull::Detach { stall: Duration::from_millis(20) })
+            .log_len_bytes(LOG_LEN_BYTES)
+            .large_depth(2)
+            .pool_limit_bytes(4 << 20);
+        let mut publisher = proxy(&link, options);
+        publisher.set_waiting(false);
+        let options = SubscriberOptions::new().reliable();
+        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let (sent, error) = fill(&mut publisher, len);
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        let message = vec![7; len];
+        eventually("it is let go", || publisher.forward(&message, of(sent), 1).is_ok());
+        let (_, error) = common::until_error(&mut subscriber);
+        assert!(matches!(&error, Error::Detached { publisher_node, .. }
+            if publisher_node == "@robot2/arm"));
+    }
+}

@@ -1,0 +1,403 @@
+//! Subscriptions of a link between hosts: forwarders, which nobody counts, and passive ones, which receive nothing.
+
+use crate::common;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{
+    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions,
+};
+
+fn map() -> Proxy {
+    Proxy::new("robot2", "/map", 9).unwrap()
+}
+
+fn forwarder(
+    link: &Node,
+    publisher: &Publisher<[u8]>,
+    options: SubscriberOptions,
+    from: Option<u64>,
+) -> Subscriber<[u8]> {
+    let options = options.proxy(map(), 1).forwarder(publisher.id(), from);
+    let mut forwarder = link.subscriber_with::<[u8]>(publisher.topic(), options).unwrap();
+    forwarder.wait_for_publishers(1, LONG).unwrap();
+    forwarder
+}
+
+fn passive(link: &Node, topic: &str, ends: u32) -> Subscriber<[u8]> {
+    link.subscriber_with(topic, SubscriberOptions::new().keep_all().proxy(map(), ends).passive())
+        .unwrap()
+}
+
+/// Small or large, by its number.
+fn message(seq: u64) -> Vec<u8> {
+    vec![seq as u8; if seq.is_multiple_of(3) { 20_000 } else { 100 }]
+}
+
+/// Expects the messages from one number up to another, and nothing more.
+fn expect(subscriber: &mut Subscriber<[u8]>, from: u64, to: u64) {
+    for seq in from..to {
+        let sample = subscriber.recv(LONG).unwrap();
+        assert_eq!(sample.seq(), seq);
+        assert_eq!(&*sample, message(seq));
+    }
+    assert!(subscriber.try_recv().unwrap().is_none());
+}
+
+fn keep_all() -> SubscriberOptions {
+    SubscriberOptions::new().keep_all()
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let link = net.node("link");
+    if let Some(publisher) = role.strip_prefix("link of ") {
+        let id = publisher.parse().unwrap();
+        let options = SubscriberOptions::new().reliable().proxy(map(), 1).forwarder(id, Some(0));
+        let mut forwarder = link.subscriber_with::<[u8]>("/t", options).unwrap();
+        let passive = passive(&link, "/t", 3);
+        passive.admit_to(id).unwrap();
+        forwarder.wait_for_publishers(1, LONG).unwrap();
+        expect(&mut forwarder, 0, 3);
+        tell("reads");
+        drop(common::orders().recv());
+        return;
+    }
+    let mut publisher = link.publisher::<[u8]>("/t").unwrap();
+    (0..10).for_each(|seq| publisher.send(&message(seq)).unwrap());
+    tell(&publisher.id().to_string());
+    drop(common::orders().recv());
+}
+
+#[test]
+fn a_forwarder_begins_with_the_message_that_it_names() {
+    let net = Net::new("forwarder from");
+    let (node, link) = (net.node("node"), net.node("link"));
+    for reliable in [false, true] {
+        let options = PublisherOptions::new().large_depth(20);
+        let (offers, asks) = match reliable {
+            true => (options.reliable(OnFull::Refuse), SubscriberOptions::new().reliable()),
+            false => (options, keep_all()),
+        };
+        let mut publisher = node.publisher_with::<[u8]>("/t", offers).unwrap();
+        // What every reader has read of the large ones is given up at once.
+        let behind = node.subscriber_with::<[u8]>("/t", asks.clone()).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        (0..20).for_each(|seq| publisher.send(&message(seq)).unwrap());
+        // What is still to come, however far ahead, is the next message.
+        let cases = [0, 1, 9, 19, 20, 21, 1 << 32, 1 << 63, u64::MAX - 1, u64::MAX].map(Some);
+        let mut forwarders: Vec<_> = cases
+            .into_iter()
+            .chain([None])
+            .map(|from| {
+                let begin = from.unwrap_or(20).min(20);
+                (forwarder(&link, &publisher, asks.clone(), from), begin)
+            })
+            .collect();
+        assert_eq!(publisher.subscriber_count(), 1);
+        drop(behind);
+        (20..25).for_each(|seq| publisher.send(&message(seq)).unwrap());
+        for (forwarder, begin) in &mut forwarders {
+            expect(forwarder, *begin, 25);
+            assert_eq!(forwarder.lost().total(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_forwarder_begins_with_the_oldest_message_if_its_own_was_given_up() {
+    let net = Net::new("forwarder oldest");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
+    for asks in [keep_all(), SubscriberOptions::new().reliable()] {
+        let mut forwarder = forwarder(&link, &publisher, asks, Some(3));
+        let first = forwarder.recv(LONG).unwrap().seq();
+        // 120 bytes each; a part of the log may have been given up in advance.
+        assert!((1000 - (16 << 10) / 120..900).contains(&first), "{first}");
+        for seq in first + 1..1000 {
+            assert_eq!(forwarder.recv(LONG).unwrap().seq(), seq);
+        }
+        assert_eq!(forwarder.lost().total(), 0);
+    }
+}
+
+/// It begins while the publisher sends as fast as it can, round and round its log: a reliable one misses nothing
+/// from its first message on.
+#[test]
+fn a_forwarder_begins_in_full_flight() {
+    let net = Net::new("forwarder flight");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut publisher = node.publisher_with::<[u8]>("/t", options.log_len_bytes(16 << 10)).unwrap();
+    let id = publisher.id();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let sender = std::thread::spawn(move || {
+        while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            publisher.send(&[7; 500]).unwrap();
+        }
+    });
+    let options = SubscriberOptions::new().reliable();
+    for _ in 0..50 {
+        let options = options.clone().forwarder(id, Some(1));
+        let mut forwarder = link.subscriber_with::<[u8]>("/t", options).unwrap();
+        let first = forwarder.recv(LONG).unwrap().seq();
+        for seq in first + 1..first + 200 {
+            assert_eq!(forwarder.recv(LONG).unwrap().seq(), seq);
+        }
+    }
+    drop(stop);
+    sender.join().unwrap();
+}
+
+#[test]
+fn a_forwarder_is_nobodys_subscription() {
+    let net = Net::new("forwarder hidden");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let (tell, events) = mpsc::channel();
+    let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(3);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options.clone()).unwrap();
+    let mut other = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let (tell, matches) = mpsc::channel();
+    publisher.on_match(move |event| tell.send(event.clone()).unwrap());
+    (0..9).for_each(|seq| publisher.send(&message(seq)).unwrap());
+    other.send(b"of another").unwrap();
+    let asks = SubscriberOptions::new().reliable().transient_local();
+    let mut forwarder = forwarder(&link, &publisher, asks, None);
+    expect(&mut forwarder, 6, 9);
+    assert_eq!((publisher.subscriber_count(), publisher.subscribers().len()), (0, 0));
+    assert!(publisher.wait_for_subscribers(1, Some(Duration::ZERO)).is_err());
+    let snapshot = net.inspect();
+    assert!(snapshot.subscriptions.is_empty() && snapshot.remote.is_empty());
+    assert!(snapshot.nodes.iter().all(|node| node.subscribes.is_empty()));
+    assert_eq!(snapshot.subscription_count("/t"), 0);
+    assert!(snapshot.publishers.iter().all(|p| p.readers == 0));
+    let [shown] = &snapshot.forwarders[..] else { panic!("{snapshot:?}") };
+    assert_eq!((shown.node.as_str(), shown.forwards), ("@robot2/map", Some(publisher.id())));
+    // One whose type or quality of service does not fit is the link's to know, and not that of users.
+    let options = SubscriberOptions::new().deadline(Duration::from_secs(1));
+    let options = options.forwarder(publisher.id(), None);
+    let mut bad = link.subscriber_with::<[u8]>("/t", options).unwrap();
+    assert!(matches!(bad.recv(LONG), Err(Error::IncompatibleQos { .. })));
+    drop((forwarder, bad));
+    let mark = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    assert!(publisher.incompatible().is_empty());
+    let MatchEvent::Matched(first) = matches.recv_timeout(LONG.unwrap()).unwrap() else { panic!() };
+    assert_eq!(first.id, mark.id(), "the first match that anybody was told of");
+    let told = [(); 3].map(|()| events.recv_timeout(LONG.unwrap()).unwrap());
+    let ids = told.map(|event| match event {
+        EndpointEvent::Opened(endpoint) => endpoint.id,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(ids, [publisher.id(), other.id(), mark.id()]);
+}
+
+#[test]
+fn a_reliable_forwarder_holds_back_and_is_let_go_by_its_proxys_name() {
+    let net = Net::new("forwarder detached");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let log_len = 16 << 10;
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(log_len);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
+    let error = (0..1000).find_map(|_| publisher.send(&[7; 100]).err()).unwrap();
+    assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "@robot2/map"));
+    assert_eq!(reader.recv(LONG).unwrap().seq(), 0);
+    drop((reader, publisher));
+    let stall = OnFull::Detach { stall: Duration::from_millis(10) };
+    let options = PublisherOptions::new().reliable(stall).log_len_bytes(log_len);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
+    (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
+    let (_, error) = common::until_error(&mut reader);
+    assert!(matches!(error, Error::Detached { .. }), "{error}");
+    assert_eq!(net.inspect().publishers[0].detached, 1);
+    // It asks again by itself, and is served from then on.
+    reader.wait_for_publishers(1, LONG).unwrap();
+    let sent = publisher.sent();
+    publisher.send(b"more").unwrap();
+    let sample = reader.recv(LONG).unwrap();
+    assert_eq!((sample.seq(), &*sample), (sent, &b"more"[..]));
+}
+
+#[test]
+fn of_a_publisher_in_another_process_it_gets_the_same() {
+    let net = Net::new("forwarder process");
+    let here = net.node("here");
+    let mut child = Child::spawn(&net, "publisher");
+    let id = child.hear().parse().unwrap();
+    let options = keep_all().forwarder(id, Some(8));
+    let mut forwarder = here.subscriber_with::<[u8]>("/t", options).unwrap();
+    for seq in [8, 9] {
+        assert_eq!(&*forwarder.recv(LONG).unwrap(), message(seq));
+    }
+    child.kill();
+    assert!(matches!(forwarder.recv(LONG), Err(Error::PeerLost { .. })));
+}
+
+#[test]
+fn nothing_is_left_of_a_link_that_is_killed() {
+    let net = Net::new("link killed");
+    let node = net.node("node");
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options.large_depth(9)).unwrap();
+    for _ in 0..3 {
+        let sent = publisher.sent();
+        if sent == 0 {
+            (0..3).for_each(|seq| publisher.send(&message(seq)).unwrap());
+        }
+        let mut child = Child::spawn(&net, &format!("link of {}", publisher.id()));
+        child.expect("reads");
+        publisher.wait_for_subscribers(3, LONG).unwrap();
+        assert_eq!(publisher.subscriber_count(), 3);
+        child.kill();
+        eventually("it counts no more", || publisher.subscriber_count() == 0);
+        let snapshot = net.inspect();
+        assert!(snapshot.forwarders.is_empty() && snapshot.subscriptions.is_empty());
+        assert!(snapshot.publishers[0].admitted.is_empty());
+    }
+    // Nobody holds the log.
+    (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
+}
+
+#[test]
+fn many_forwarders_follow_one_publisher() {
+    let net = Net::new("many forwarders");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(30);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..30).for_each(|seq| publisher.send(&message(seq)).unwrap());
+    let asks = SubscriberOptions::new().reliable();
+    let mut forwarders: Vec<_> =
+        (0..64).map(|n| forwarder(&link, &publisher, asks.clone(), Some(n % 30))).collect();
+    (30..40).for_each(|seq| publisher.send(&message(seq)).unwrap());
+    for (n, forwarder) in (0..).zip(&mut forwarders) {
+        expect(forwarder, n % 30, 40);
+    }
+    assert_eq!(publisher.subscriber_count(), 0);
+}
+
+#[test]
+fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
+    let net = Net::new("passive counts");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let other = node.publisher::<[u8]>("/t").unwrap();
+    let (tell, events) = mpsc::channel();
+    publisher.on_match(move |event| tell.send(event.clone()).unwrap());
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let mut passive = passive(&link, "/t", 3);
+    // Both have looked at it once a subscription has been matched that came after it.
+    let own = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    other.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (1, 1));
+    drop(own);
+    eventually("it is gone", || publisher.subscriber_count() == 0);
+    assert!(matches!(next(), MatchEvent::Matched(_)) && matches!(next(), MatchEvent::Unmatched(_)));
+    for _ in 0..3 {
+        passive.admit_to(publisher.id()).unwrap();
+        passive.admit_to(publisher.id()).unwrap();
+        publisher.wait_for_subscribers(3, LONG).unwrap();
+        let MatchEvent::Matched(peer) = next() else { panic!("not matched") };
+        assert_eq!((peer.id, peer.node.as_str()), (passive.id(), "@robot2/map"));
+        assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (3, 0));
+        passive.set_ends(2).unwrap();
+        eventually("it stands for two", || publisher.subscriber_count() == 2);
+        assert!(matches!(next(), MatchEvent::Changed(_)));
+        passive.set_ends(3).unwrap();
+        eventually("it stands for three", || publisher.subscriber_count() == 3);
+        assert!(matches!(next(), MatchEvent::Changed(_)));
+        (0..100).for_each(|seq| publisher.send(&message(seq)).unwrap());
+        assert!(passive.try_recv().unwrap().is_none());
+        let snapshot = net.inspect();
+        assert_eq!(snapshot.subscriptions[0].channels[0].behind.messages, 0);
+        assert_eq!(snapshot.subscription_count("/t"), 3);
+        passive.release_from(publisher.id()).unwrap();
+        passive.release_from(publisher.id()).unwrap();
+        eventually("it is released", || publisher.subscriber_count() == 0);
+        assert!(matches!(next(), MatchEvent::Unmatched(left) if left == peer));
+    }
+    passive.admit_to(publisher.id()).unwrap();
+    publisher.wait_for_subscribers(3, LONG).unwrap();
+    drop(passive);
+    eventually("it is gone", || publisher.subscriber_count() == 0);
+    let ordinary = link.subscriber::<[u8]>("/t").unwrap();
+    assert!(matches!(ordinary.admit_to(publisher.id()), Err(Error::BadValue { .. })));
+}
+
+#[test]
+fn a_passive_subscription_waits_for_the_publisher_that_it_is_to_be_admitted_to() {
+    let net = Net::new("passive before");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let first = node.publisher::<[u8]>("/t").unwrap();
+    let passive = passive(&link, "/t", 1);
+    // Ids of a node follow each other, also in the same process.
+    passive.admit_to(first.id() + 1).unwrap();
+    passive.admit_to(u64::MAX).unwrap();
+    let second = node.publisher::<[u8]>("/t").unwrap();
+    assert_eq!(second.id(), first.id() + 1);
+    second.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(first.subscriber_count(), 0);
+    // A publisher of its own node as well.
+    let own = link.publisher::<[u8]>("/t").unwrap();
+    passive.admit_to(own.id()).unwrap();
+    own.wait_for_subscribers(1, LONG).unwrap();
+    passive.release_from(own.id()).unwrap();
+    assert_eq!(own.subscriber_count(), 0);
+}
+
+#[test]
+fn a_passive_subscription_that_does_not_fit_is_told_to_both() {
+    let net = Net::new("passive misfit");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let publisher = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
+    let level =
+        rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
+    let level = level.unwrap().schema("Level").unwrap();
+    let options = SubscriberOptions::new().proxy(map(), 1).passive().schema(&level);
+    let mut bad = link.subscriber_with::<[u8]>("/joints", options).unwrap();
+    bad.admit_to(publisher.id()).unwrap();
+    let error = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+    let Error::IncompatibleType { subscriber_node, .. } = &error else { panic!("{error}") };
+    assert_eq!(subscriber_node, "@robot2/map");
+    let error = bad.recv(LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
+    let options = SubscriberOptions::new().reliable().proxy(map(), 1).passive();
+    let mut bad = link.subscriber_with::<[u8]>("/joints", options).unwrap();
+    let error = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleQos { .. }), "{error}");
+    let error = bad.recv(LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleQos { .. }), "{error}");
+    assert_eq!(publisher.subscriber_count(), 0);
+}
+
+/// It asks for everything and reads nothing: a publisher that would wait for it sends as without it, and keeps
+/// neither its log nor its large messages.
+#[test]
+fn a_passive_subscription_holds_nobody_up() {
+    let net = Net::new("passive holds");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(2);
+    let options = options.pool_limit_bytes(1 << 20).log_len_bytes(1 << 24);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let asks = SubscriberOptions::new().reliable().transient_local().proxy(map(), 1).passive();
+    let passive = link.subscriber_with::<[u8]>("/t", asks).unwrap();
+    passive.admit_to(publisher.id()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    // More than the log may hold, and the pool.
+    (0..6000).for_each(|_| publisher.send(&[7; 4000]).unwrap());
+    (0..100).for_each(|_| publisher.send(&[7; 100_000]).unwrap());
+    let snapshot = net.inspect();
+    assert_eq!((snapshot.publishers[0].full, snapshot.publishers[0].refused), (0, 0));
+    assert_eq!(snapshot.publishers[0].readers, 1);
+}

@@ -1,0 +1,88 @@
+//! Tables of fixed size: the readers of a publisher, the publishers of a subscriber. Who finds no
+//! place is told, each one, and gets one when there is one.
+
+use rnet::limits::{MAX_PUBLISHERS_PER_SUBSCRIPTION, MAX_READERS_PER_CHANNEL};
+use rnet::{Publisher, Subscriber};
+
+use super::{is_limit, refused};
+use crate::common::{Child, LONG, Net, orders, tell};
+
+/// Readers too many; more than a publisher can name at a time.
+const TOO_MANY: usize = 40;
+
+pub(crate) fn publisher_of_a_crowd(net: &Net) {
+    let orders = orders();
+    let node = net.node("crowd");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    tell("ready");
+    for order in orders {
+        publisher.wait_for_subscribers(MAX_READERS_PER_CHANNEL, None).unwrap_or(());
+        publisher.send(order.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn more_readers_than_places_all_at_once() {
+    let net = Net::new("readers at once");
+    let mut child = Child::spawn(&net, "crowd");
+    child.expect("ready");
+    // It sees them all with one look.
+    child.stop();
+    let node = net.node("readers");
+    let mut waiting: Vec<Subscriber<[u8]>> =
+        (0..MAX_READERS_PER_CHANNEL + TOO_MANY).map(|_| node.subscriber("/t").unwrap()).collect();
+    child.resume();
+    let (mut served, mut others) = (Vec::new(), Vec::new());
+    for mut subscriber in waiting.drain(..) {
+        match subscriber.wait_for_publishers(1, LONG) {
+            Ok(()) => served.push(subscriber),
+            Err(error) => {
+                is_limit(&error, &["512 readers of /t at /crowd", "once a place is free"]);
+                others.push(subscriber);
+            }
+        }
+    }
+    assert_eq!((served.len(), others.len()), (MAX_READERS_PER_CHANNEL, TOO_MANY));
+    // The error is told once; from then on they wait.
+    assert!(others.iter_mut().all(|s| s.try_recv().unwrap().is_none()));
+    child.say("first");
+    for subscriber in &mut served {
+        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
+    }
+    served.truncate(MAX_READERS_PER_CHANNEL - TOO_MANY);
+    for subscriber in &mut others {
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+    }
+    child.say("second");
+    for subscriber in others.iter_mut().chain(&mut served) {
+        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"second");
+        assert_eq!(subscriber.lost().total(), 0);
+    }
+    child.finish();
+}
+
+#[test]
+fn more_publishers_than_a_subscriber_may_merge() {
+    let net = Net::new("publishers");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+    let options = rnet::PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+    let mut publishers: Vec<Publisher<[u8]>> = (0..MAX_PUBLISHERS_PER_SUBSCRIPTION)
+        .map(|_| a.publisher_with("/t", options.clone()).unwrap())
+        .collect();
+    subscriber.wait_for_publishers(MAX_PUBLISHERS_PER_SUBSCRIPTION, LONG).unwrap();
+    let mut last = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let error = refused(subscriber.wait_for_publishers(MAX_PUBLISHERS_PER_SUBSCRIPTION + 1, LONG));
+    is_limit(&error, &["256 publishers of /t at one subscriber"]);
+    publishers[0].send(b"old").unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"old");
+    drop(publishers.pop());
+    // The subscriber gives the page of the one that left to the one that waits.
+    crate::common::eventually("the last one is followed", || {
+        assert!(subscriber.try_recv().unwrap().is_none());
+        last.subscriber_count() == 1
+    });
+    last.send(b"new").unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"new");
+    assert_eq!(subscriber.lost().total(), 0);
+}

@@ -1,0 +1,361 @@
+//! A file system without room: tmpfs of a few megabytes, in a mount namespace of the child's own.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+
+use super::{is_limit, is_out_of_memory, level, play, refused};
+use crate::common::{Child, LONG, Net, eventually, tell};
+
+/// Length of the file of a publisher with the smallest log: header, description, log.
+const PUBLISHER_LEN: u64 = 4096 + 4096 + rnet::limits::MIN_LOG_LEN_BYTES;
+
+/// Mounts a tmpfs over the test's directory that only this process sees; says so where it cannot.
+fn mount(net: &Net, options: &str) -> bool {
+    let base = CString::new(net.base().to_str().unwrap()).unwrap();
+    let options = CString::new(options).unwrap();
+    let (root, tmpfs) = (c"/".as_ptr(), c"tmpfs".as_ptr());
+    let none = std::ptr::null();
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: a new mount namespace for this thread and those that it starts.
+    let mut done = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
+    // SAFETY: the strings end with 0 and outlive the call.
+    done = done && unsafe { libc::mount(none, root, none, private, none.cast()) } == 0;
+    // SAFETY: as above.
+    done = done
+        && unsafe { libc::mount(tmpfs, base.as_ptr(), tmpfs, 0, options.as_ptr().cast()) } == 0;
+    if !done {
+        let why = std::io::Error::last_os_error();
+        tell(&format!("NOT RUN: no file system may be mounted here: {why}"));
+    }
+    done
+}
+
+/// A file that takes all the room there is.
+struct Filler {
+    path: PathBuf,
+    len: u64,
+}
+
+impl Filler {
+    fn fill(base: &Path) -> Filler {
+        let path = base.join("filler");
+        let mut file = File::create(&path).unwrap();
+        let mut len = 0;
+        while let Ok(written) = file.write(&[7; 4096]) {
+            len += written as u64;
+        }
+        assert!(len > 0);
+        Filler { path, len }
+    }
+
+    /// Takes room for `bytes` again.
+    fn take(&mut self, bytes: u64) {
+        let mut file = File::options().append(true).open(&self.path).unwrap();
+        file.write_all(&vec![7; bytes as usize]).unwrap();
+        self.len += bytes;
+    }
+
+    /// Gives back room for `bytes`.
+    fn give(&mut self, bytes: u64) {
+        self.len -= bytes;
+        File::options().write(true).open(&self.path).unwrap().set_len(self.len).unwrap();
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.path).unwrap();
+    }
+}
+
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(&entry.path()));
+        }
+        found.push(entry.path());
+    }
+    found.sort();
+    found
+}
+
+fn small_log() -> PublisherOptions {
+    PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+}
+
+fn reader(node: &Node, topic: &str) -> Subscriber<[u8]> {
+    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+}
+
+pub(crate) fn full(net: &Net) {
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher_with::<[u8]>("/t", small_log()).unwrap();
+    let mut subscriber = reader(&b, "/t");
+    let mut lonely = reader(&b, "/lonely");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[1; 50_000]).unwrap();
+    publisher.send(b"before").unwrap();
+    let mut filler = Filler::fill(net.base());
+    let before = files_below(net.base());
+
+    // Whatever needs room says so, and leaves nothing behind.
+    let full = ["its file system is full", "RNET_DIR"];
+    is_out_of_memory(&refused(net.builder("c").open()), "/names/c", &full);
+    is_out_of_memory(&refused(a.publisher_with::<[u8]>("/new", small_log())), "/new", &full);
+    is_out_of_memory(&refused(a.subscriber::<[u8]>("/new")), "/new", &full);
+    let typed = |node: &Node| node.publisher_with::<Dynamic>("/new", small_log().schema(&level()));
+    is_out_of_memory(&refused(typed(&a)), "/new", &full);
+    let expects = SubscriberOptions::new().schema(&level());
+    is_out_of_memory(&refused(a.subscriber_with::<Dynamic>("/new", expects)), "/new", &full);
+    let error = refused(publisher.send(&[2; 300_000]));
+    is_out_of_memory(&error, "/t", &full);
+    assert!(matches!(error, Error::OutOfMemory { limit_bytes: 4_194_304, .. }), "{error}");
+    is_out_of_memory(&refused(publisher.loan(400_000).map(drop)), "/t", &full);
+    assert_eq!(files_below(net.base()), before);
+
+    // What needs none goes on, and nothing is lost.
+    publisher.send(b"while").unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [1; 50_000]);
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"before");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"while");
+    publisher.send(&[3; 50_000]).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [3; 50_000]);
+    assert_eq!(subscriber.lost().total(), 0);
+
+    // Room for the type, and none for the endpoint: the type is complete, and there for the next.
+    filler.give(4096);
+    is_out_of_memory(&refused(typed(&a)), "/new", &full);
+    let new = |before: &[PathBuf]| {
+        let now = files_below(net.base()).into_iter();
+        now.filter(|path| !before.contains(path)).collect::<Vec<_>>()
+    };
+    let kept = new(&before);
+    assert!(kept.len() == 1 && kept[0].ends_with(format!("t{}", level().hash())), "{kept:?}");
+    filler.give(PUBLISHER_LEN);
+    drop(typed(&a).unwrap());
+    assert_eq!(new(&before), kept);
+    filler.take(PUBLISHER_LEN);
+
+    // Room for the publisher, and none for the page of the subscriber that is to follow it.
+    filler.give(PUBLISHER_LEN);
+    let mut second = a.publisher_with::<[u8]>("/lonely", small_log()).unwrap();
+    is_out_of_memory(&refused(lonely.recv(LONG).map(drop)), "/lonely", &full);
+    assert_eq!(lonely.publisher_count(), 0);
+    drop(filler);
+    // By itself: nobody rings for room.
+    second.wait_for_subscribers(1, LONG).unwrap();
+    second.send(b"room").unwrap();
+    assert_eq!(&*lonely.recv(LONG).unwrap(), b"room");
+    publisher.send(&[2; 300_000]).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [2; 300_000]);
+    let c = net.node("c");
+    drop((reader(&c, "/new"), c));
+    drop((second, lonely, publisher, subscriber, a, b));
+    let uid = rustix::process::geteuid().as_raw();
+    let domain = net.base().join(format!("rnet-{uid}-t"));
+    let left = ["VERSION", "names", "nodes"].map(|name| domain.join(name));
+    assert_eq!(files_below(&domain), left);
+    tell("done");
+}
+
+pub(crate) fn a_will_without_room(net: &Net) {
+    if !mount(net, "size=256k") {
+        return;
+    }
+    let node = net.node("a");
+    // Has the page for the list.
+    drop(node.publisher_with::<[u8]>("/t", small_log()).unwrap());
+    let mut filler = Filler::fill(net.base());
+    filler.give(PUBLISHER_LEN);
+    let will = small_log().last_will(&b"gone"[..]);
+    let before = files_below(net.base());
+    let error = refused(node.publisher_with::<[u8]>("/t", will.clone()));
+    is_out_of_memory(&error, "/t", &["its file system is full"]);
+    assert_eq!(files_below(net.base()), before);
+    filler.give(3 * 4096);
+    let mut publisher = node.publisher_with::<[u8]>("/t", will).unwrap();
+    // All of its memory is there, though the file system is full.
+    publisher.set_last_will(&[7; 4096]).unwrap();
+    publisher.set_last_will(&[8; 4096]).unwrap();
+    drop((publisher, filler));
+    tell("done");
+}
+
+pub(crate) fn full_at_the_start(net: &Net) {
+    if !mount(net, "size=256k") {
+        return;
+    }
+    let filler = Filler::fill(net.base());
+    let error = refused(net.builder("a").open());
+    is_out_of_memory(&error, "VERSION", &["its file system is full", "RNET_DIR"]);
+    drop(filler);
+    let node = net.node("a");
+    // The node has all that it needs: the first endpoint needs a page for the list, and its file.
+    let mut filler = Filler::fill(net.base());
+    for pages in 0..8 {
+        let before = files_below(net.base());
+        match node.publisher_with::<[u8]>("/t", small_log()) {
+            Ok(publisher) => {
+                assert!(pages >= 7, "not with {pages} pages");
+                drop((publisher, filler));
+                tell("done");
+                return;
+            }
+            Err(error) => is_out_of_memory(&error, "", &["its file system is full"]),
+        }
+        assert_eq!(files_below(net.base()), before, "{pages}");
+        filler.give(4096);
+    }
+    panic!("seven pages should have been enough");
+}
+
+pub(crate) fn no_inodes(net: &Net) {
+    if !mount(net, "size=16m,nr_inodes=40") {
+        return;
+    }
+    let words = ["files on this file system", "nr_inodes"];
+    let node = net.node("a");
+    let mut publishers = Vec::new();
+    let error = loop {
+        let topic = format!("/t{}", publishers.len());
+        match node.publisher_with::<[u8]>(&topic, small_log()) {
+            Ok(publisher) => publishers.push(publisher),
+            Err(error) => break error,
+        }
+    };
+    is_limit(&error, &words);
+    is_limit(&refused(net.builder("b").open()), &words);
+    is_limit(&refused(publishers[0].send(&[1; 10_000])), &words);
+    publishers[0].send(b"small").unwrap();
+    publishers.truncate(publishers.len() - 6);
+    publishers[0].send(&[1; 10_000]).unwrap();
+    drop(net.node("b"));
+    tell("done");
+}
+
+fn in_a_child(role: &str) {
+    let net = Net::new(role);
+    let mut child = Child::spawn(&net, role);
+    play(&mut child);
+    child.finish();
+    // The file system was the child's own: here nothing was ever made.
+    eventually("nothing is left", || std::fs::read_dir(net.base()).unwrap().count() == 0);
+}
+
+#[test]
+fn a_full_file_system() {
+    in_a_child("tmpfs");
+}
+
+#[test]
+fn a_last_will_that_has_no_room_is_refused_at_the_open() {
+    in_a_child("will");
+}
+
+#[test]
+fn a_file_system_that_is_full_from_the_start() {
+    in_a_child("start");
+}
+
+#[test]
+fn a_file_system_without_inodes() {
+    in_a_child("inodes");
+}
+
+#[test]
+fn a_file_system_without_room_for_what_late_joiners_are_to_get() {
+    in_a_child("promise");
+}
+
+pub(crate) fn large_messages_for_late_joiners(net: &Net) {
+    const LEN: usize = 65_536;
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().transient_local(3);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..3).for_each(|i| publisher.send(&[i; LEN]).unwrap());
+    let options = || SubscriberOptions::new().transient_local().keep_all();
+    let mut late = b.subscriber_with::<[u8]>("/t", options()).unwrap();
+    let mut filler = Filler::fill(net.base());
+    let error = refused(publisher.send(&[3; LEN]));
+    let words =
+        ["its file system is full", "RNET_DIR", "transient_local keeps the last 3 messages"];
+    is_out_of_memory(&error, "/t", &words);
+    for i in 0..3 {
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+    }
+    assert!(late.try_recv().unwrap().is_none());
+    filler.give(LEN as u64 + 16_384);
+    // One chunk more is enough for ever.
+    for i in 3..10 {
+        publisher.send(&[i; LEN]).unwrap();
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        assert!(late.try_recv().unwrap().is_none());
+    }
+    drop(filler);
+    let mut late = b.subscriber_with::<[u8]>("/t", options()).unwrap();
+    for i in 7..10 {
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+    }
+    tell("done");
+}
+
+#[test]
+fn a_file_system_without_room_for_a_log_to_grow() {
+    in_a_child("growth");
+}
+
+/// A log grows where there is memory and goes on as it is where there is none: a full file system is
+/// an error or a loss that is counted, at the message that it befalls, and never the end of a process.
+pub(crate) fn a_log_that_cannot_grow(net: &Net) {
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let (a, b) = (net.node("a"), net.node("b"));
+    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut held = a.publisher_with::<[u8]>("/held", reliable).unwrap();
+    let mut kept = a.publisher_with::<[u8]>("/kept", PublisherOptions::new().transient_local(40));
+    let kept = kept.as_mut().unwrap();
+    let mut lossy = a.publisher::<[u8]>("/lossy").unwrap();
+    let mut reads = reader(&b, "/held");
+    let all = SubscriberOptions::new().keep_all();
+    let mut misses = b.subscriber_with::<[u8]>("/lossy", all).unwrap();
+    held.wait_for_subscribers(1, LONG).unwrap();
+    lossy.wait_for_subscribers(1, LONG).unwrap();
+    let mut filler = Filler::fill(net.base());
+
+    let sent = (0..).take_while(|_| held.send(&[1; 1000]).is_ok()).count();
+    assert_eq!(sent, (16 << 10) / 1016, "as many as 16 KiB hold");
+    let error = refused(held.send(&[1; 1000]));
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    (0..100).for_each(|_| lossy.send(&[1; 1000]).unwrap());
+    let mut got = 0;
+    while misses.try_recv().unwrap().is_some() {
+        got += 1;
+    }
+    assert_eq!(got + misses.lost().overrun, 100);
+    // What late joiners were promised is not given up.
+    let error = (0..100).find_map(|_| kept.send(&[1; 1000]).err()).unwrap();
+    is_out_of_memory(&error, "/kept", &["its file system is full", "RNET_DIR"]);
+
+    filler.give(2 << 20);
+    eventually("the log grows again", || {
+        (0..sent).for_each(|_| drop(reads.try_recv()));
+        (0..2 * sent).all(|_| held.send(&[1; 1000]).is_ok())
+    });
+    eventually("what is kept has room again", || (0..100).all(|_| kept.send(&[1; 1000]).is_ok()));
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    let mut late = b.subscriber_with::<[u8]>("/kept", options).unwrap();
+    (0..40).for_each(|_| assert!(late.recv(LONG).is_ok()));
+    tell("done");
+}

@@ -1,0 +1,94 @@
+//! A slow subscriber acts on no old news, and everything that it passes over is counted.
+
+use crate::common;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{LONG, Net};
+use rnet::limits::DEFAULT_KEEP_LAST;
+use rnet::{Behind, SubscriberOptions};
+use rnet_shm::publisher::CONTROL_AT;
+use rnet_shm::ring::SHOWN_AT_ONCE;
+use rnet_shm::ring::layout::{LogControl, TailLine};
+
+/// The topic of the issue: 1 kHz, read at 10 Hz with default options.
+#[test]
+fn a_slow_default_subscriber_has_the_newest_in_hand() {
+    const ROUNDS: u64 = 20;
+    const PER_ROUND: u64 = 100;
+    let net = Net::new("slow default");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let (sent, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                publisher.send(&sent.load(Ordering::Relaxed).to_le_bytes()).unwrap();
+                sent.fetch_add(1, Ordering::Release);
+                std::thread::sleep(Duration::from_millis(1)); // sleep: a topic of 1 kHz
+            }
+        });
+        for round in 1..=ROUNDS {
+            common::eventually("100 more were sent", || {
+                sent.load(Ordering::Relaxed) >= round * PER_ROUND
+            });
+            let before = sent.load(Ordering::Acquire);
+            let got = subscriber.recv(LONG).unwrap().seq();
+            let oldest = before - u64::from(DEFAULT_KEEP_LAST);
+            assert!(got >= oldest, "{got} is in hand when {before} are sent");
+            assert!(subscriber.behind().messages >= u64::from(DEFAULT_KEEP_LAST) - 1);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    while subscriber.try_recv().unwrap().is_some() {}
+    let stats = subscriber.stats().remove(0);
+    assert_eq!((stats.lost.total(), stats.behind), (0, Behind::default()));
+    assert_eq!(stats.received + stats.skipped, sent.into_inner());
+    assert!(stats.skipped >= (ROUNDS - 1) * (PER_ROUND - u64::from(DEFAULT_KEEP_LAST)) / 2);
+}
+
+/// A publisher stores the number of its messages before it commits one. If it dies in between, the
+/// last that it has committed is the newest that there is.
+#[test]
+fn a_commit_that_was_never_finished_costs_no_message() {
+    let net = Net::new("unfinished");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    for (keep, ahead) in [(1, 1), (3, 1), (1, SHOWN_AT_ONCE), (3, SHOWN_AT_ONCE)] {
+        let options = SubscriberOptions::new().keep_last(keep);
+        let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        for n in 0..9_u8 {
+            publisher.send(&[n]).unwrap();
+        }
+        let path = net.inspect().publishers.remove(0).path;
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let tail = (CONTROL_AT + std::mem::offset_of!(LogControl, tail)) as u64;
+        let at = |field: usize| tail + field as u64;
+        let word = |at: u64| {
+            let mut word = [0; 8];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut word, at).unwrap();
+            u64::from_le_bytes(word)
+        };
+        let write = |at: u64, word: u64| {
+            std::os::unix::fs::FileExt::write_all_at(&file, &word.to_le_bytes(), at).unwrap();
+        };
+        let seq = at(std::mem::offset_of!(TailLine, seq));
+        let last = at(std::mem::offset_of!(TailLine, last));
+        let before = (word(seq), word(last));
+        write(last, word(at(std::mem::offset_of!(TailLine, tail))));
+        // One that was sent here, or those of another host that are shown together.
+        write(seq, before.0 + ahead);
+        for n in 9 - keep as u8..9 {
+            assert_eq!(*subscriber.recv(LONG).unwrap(), [n]);
+        }
+        assert!(subscriber.try_recv().unwrap().is_none());
+        write(seq, before.0);
+        write(last, before.1);
+        drop(subscriber);
+        common::eventually("the subscriber is gone", || publisher.subscriber_count() == 0);
+    }
+}

@@ -1,0 +1,442 @@
+//! Somebody cuts files off under those who have them mapped: nobody dies of it, whoever is concerned
+//! is told, and all others lose nothing.
+
+use crate::common;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::inspect::{Domain, Follow, FollowEvent};
+use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
+
+/// Messages of the channel that must not suffer.
+const HONEST: u64 = 200;
+/// Large messages: in chunks of their own.
+const LARGE_LEN: usize = 300_000;
+
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    let node = net.node("peer");
+    match role.as_str() {
+        // Sends until it is told why it cannot.
+        "small" => {
+            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            let payload = [7; 1000];
+            let error = loop {
+                if let Err(error) = publisher.send(&payload) {
+                    break error;
+                }
+            };
+            tell(&error.to_string());
+            // Whether the same publisher goes on.
+            tell(if publisher.send(&payload).is_ok() { "goes on" } else { "does not go on" });
+            drop(orders.recv());
+        }
+        // Sends without end; what was truncated may fail, and nothing else.
+        "large" => {
+            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            while orders.try_recv().is_err() {
+                if let Err(error) = publisher.send(&[7; LARGE_LEN]) {
+                    assert!(error.to_string().contains("truncated"), "{error}");
+                }
+            }
+        }
+        // Sends one message at a time, when told.
+        "on demand" => {
+            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            for line in orders {
+                let sent = publisher.send(&vec![7; line.parse().unwrap()]);
+                tell(if sent.is_ok() { "sent" } else { "failed" });
+            }
+        }
+        "reads" => {
+            let options = SubscriberOptions::new().reliable();
+            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+            subscriber.wait_for_publishers(1, LONG).unwrap();
+            tell("ready");
+            let error = loop {
+                if let Err(error) = subscriber.recv(LONG) {
+                    break error;
+                }
+            };
+            tell(&error.to_string());
+            drop(orders.recv());
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Files of a node whose names begin with `prefix`.
+fn files(net: &Net, node: &str, prefix: &str) -> Vec<PathBuf> {
+    let nodes = net.base().join(format!("rnet-{}-t/nodes", rustix::process::geteuid().as_raw()));
+    let folders = std::fs::read_dir(nodes).unwrap().flatten();
+    let ours = folders.filter(|f| f.file_name().to_string_lossy().starts_with(&format!("{node}@")));
+    let all = ours.flat_map(|f| std::fs::read_dir(f.path()).into_iter().flatten().flatten());
+    all.filter(|f| f.file_name().to_string_lossy().starts_with(prefix)).map(|f| f.path()).collect()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    All,
+    AfterFirstPage,
+    Middle,
+}
+
+const CUTS: [Cut; 3] = [Cut::All, Cut::AfterFirstPage, Cut::Middle];
+
+/// Cuts the files off; fails if there are none.
+fn cut(paths: &[PathBuf], how: Cut) {
+    assert!(!paths.is_empty(), "there is no file to cut");
+    for path in paths {
+        // One that is unlinked meanwhile was not in use any more.
+        let Ok(file) = std::fs::OpenOptions::new().write(true).open(path) else { continue };
+        let file_now = file.metadata().unwrap();
+        let len = file_now.len();
+        // A log uses the first part of its file, and grows: what lies behind that nobody misses.
+        let used = (file_now.blocks() * 512).min(len);
+        let left = match how {
+            Cut::All => 0,
+            Cut::AfterFirstPage => 4096,
+            // On a page bound: what is left of a page that is cut in two reads as zeros.
+            Cut::Middle => (used / 2) & !4095,
+        };
+        assert!(left < len, "{} is too short to be cut", path.display());
+        file.set_len(left).unwrap();
+    }
+}
+
+/// Another channel of the same node, which must lose nothing.
+struct Honest {
+    publisher: rnet::Publisher<[u8]>,
+    subscriber: rnet::Subscriber<[u8]>,
+    _node: Node,
+}
+
+impl Honest {
+    fn new(net: &Net, victim: &Node) -> Honest {
+        let node = net.node("honest");
+        let wait = OnFull::Wait(Duration::from_secs(30));
+        let options = PublisherOptions::new().reliable(wait);
+        let mut publisher = node.publisher_with::<[u8]>("/honest", options).unwrap();
+        let options = SubscriberOptions::new().reliable();
+        let subscriber = victim.subscriber_with::<[u8]>("/honest", options).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        for i in 0..HONEST / 2 {
+            publisher.send(&i.to_le_bytes()).unwrap();
+        }
+        Honest { publisher, subscriber, _node: node }
+    }
+
+    fn lost_nothing(mut self) {
+        for i in HONEST / 2..HONEST {
+            self.publisher.send(&i.to_le_bytes()).unwrap();
+        }
+        for i in 0..HONEST {
+            assert_eq!(*self.subscriber.recv(LONG).unwrap(), i.to_le_bytes());
+        }
+    }
+}
+
+/// After all that, two new endpoints of the topic talk.
+fn a_new_pair_works(net: &Net) {
+    let (a, b) = (net.node("new_a"), net.node("new_b"));
+    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    // The subscriber of the victim is there as well, so a count would not say that ours is.
+    eventually("the new pair talks", || {
+        publisher.send(b"new").unwrap();
+        subscriber.recv(Some(Duration::from_millis(20))).is_ok_and(|sample| &*sample == b"new")
+    });
+}
+
+/// Receives until something goes wrong; every byte is looked at.
+fn until_error(subscriber: &mut rnet::Subscriber<[u8]>) -> Error {
+    loop {
+        match subscriber.recv(LONG) {
+            Ok(sample) => {
+                std::hint::black_box(sample.iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+#[track_caller]
+fn says_truncated(error: &Error) {
+    let Error::Corrupt { topic, publisher_node, what } = error else { panic!("{error}") };
+    assert_eq!((topic.as_str(), publisher_node.as_str()), ("/t", "/peer"));
+    assert!(what.contains("truncated"), "{what}");
+}
+
+#[test]
+fn a_log() {
+    for how in CUTS {
+        let net = Net::new("cut_log");
+        let victim = net.node("victim");
+        let honest = Honest::new(&net, &victim);
+        let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+        let mut follow = Follow::new(
+            Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap(),
+            "/t",
+            false,
+        )
+        .unwrap();
+        let mut child = Child::spawn(&net, "small");
+        child.expect("ready");
+        subscriber.recv(LONG).unwrap();
+        let mut bytes = Vec::new();
+        eventually("the observer hears", || follow.poll(&mut bytes).unwrap().is_some());
+        cut(&files(&net, "peer", "p0"), how);
+        says_truncated(&until_error(&mut subscriber));
+        eventually("the observer is told", || {
+            let _ = follow.poll(&mut bytes).unwrap();
+            follow.take_events().iter().any(
+                |e| matches!(e, FollowEvent::Unreadable(_, what) if what.contains("truncated")),
+            )
+        });
+        let told = child.hear();
+        assert!(told.contains("truncated") && told.contains("/p0"), "{told}");
+        child.expect("does not go on");
+        assert!(matches!(subscriber.recv(Some(Duration::ZERO)), Err(Error::Timeout { .. })));
+        child.kill();
+        a_new_pair_works(&net);
+        honest.lost_nothing();
+    }
+}
+
+/// Nothing was ever sent, so that only the control words are there to be missed.
+#[test]
+fn the_log_of_a_publisher_that_is_silent() {
+    let net = Net::new("cut_silent");
+    let victim = net.node("victim");
+    let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "on demand");
+    child.expect("ready");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    assert!(subscriber.try_recv().unwrap().is_none());
+    cut(&files(&net, "peer", "p0"), Cut::All);
+    says_truncated(&until_error(&mut subscriber));
+    child.kill();
+    a_new_pair_works(&net);
+}
+
+#[test]
+fn the_memory_of_large_messages() {
+    for how in CUTS {
+        let net = Net::new("cut_chunk");
+        let victim = net.node("victim");
+        let honest = Honest::new(&net, &victim);
+        let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+        let mut child = Child::spawn(&net, "on demand");
+        child.expect("ready");
+        child.say(&LARGE_LEN.to_string());
+        child.expect("sent");
+        let held = subscriber.recv(LONG).unwrap().to_owned_sample();
+        assert!(held.iter().all(|b| *b == 7));
+        cut(&files(&net, "peer", "p0."), how);
+        // What was cut off reads as zeros, and the channel says so at the next look.
+        assert_eq!((held.len(), held[LARGE_LEN - 1]), (LARGE_LEN, 0));
+        says_truncated(&until_error(&mut subscriber));
+        drop(held);
+        child.kill();
+        a_new_pair_works(&net);
+        honest.lost_nothing();
+    }
+}
+
+#[test]
+fn a_publisher_goes_on_when_the_memory_of_its_large_messages_is_cut() {
+    let net = Net::new("cut_own_chunk");
+    let victim = net.node("victim");
+    let subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "large");
+    child.expect("ready");
+    // Unread, so that no pin has the publisher take other memory than that.
+    drop(subscriber);
+    let mut chunks = Vec::new();
+    eventually("some message is in memory of its own", || {
+        // Not one that is being made: that fails in ways of its own.
+        let is_made = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.contains(&7));
+        chunks = files(&net, "peer", "p0.").into_iter().filter(is_made).collect();
+        !chunks.is_empty()
+    });
+    cut(&chunks, Cut::All);
+    // Each was cut, and whole messages come all the same: in memory made since.
+    let mut after = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut whole = 0;
+    eventually("whole messages come again", || {
+        if let Ok(sample) = after.recv(LONG) {
+            whole += u32::from(sample.iter().all(|b| *b == 7));
+        } else {
+            // Subscribed too early, and given one that had been cut.
+            after = victim.subscriber::<[u8]>("/t").unwrap();
+        }
+        whole >= 10
+    });
+}
+
+#[test]
+fn a_subscription() {
+    for how in CUTS {
+        let net = Net::new("cut_subscription");
+        let victim = net.node("victim");
+        let options = PublisherOptions::new()
+            .reliable(OnFull::Wait(Duration::from_secs(30)))
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+        let mut publisher = victim.publisher_with::<[u8]>("/t", options).unwrap();
+        let mut child = Child::spawn(&net, "reads");
+        child.expect("ready");
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        for _ in 0..100 {
+            publisher.send(&[1; 1000]).unwrap();
+        }
+        cut(&files(&net, "peer", "s0"), how);
+        // Many times around the log: nobody is waited for who cannot be seen any more.
+        for _ in 0..1000 {
+            publisher.send(&[1; 1000]).unwrap();
+        }
+        let told = child.hear();
+        assert!(told.contains("own file was truncated"), "{told}");
+        let options = SubscriberOptions::new().reliable();
+        let mut honest = net.node("new").subscriber_with::<[u8]>("/t", options).unwrap();
+        honest.wait_for_publishers(1, LONG).unwrap();
+        publisher.send(b"well").unwrap();
+        assert_eq!(&*honest.recv(LONG).unwrap(), b"well");
+    }
+}
+
+/// CPU time that this thread has used.
+fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+#[test]
+fn bells() {
+    for whose in ["victim", "peer"] {
+        let net = Net::new("cut_bells");
+        let victim = net.node("victim");
+        let options = SubscriberOptions::new().wait(Wait::Block);
+        let mut subscriber = victim.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut child = Child::spawn(&net, "on demand");
+        child.expect("ready");
+        cut(&files(&net, whose, "bells"), Cut::All);
+        if whose == "victim" {
+            // Told once, and not only slow.
+            let error = subscriber.recv(LONG).unwrap_err();
+            assert!(matches!(error, Error::Io { .. }), "{error}");
+            let said = error.to_string();
+            assert!(said.contains("truncated") && said.contains("/bells"), "{said}");
+        }
+        // Asleep all the time, not going round: with a second of sleep at a time at most.
+        let (before, wait) = (cpu_time(), Duration::from_secs(2));
+        assert!(matches!(subscriber.recv(Some(wait)), Err(Error::Timeout { .. })));
+        let used = cpu_time() - before;
+        assert!(used < wait / 4, "a bell that is gone keeps the thread busy: {used:?}");
+        for _ in 0..3 {
+            child.say("22");
+            child.expect("sent");
+            assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 22]);
+        }
+    }
+}
+
+/// What was truncated long ago is no reason to look for it again all the time.
+#[test]
+fn a_publisher_that_does_not_answer_is_waited_for_asleep_after_a_truncation() {
+    let net = Net::new("cut_before");
+    let victim = net.node("victim");
+    let mut child = Child::spawn(&net, "on demand");
+    let mut first = victim.subscriber::<[u8]>("/t").unwrap();
+    child.expect("ready");
+    first.wait_for_publishers(1, LONG).unwrap();
+    let mut cut_off = victim.publisher::<[u8]>("/other").unwrap();
+    cut_off.send(b"whole").unwrap();
+    cut(&files(&net, "victim", "p"), Cut::All);
+    eventually("the truncation is met", || cut_off.send(&[1; 1000]).is_err());
+    // Nobody admits the second subscriber.
+    child.stop();
+    let mut second = victim.subscriber::<[u8]>("/t").unwrap();
+    let (before, wait) = (cpu_time(), Duration::from_secs(2));
+    assert!(second.wait_for_publishers(1, Some(wait)).is_err());
+    let used = cpu_time() - before;
+    assert!(used < wait / 4, "the thread goes round instead of sleeping: {used:?}");
+    assert_eq!(second.publisher_count(), 0);
+    child.resume();
+    second.wait_for_publishers(1, LONG).unwrap();
+}
+
+#[test]
+fn the_header_of_a_node_and_its_fifo() {
+    let net = Net::new("cut_node");
+    let victim = net.node("victim");
+    let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "on demand");
+    child.expect("ready");
+    cut(&files(&net, "peer", "node"), Cut::All);
+    for path in files(&net, "peer", "ctl") {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "no fifo").unwrap();
+    }
+    // Those who know each other go on; others find nothing there, and nobody is upset.
+    child.say("22");
+    child.expect("sent");
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 22]);
+    let _ = net.inspect();
+    a_new_pair_works(&net);
+    child.kill();
+    a_new_pair_works(&net);
+}
+
+#[test]
+fn files_that_are_cut_before_they_are_mapped() {
+    for how in CUTS {
+        let net = Net::new("cut_before");
+        let peer = net.node("peer");
+        let _publisher = peer.publisher::<[u8]>("/t").unwrap();
+        cut(&files(&net, "peer", "p0"), how);
+        let victim = net.node("victim");
+        let honest = Honest::new(&net, &victim);
+        let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+        let mut publisher = net.node("other").publisher::<[u8]>("/t").unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.send(b"well").unwrap();
+        eventually("the other publisher is heard", || {
+            // The one that was cut may be reported first.
+            subscriber.recv(LONG).is_ok_and(|sample| &*sample == b"well")
+        });
+        honest.lost_nothing();
+    }
+}
+
+#[test]
+fn a_wait_for_changes_of_a_state_that_is_cut_ends_with_an_error() {
+    let net = Net::new("cut_state");
+    let node = net.node("victim");
+    let state = node.state().unwrap();
+    let (mut alone, mut in_a_set) = (state.watch("/a").unwrap(), state.watch("/b").unwrap());
+    let mut set = rnet::WaitSet::new(&node);
+    std::thread::scope(|scope| {
+        let alone = scope.spawn(move || alone.recv(LONG).unwrap_err());
+        let waited = scope.spawn(move || {
+            assert!(set.wait(&mut [&mut in_a_set], LONG).unwrap());
+            in_a_set.try_recv().unwrap_err()
+        });
+        std::thread::sleep(Duration::from_millis(100)); // sleep: both wait by then
+        cut(&[net.inspect_path().join("state")], Cut::All);
+        assert_eq!(alone.join().unwrap().code(), "corrupt");
+        assert_eq!(waited.join().unwrap().code(), "corrupt");
+    });
+}

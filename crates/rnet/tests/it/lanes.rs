@@ -1,0 +1,155 @@
+//! An urgent message never waits behind a bulk one.
+
+use crate::common;
+
+use std::sync::mpsc;
+
+use common::{LONG, Net};
+use rnet::{Error, Lane, MatchEvent, PublisherOptions, SubscriberOptions};
+
+#[test]
+fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
+    let net = Net::new("lanes");
+    let node = net.node("robot");
+    let other = net.node("other");
+    let mut stop = other.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
+    let mut scan = other.publisher::<[u8]>("/scan").unwrap();
+
+    let (entered, bulk_entered) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let on_scan = node.subscriber::<[u8]>("/scan").unwrap().on(move |_| {
+        entered.send(()).unwrap();
+        // Until the test is done with the urgent lane.
+        let _ = released.recv();
+    });
+    let (stopped, heard) = mpsc::channel();
+    let on_stop = node.subscriber::<[u8]>("/stop").unwrap().on(move |sample| {
+        stopped.send(sample.seq()).unwrap();
+    });
+    stop.wait_for_subscribers(1, LONG).unwrap();
+    scan.wait_for_subscribers(1, LONG).unwrap();
+
+    scan.send(b"scan").unwrap();
+    bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
+    for seq in 0..100 {
+        stop.send(b"stop").unwrap();
+        assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(seq));
+    }
+    // Another urgent topic can even be joined meanwhile.
+    let (stopped, heard) = mpsc::channel();
+    let on_fault = node.subscriber::<[u8]>("/fault").unwrap().on(move |sample| {
+        stopped.send(sample.seq()).unwrap();
+    });
+    let mut fault =
+        other.publisher_with::<[u8]>("/fault", PublisherOptions::new().urgent()).unwrap();
+    fault.wait_for_subscribers(1, LONG).unwrap();
+    fault.send(b"fault").unwrap();
+    assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(0));
+
+    scan.send(b"scan").unwrap();
+    drop(release);
+    bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
+    drop((on_scan, on_stop, on_fault));
+}
+
+/// The subscriber is there first and does not know the lane; the first message decides nothing.
+#[test]
+fn a_callback_finds_its_lane_with_the_first_publisher() {
+    let net = Net::new("first publisher");
+    let node = net.node("robot");
+    let other = net.node("other");
+    for round in 0..50 {
+        let topic = format!("/t{round}");
+        let (tell, thread) = mpsc::channel();
+        let on = node.subscriber::<[u8]>(&topic).unwrap().on(move |_| {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            tell.send(name).unwrap();
+        });
+        let options = PublisherOptions::new().transient_local(1);
+        let urgent = round % 2 == 0;
+        let options = if urgent { options.urgent() } else { options };
+        let mut publisher = other.publisher_with::<[u8]>(&topic, options).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.send(b"").unwrap();
+        let name = thread.recv_timeout(LONG.unwrap()).unwrap();
+        assert_eq!(name, if urgent { "rnet-urgent" } else { "rnet-bulk" });
+        drop(on);
+    }
+}
+
+#[test]
+fn a_subscriber_may_insist_on_a_lane() {
+    let net = Net::new("insist");
+    let node = net.node("robot");
+    let publisher = node.publisher::<[u8]>("/stop").unwrap();
+    let options = SubscriberOptions::new().lane(Lane::Urgent);
+    let mut subscriber = node.subscriber_with::<[u8]>("/stop", options).unwrap();
+    for error in [
+        subscriber.wait_for_publishers(1, LONG).unwrap_err(),
+        publisher.wait_for_subscribers(1, LONG).unwrap_err(),
+        publisher.incompatible().remove(0),
+    ] {
+        assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains("/stop") && text.contains("urgent lane"), "{text}");
+    }
+}
+
+#[test]
+fn two_lanes_on_one_topic_are_a_named_error() {
+    let net = Net::new("conflict");
+    let node = net.node("robot");
+    let mut bulk = node.publisher::<[u8]>("/stop").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/stop").unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let (tell, events) = mpsc::channel();
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    let other = net.node("other");
+    let _urgent = other.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
+    let error = subscriber.recv(LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
+    let text = error.to_string();
+    for part in ["/stop", "/other", "/robot", "one lane per topic"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(events.recv_timeout(LONG.unwrap()), Ok(MatchEvent::Incompatible(error)));
+    // The first publisher is not disturbed.
+    bulk.send(b"still here").unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"still here");
+}
+
+#[test]
+fn a_callback_that_panics_ends_alone() {
+    let net = Net::new("panic");
+    let node = net.node("robot");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let (tell, heard) = mpsc::channel();
+    let bad = tell.clone();
+    let _bad = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
+        bad.send("bad").unwrap();
+        panic!("this panic is part of the test");
+    });
+    let _good = node.subscriber::<[u8]>("/t").unwrap().on(move |_| tell.send("good").unwrap());
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    for _ in 0..3 {
+        publisher.send(b"").unwrap();
+    }
+    let words: Vec<_> = (0..4).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    assert_eq!(words.iter().filter(|w| **w == "bad").count(), 1, "{words:?}");
+}
+
+#[test]
+fn dropping_the_subscription_ends_the_calls() {
+    let net = Net::new("drop");
+    let node = net.node("robot");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let (tell, heard) = mpsc::channel();
+    let subscription = node.subscriber::<[u8]>("/t").unwrap().on(move |_| tell.send(()).unwrap());
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"").unwrap();
+    heard.recv_timeout(LONG.unwrap()).unwrap();
+    drop(subscription);
+    // The callback and what it owned are gone.
+    assert_eq!(heard.recv(), Err(mpsc::RecvError));
+    assert_eq!(publisher.subscriber_count(), 0);
+}

@@ -1,0 +1,539 @@
+//! The last will of a publisher: read when its process has died, and only then.
+
+use crate::common;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{Child, LONG, Net, eventually, role, tell, until_error};
+use rnet::schema::{Schema, compile_text};
+use rnet::{
+    Dynamic, Error, Lane, Plain, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+    WaitSet,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Plain)]
+#[repr(C)]
+struct Speed {
+    forward: f64,
+    turn: f64,
+}
+
+#[derive(Clone, Copy, Plain)]
+#[repr(C)]
+struct Other {
+    a: u64,
+    b: u64,
+}
+
+const STOP: Speed = Speed { forward: 0.0, turn: 0.5 };
+/// Processes, and publishers of each, that die at once.
+const MANY: (usize, usize) = (8, 8);
+
+fn pose() -> Schema {
+    let text = r#"syntax = "proto3"; message Pose { double x = 1; string frame = 2; }"#;
+    compile_text("pose.proto", text).unwrap().schema("Pose").unwrap()
+}
+
+fn posed(json: &str) -> Dynamic {
+    let json = serde_json::from_str(json).unwrap();
+    Dynamic::from(rnet::schema::Dynamic::from_json(&pose(), &json).unwrap())
+}
+
+fn open(net: &Net, options: PublisherOptions) -> (rnet::Node, Publisher<[u8]>) {
+    let node = net.node("victim");
+    let publisher = node.publisher_with("/t", options.last_will(&b"gone"[..])).unwrap();
+    (node, publisher)
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    let wait = || drop(orders.recv());
+    let (role, number) = role.split_once(' ').unwrap_or((&role, "1"));
+    match role {
+        // Sends three messages to so many subscribers and stays.
+        "three" | "urgent" | "closes" | "drops" => {
+            let options = PublisherOptions::new();
+            let options = if role == "urgent" { options.urgent() } else { options };
+            let (node, mut publisher) = open(&net, options);
+            publisher.wait_for_subscribers(number.parse().unwrap(), LONG).unwrap();
+            (0..3_u8).for_each(|number| publisher.send(&[number]).unwrap());
+            tell("ready");
+            match role {
+                "closes" => {
+                    wait();
+                    drop((publisher, node));
+                    tell("closed");
+                    wait();
+                }
+                // It dies with the node still there.
+                "drops" => {
+                    drop(publisher);
+                    tell("dropped");
+                    wait();
+                    drop(node);
+                }
+                _ => loop {
+                    wait();
+                },
+            }
+        }
+        // Dies as soon as others may know of it.
+        "opens" => {
+            let (_node, _publisher) = open(&net, PublisherOptions::new());
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+                .unwrap();
+        }
+        // Changes its will without end.
+        "changes" => {
+            let (_node, mut publisher) = open(&net, PublisherOptions::new());
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            for byte in (0..=255_u8).cycle() {
+                publisher.set_last_will(&vec![byte; usize::from(byte) * 16]).unwrap();
+            }
+        }
+        "cleared" => {
+            let (_node, mut publisher) = open(&net, PublisherOptions::new());
+            publisher.set_last_will(b"another").unwrap();
+            publisher.clear_last_will().unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            wait();
+        }
+        "typed" => {
+            let node = net.node("victim");
+            let options = PublisherOptions::new().last_will(&STOP);
+            let plain = node.publisher_with::<Speed>("/speed", options).unwrap();
+            let options =
+                PublisherOptions::new().schema(&pose()).last_will(&posed(r#"{"x": 1.5}"#));
+            let mut typed = node.publisher_with::<Dynamic>("/pose", options).unwrap();
+            typed.set_last_will(&posed(r#"{"x": 1.5, "frame": "map"}"#)).unwrap();
+            plain.wait_for_subscribers(1, LONG).unwrap();
+            typed.wait_for_subscribers(1, LONG).unwrap();
+            tell("ready");
+            wait();
+        }
+        "many" => {
+            let node = net.node(&format!("victim{number}"));
+            let publishers: Vec<_> = (0..MANY.1)
+                .map(|each| {
+                    let will = format!("{number} {each}");
+                    let options = PublisherOptions::new().last_will(will.as_bytes());
+                    node.publisher_with::<[u8]>("/t", options).unwrap()
+                })
+                .collect();
+            publishers.iter().for_each(|p| p.wait_for_subscribers(1, LONG).unwrap());
+            tell("ready");
+            wait();
+            drop(publishers);
+        }
+        // Says what it reads until it is told of the end of a publisher.
+        "reads" => {
+            let node = net.node("reader");
+            let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+            subscriber.wait_for_publishers(1, LONG).unwrap();
+            tell("matched");
+            let (got, error) = until_error(&mut subscriber);
+            tell(&format!("{got:?} {}", matches!(error, Error::PeerLost { .. })));
+            wait();
+        }
+        // A copy of it lives on.
+        "forks" => {
+            let (_node, mut publisher) = open(&net, PublisherOptions::new());
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            // SAFETY: the child calls what is promised to work there, and ends with the test at the latest.
+            if unsafe { libc::fork() } == 0 {
+                let refused = publisher.set_last_will(b"the child's").unwrap_err();
+                let closed = matches!(refused, Error::Closed { .. });
+                drop(publisher);
+                tell(if closed { "forked" } else { "it worked" });
+                let mut byte = 0_u8;
+                // SAFETY: the buffer is there. The pipe ends with the test.
+                while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(0) };
+            }
+            loop {
+                wait();
+            }
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// What comes until the end of its publisher, and whether each is a last will.
+fn all(subscriber: &mut Subscriber<[u8]>) -> (Vec<(Vec<u8>, bool)>, Error) {
+    let mut got = Vec::new();
+    loop {
+        match subscriber.recv(LONG) {
+            Ok(sample) => got.push((sample.to_vec(), sample.is_last_will())),
+            Err(error) => return (got, error),
+        }
+    }
+}
+
+fn is_lost(error: &Error) -> bool {
+    matches!(error, Error::PeerLost { node, .. } if node == "/victim")
+}
+
+#[test]
+fn a_killed_publisher_leaves_its_will_behind_all_that_it_has_sent() {
+    for options in [SubscriberOptions::new(), SubscriberOptions::new().keep_last(1)] {
+        let net = Net::new("will");
+        let node = net.node("survivor");
+        let keeps_one = options.qos.depth() == Some(1);
+        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut child = Child::spawn(&net, "three");
+        child.expect("ready");
+        child.kill();
+        let (got, error) = all(&mut subscriber);
+        assert!(is_lost(&error), "{error}");
+        let first = if keeps_one { 2 } else { 0 };
+        let sent = (first..3).map(|number| (vec![number], false));
+        let expected: Vec<_> = sent.chain([(b"gone".to_vec(), true)]).collect();
+        assert_eq!(got, expected);
+        assert_eq!(subscriber.lost().total(), 0);
+        assert!(subscriber.try_recv().unwrap().is_none(), "once");
+    }
+}
+
+#[test]
+fn the_will_says_whose_it_is_and_is_kept_as_any_message() {
+    let net = Net::new("will meta");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "three");
+    child.expect("ready");
+    let publisher = subscriber.recv(LONG).unwrap().publisher();
+    let before = rnet::now_ns();
+    child.kill();
+    let kept: Vec<_> = (0..3).map(|_| subscriber.recv(LONG).unwrap().to_owned_sample()).collect();
+    let will = &kept[2];
+    assert!(will.is_last_will() && !kept[1].is_last_will());
+    assert_eq!((&**will, will.seq(), will.publisher()), (&b"gone"[..], 3, publisher));
+    assert!(will.sent_ns() >= before && will.sent_ns() <= rnet::now_ns());
+    assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+    assert_eq!((&*kept[0], &**will), (&[1][..], &b"gone"[..]));
+}
+
+#[test]
+fn a_publisher_that_is_closed_has_no_will() {
+    for role in ["closes", "drops"] {
+        let net = Net::new("no will");
+        let node = net.node("survivor");
+        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut child = Child::spawn(&net, role);
+        child.expect("ready");
+        if role == "drops" {
+            // Its process dies behind it.
+            child.expect("dropped");
+            child.kill();
+        } else {
+            child.say("close");
+            child.expect("closed");
+        }
+        let got: Vec<_> = (0..3).map(|_| subscriber.recv(LONG).unwrap().to_vec()).collect();
+        assert_eq!(got, [[0], [1], [2]]);
+        eventually("the publisher is gone", || subscriber.publisher_count() == 0);
+        match subscriber.recv(Some(Duration::from_millis(50))) {
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => assert!(role == "drops" && is_lost(&error), "{error}"),
+            Ok(sample) => panic!("{role}: {sample:?}"),
+        }
+    }
+}
+
+#[test]
+fn one_that_is_stopped_has_no_will_until_it_dies() {
+    let net = Net::new("stopped");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "three");
+    child.expect("ready");
+    for _ in 0..3 {
+        assert!(!subscriber.recv(LONG).unwrap().is_last_will());
+    }
+    child.stop();
+    let nothing = subscriber.recv(Some(Duration::from_millis(300))).unwrap_err();
+    assert!(matches!(nothing, Error::Timeout { .. }), "{nothing}");
+    child.kill();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"gone");
+    assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+}
+
+#[test]
+fn one_killed_right_after_it_was_opened_leaves_its_will_or_was_never_seen() {
+    let net = Net::new("opened");
+    let node = net.node("survivor");
+    let mut wills = 0;
+    for _ in 0..10 {
+        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        Child::spawn(&net, "opens").ended();
+        eventually("the node is forgotten", || net.inspect().nodes.len() == 1);
+        match subscriber.recv(Some(Duration::from_millis(200))) {
+            Ok(will) => {
+                assert!(will.is_last_will() && &*will == b"gone");
+                wills += 1;
+                assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+            }
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => panic!("it was matched and left no will: {error}"),
+        }
+    }
+    println!("{wills} of 10 were seen");
+}
+
+#[test]
+fn a_will_is_changed_whole() {
+    for round in 0..10 {
+        let net = Net::new("changed");
+        let node = net.node("survivor");
+        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut child = Child::spawn(&net, "changes");
+        child.expect("ready");
+        std::thread::sleep(Duration::from_micros(round * 700)); // sleep: so that it dies at another place
+        child.kill();
+        let will = subscriber.recv(LONG).unwrap();
+        assert!(will.is_last_will());
+        let byte = will.first().copied().unwrap_or(0);
+        let whole = vec![byte; usize::from(byte) * 16];
+        assert!(*will == *whole || &*will == b"gone", "{:?}", &*will);
+    }
+}
+
+#[test]
+fn a_will_that_was_taken_back_is_none() {
+    let net = Net::new("cleared");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "cleared");
+    child.expect("ready");
+    child.kill();
+    let (got, error) = all(&mut subscriber);
+    assert!(got.is_empty() && is_lost(&error), "{got:?} {error}");
+}
+
+#[test]
+fn wills_have_the_type_of_their_publisher() {
+    let net = Net::new("typed");
+    let node = net.node("survivor");
+    let mut speed = node.subscriber::<Speed>("/speed").unwrap();
+    let options = SubscriberOptions::new().schema(&pose());
+    let mut poses = node.subscriber_with::<Dynamic>("/pose", options).unwrap();
+    let mut child = Child::spawn(&net, "typed");
+    child.expect("ready");
+    child.kill();
+    assert_eq!(*speed.recv(LONG).unwrap(), STOP);
+    let will = poses.recv(LONG).unwrap();
+    assert!(will.is_last_will());
+    let expected = posed(r#"{"x": 1.5, "frame": "map"}"#);
+    assert_eq!(format!("{:?}", *will), format!("{expected:?}"));
+}
+
+#[test]
+fn what_is_no_will_of_the_topic_is_refused_at_the_open() {
+    let net = Net::new("refused");
+    let node = net.node("node");
+    let open = |options| node.publisher_with::<Speed>("/speed", options).map(drop).unwrap_err();
+    let other = open(PublisherOptions::new().last_will(&Other { a: 1, b: 2 }));
+    assert!(matches!(other, Error::BadValue { .. }), "{other}");
+    assert!(other.to_string().contains("/speed"), "{other}");
+    let short = open(PublisherOptions::new().last_will(&b"short"[..]));
+    assert!(matches!(short, Error::BadValue { .. }), "{short}");
+    let long = PublisherOptions::new().last_will(&[0_u8; 4097][..]);
+    let long = node.publisher_with::<[u8]>("/t", long).map(drop).unwrap_err();
+    let said = "bad value for last will on /t: it has 4097 bytes, and a last will has at most 4096, whatever the \
+                length of messages: shorten it";
+    assert_eq!(long.to_string(), said);
+    let mut without = node.publisher::<[u8]>("/t").unwrap();
+    let refused = without.set_last_will(b"late").unwrap_err();
+    assert!(refused.to_string().contains("opened without one"), "{refused}");
+    let will = [7_u8; 4096];
+    let options = PublisherOptions::new().last_will(&will[..]);
+    let mut with = node.publisher_with::<[u8]>("/longest", options).unwrap();
+    let refused = with.set_last_will(&[0; 5000]).unwrap_err();
+    let said =
+        "bad value for last will on /longest: it has 5000 bytes, and a last will has at most 4096";
+    assert!(refused.to_string().starts_with(said), "{refused}");
+    assert_eq!(net.inspect().publishers.len(), 2);
+}
+
+#[test]
+fn the_latest_of_a_dead_publisher_is_its_will() {
+    let net = Net::new("latest");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "three");
+    child.expect("ready");
+    child.kill();
+    eventually("the publisher is gone", || subscriber.publisher_count() == 0);
+    let newest = subscriber.latest(LONG).unwrap();
+    assert!(newest.is_last_will() && &*newest == b"gone");
+    drop(newest);
+    assert_eq!(subscriber.stats()[0].skipped, 3);
+    assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+}
+
+#[test]
+fn callbacks_and_wait_sets_get_it_on_both_lanes() {
+    for role in ["three 2", "urgent 2"] {
+        let net = Net::new("callback");
+        let node = net.node("survivor");
+        let (tell, heard) = mpsc::channel();
+        let lane = if role == "urgent 2" { Lane::Urgent } else { Lane::Bulk };
+        let options = SubscriberOptions::new().lane(lane);
+        let subscriber = node.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
+        let _callback = subscriber
+            .on(move |sample| tell.send((sample.to_vec(), sample.is_last_will())).unwrap());
+        let mut waited = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut set = WaitSet::new(&node);
+        let mut child = Child::spawn(&net, role);
+        child.expect("ready");
+        let next = || heard.recv_timeout(LONG.unwrap()).unwrap();
+        (0..3_u8).for_each(|number| assert_eq!(next(), (vec![number], false)));
+        child.kill();
+        assert_eq!(next(), (b"gone".to_vec(), true));
+        let mut got = Vec::new();
+        while got.last().is_none_or(|last: &Vec<u8>| last != b"gone") {
+            assert!(set.wait(&mut [&mut waited], LONG).unwrap());
+            got.extend(waited.try_recv().unwrap().map(|sample| sample.to_vec()));
+        }
+        assert_eq!(got.len(), 4);
+    }
+}
+
+#[test]
+fn many_that_die_at_once_leave_all_their_wills() {
+    let net = Net::new("many");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut children: Vec<_> =
+        (0..MANY.0).map(|number| Child::spawn(&net, &format!("many {number}"))).collect();
+    children.iter_mut().for_each(|child| child.expect("ready"));
+    children.iter_mut().for_each(Child::kill);
+    let (mut wills, mut lost) = (Vec::new(), 0);
+    while lost < MANY.0 * MANY.1 {
+        match subscriber.recv(LONG) {
+            Ok(sample) => {
+                assert!(sample.is_last_will());
+                wills.push(String::from_utf8(sample.to_vec()).unwrap());
+            }
+            Err(Error::PeerLost { .. }) => lost += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    wills.sort();
+    let all =
+        (0..MANY.0).flat_map(|number| (0..MANY.1).map(move |each| format!("{number} {each}")));
+    assert_eq!(wills, all.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_reader_that_was_stopped_gets_it_though_others_have_swept() {
+    let net = Net::new("swept");
+    let mut publisher = Child::spawn(&net, "three");
+    let mut reader = Child::spawn(&net, "reads");
+    reader.expect("matched");
+    publisher.expect("ready");
+    reader.stop();
+    publisher.kill();
+    let node = net.node("sweeper");
+    eventually("the folder is swept", || {
+        let nodes = net.inspect_path().join("nodes");
+        std::fs::read_dir(nodes).unwrap().count() == 2
+    });
+    drop(node);
+    reader.resume();
+    let gone = format!("{:?}", b"gone");
+    let heard = reader.hear();
+    assert!(heard.ends_with(&format!("{gone}] true")), "{heard}");
+}
+
+#[test]
+fn who_comes_after_the_death_gets_nothing() {
+    let net = Net::new("late");
+    let node = net.node("survivor");
+    let mut early = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "three");
+    child.expect("ready");
+    child.kill();
+    let (got, _) = all(&mut early);
+    assert_eq!(got.len(), 4);
+    let options = SubscriberOptions::new().transient_local();
+    let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let nothing = late.recv(Some(Duration::from_millis(50))).unwrap_err();
+    assert!(matches!(nothing, Error::Timeout { .. }), "{nothing}");
+}
+
+#[test]
+fn a_forked_child_neither_keeps_the_will_back_nor_changes_it() {
+    let net = Net::new("forked");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "forks");
+    child.expect("forked");
+    child.kill();
+    let (got, error) = all(&mut subscriber);
+    assert_eq!(got, [(b"gone".to_vec(), true)]);
+    assert!(is_lost(&error), "{error}");
+}
+
+/// Whatever the word and the slots say, the reader goes on.
+#[test]
+fn any_bytes_where_the_will_stands_harm_nobody() {
+    let seeds = [0, 1, 4097, 4098, 0xffff, 1 << 16, (1 << 16) | 9, u64::MAX, 0x8000_0000_0001_0005];
+    for word in seeds {
+        let net = Net::new("hostile will");
+        let node = net.node("survivor");
+        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut child = Child::spawn(&net, "three");
+        child.expect("ready");
+        let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
+        let folder = nodes.map(|entry| entry.path()).find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("victim"))
+        });
+        let path = folder.unwrap().join("p0");
+        let bytes = std::fs::read(&path).unwrap();
+        let log_at = u64::from_le_bytes(bytes[40..48].try_into().unwrap());
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let will_at = log_at - 12288;
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0xa5; 12288], will_at).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &word.to_le_bytes(), will_at).unwrap();
+        child.kill();
+        let (got, error) = all(&mut subscriber);
+        assert!(is_lost(&error), "{error}");
+        let len = (word & 0xffff) as usize;
+        let expected = if (1..=4097).contains(&len) { Some(vec![0xa5; len - 1]) } else { None };
+        let wills: Vec<_> = got.into_iter().filter(|(_, will)| *will).collect();
+        assert_eq!(wills.len(), usize::from(expected.is_some()), "{word:#x}");
+        assert!(wills.iter().all(|(bytes, _)| Some(bytes) == expected.as_ref()), "{word:#x}");
+    }
+}
+
+#[test]
+fn a_living_publisher_that_speaks_of_its_last_will_is_not_lost() {
+    let net = Net::new("speaks");
+    let mut hears = net.node("hears").subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "three");
+    child.expect("ready");
+    (0..3).for_each(|number| assert_eq!(&*hears.recv(LONG).unwrap(), [number]));
+    let speaks = net.node("speaks");
+    let mut speaks = speaks.publisher::<[u8]>("/t").unwrap();
+    hears.wait_for_publishers(2, LONG).unwrap();
+    speaks.wait_for_subscribers(1, LONG).unwrap();
+    speaks.send_with(&b"false"[..], rnet::Meta::default().as_last_will()).unwrap();
+    speaks.send(b"alive").unwrap();
+    let mut next = || hears.recv(LONG).map(|got| (got.to_vec(), got.is_last_will()));
+    assert_eq!(next().unwrap(), (b"false".to_vec(), true));
+    assert_eq!(next().unwrap(), (b"alive".to_vec(), false));
+    // The will of the other is as it was.
+    child.kill();
+    assert_eq!(next().unwrap(), (b"gone".to_vec(), true));
+    assert!(is_lost(&next().unwrap_err()));
+}

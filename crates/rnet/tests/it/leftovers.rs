@@ -1,0 +1,205 @@
+//! A start into a directory that is not as the last one left it: after a power cut, with another
+//! layout, with somebody's litter in it. It works, or says precisely why not.
+
+use crate::common;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use common::{LONG, Net, eventually};
+use rnet::schema::compile_text;
+use rnet::{Dynamic, Error, PublisherOptions};
+
+/// What may stand under a name of ours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Thing {
+    Missing,
+    Empty,
+    Garbage,
+    Half,
+    Folder,
+    Link,
+    DanglingLink,
+    Fifo,
+}
+use Thing::{DanglingLink, Empty, Fifo, Folder, Garbage, Half, Link, Missing};
+
+const THINGS: [Thing; 8] = [Missing, Empty, Garbage, Half, Folder, Link, DanglingLink, Fifo];
+
+fn put(path: &Path, thing: Thing) {
+    // Not of a FIFO, which would be waited for.
+    let before = if path.is_file() { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
+    if path.is_dir() {
+        std::fs::remove_dir_all(path).unwrap();
+    } else {
+        let _ = std::fs::remove_file(path);
+    }
+    match thing {
+        Missing => {}
+        Empty => std::fs::write(path, []).unwrap(),
+        Garbage => std::fs::write(path, [0xa5; 5000]).unwrap(),
+        Half => std::fs::write(path, &before[..before.len() / 2]).unwrap(),
+        Folder => std::fs::create_dir(path).unwrap(),
+        Link => std::os::unix::fs::symlink("/dev/null", path).unwrap(),
+        DanglingLink => std::os::unix::fs::symlink("nowhere", path).unwrap(),
+        Fifo => {
+            let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+            // SAFETY: the name is a C string.
+            assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        }
+    }
+}
+
+/// Two nodes that talk, under names that dead ones have borne.
+fn talk(net: &Net) -> Result<(), Error> {
+    let (a, b) = (net.builder("a").open()?, net.builder("b").open()?);
+    let mut publisher = a.publisher::<[u8]>("/t")?;
+    let mut subscriber = b.subscriber::<[u8]>("/t")?;
+    publisher.wait_for_subscribers(1, LONG)?;
+    for len in [8, 100_000] {
+        publisher.send(&vec![3; len])?;
+        assert_eq!(*subscriber.recv(LONG)?, vec![3; len]);
+    }
+    Ok(())
+}
+
+/// The domain of two nodes that died in the middle of a conversation: a copy of its directory, in
+/// which nobody holds a lock.
+fn dead_domain(net: &Net) -> Vec<PathBuf> {
+    fn copy(from: &Path, to: &Path, made: &mut Vec<PathBuf>) {
+        use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+        std::fs::DirBuilder::new().mode(0o700).create(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().flatten() {
+            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                copy(&from, &to, made);
+            } else if kind.is_fifo() {
+                put(&to, Fifo);
+            } else {
+                std::fs::copy(&from, &to).unwrap();
+            }
+            made.push(to);
+        }
+    }
+    let living = Net::new("model");
+    let (a, b) = (living.node("a"), living.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[1; 10_000]).unwrap();
+    subscriber.recv(LONG).unwrap();
+    let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
+    let level = compile_text("level.proto", text).unwrap().schema("Level").unwrap();
+    let options = PublisherOptions::new().schema(&level);
+    let _typed = a.publisher_with::<Dynamic>("/typed", options).unwrap();
+    let mut made = Vec::new();
+    copy(&living.inspect_path(), &net.inspect_path(), &mut made);
+    made.sort();
+    let hash = level.hash().to_string();
+    assert!(made.iter().any(|path| path.ends_with(format!("t{hash}"))), "a type is among them");
+    made
+}
+
+/// Every file and folder of a domain in turn, as everything that it should not be.
+#[test]
+fn any_file_may_be_anything() {
+    let count = dead_domain(&Net::new("count")).len();
+    assert!(count >= 12, "of what a domain has only {count} were found");
+    let (mut worked, mut refused) = (0, Vec::new());
+    for at in 0..count {
+        for thing in THINGS {
+            let net = Net::new("mutated");
+            let made = dead_domain(&net);
+            // Folders of nodes have names of their own in each domain, in the same order.
+            let path = &made[at];
+            put(path, thing);
+            match talk(&net) {
+                Ok(()) => {
+                    worked += 1;
+                    let nodes = net.inspect_path().join("nodes");
+                    let left = || std::fs::read_dir(&nodes).unwrap().flatten().count();
+                    eventually("the dead are swept", || left() == 0);
+                }
+                Err(error) => {
+                    let said = error.to_string();
+                    let short = path.strip_prefix(net.inspect_path()).unwrap();
+                    // It names what stands in the way.
+                    assert!(said.contains(&*short.to_string_lossy()), "{path:?} {thing:?}: {said}");
+                    refused.push(format!("{} as {thing:?}: {said}", short.display()));
+                }
+            }
+        }
+    }
+    eprintln!("{worked} starts worked, {} were refused:\n{}", refused.len(), refused.join("\n"));
+    // Only what a start would have to remove without knowing whose it is: the three of the domain
+    // itself, and the names that are asked for.
+    let own = |line: &String| {
+        ["VERSION ", "names ", "nodes ", "names/"].iter().any(|o| line.starts_with(o))
+    };
+    assert!(refused.iter().all(own), "{refused:#?}");
+    assert!(worked > count * THINGS.len() * 3 / 4);
+}
+
+/// Nobody lives there: whatever `VERSION` says, the directory is taken over.
+#[test]
+fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
+    for version in ["1\n", "2\n", "999\n", "", "\0\0", "two\n", "4294967296\n"] {
+        let net = Net::new("other layout");
+        dead_domain(&net);
+        let file = net.inspect_path().join("VERSION");
+        std::fs::write(&file, version).unwrap();
+        // Of a process that was killed while it wrote the version, long ago.
+        let draft = net.inspect_path().join("@0123456789abcdef");
+        std::fs::write(&draft, "2").unwrap();
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+        std::fs::File::open(&draft).unwrap().set_modified(long_ago).unwrap();
+        talk(&net).unwrap();
+        let now = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(now, format!("{}\n", rnet::LAYOUT_VERSION));
+        let inside = std::fs::read_dir(net.inspect_path()).unwrap().count();
+        assert_eq!(inside, 3, "a draft of VERSION was left");
+    }
+}
+
+/// Somebody does: the start says which version was found and where, and changes nothing.
+#[test]
+fn a_directory_of_another_layout_is_refused_while_somebody_lives_in_it() {
+    let net = Net::new("other layout, alive");
+    let old = net.node("old");
+    let path = net.inspect_path().join("VERSION");
+    std::fs::write(&path, "1\n").unwrap();
+    let error = net.builder("new").open().unwrap_err();
+    let ours = rnet::LAYOUT_VERSION;
+    assert_eq!(error, Error::LayoutVersion { path: path.clone(), found: 1, ours });
+    assert!(error.to_string().contains("the next start takes it over"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
+    drop(old);
+    drop(net.node("new"));
+}
+
+/// Many at once take over one directory: all of them live in it afterwards, and talk.
+#[test]
+fn a_directory_is_taken_over_by_all_at_once() {
+    for _ in 0..10 {
+        let net = Net::new("taken over at once");
+        dead_domain(&net);
+        std::fs::write(net.inspect_path().join("VERSION"), "1\n").unwrap();
+        let barrier = std::sync::Barrier::new(4);
+        let nodes: Vec<rnet::Node> = std::thread::scope(|scope| {
+            let starts: Vec<_> = (0..4)
+                .map(|n| {
+                    let (net, barrier) = (&net, &barrier);
+                    scope.spawn(move || {
+                        barrier.wait();
+                        net.node(&format!("n{n}"))
+                    })
+                })
+                .collect();
+            starts.into_iter().map(|start| start.join().unwrap()).collect()
+        });
+        eventually("all see each other", || net.inspect().nodes.len() == 4);
+        talk(&net).unwrap();
+        drop(nodes);
+    }
+}

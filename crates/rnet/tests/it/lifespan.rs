@@ -1,0 +1,136 @@
+//! Messages older than their publisher's lifespan are not delivered, and counted as expired: as neither lost nor skipped.
+
+use crate::common;
+
+use std::time::Duration;
+
+use common::{Child, LONG, Net, orders, role, tell};
+use rnet::{OnFull, PublisherOptions, PublisherStats, Subscriber, SubscriberOptions};
+
+const LIFESPAN: Duration = Duration::from_millis(50);
+
+fn offers() -> PublisherOptions {
+    PublisherOptions::new().lifespan(LIFESPAN)
+}
+
+/// Waits until everything sent so far has expired.
+fn expire() {
+    std::thread::sleep(LIFESPAN + Duration::from_millis(10)); // sleep: messages get old
+}
+
+fn stats(subscriber: &Subscriber<[u8]>) -> PublisherStats {
+    subscriber.stats().remove(0)
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    if role().is_none() {
+        return;
+    }
+    let net = Net::of_parent();
+    let node = net.node("reader");
+    let mut subscriber =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    tell("ready");
+    for sent in orders() {
+        let sent: u64 = sent.parse().unwrap();
+        while stats(&subscriber).received + stats(&subscriber).expired < sent {
+            let _ = subscriber.try_recv().unwrap();
+        }
+        let s = stats(&subscriber);
+        tell(&format!("{} {} {} {}", s.received, s.expired, s.skipped, s.lost.total()));
+    }
+}
+
+#[test]
+fn a_reader_that_was_stopped_acts_on_no_old_news() {
+    let net = Net::new("lifespan stopped");
+    let node = net.node("writer");
+    let mut publisher = node.publisher_with::<[u8]>("/t", offers()).unwrap();
+    let mut reader = Child::spawn(&net, "reader");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    reader.expect("ready");
+    reader.stop();
+    for i in 0..100_u64 {
+        publisher.send(&i.to_le_bytes()).unwrap();
+    }
+    expire();
+    publisher.send(b"news").unwrap();
+    reader.resume();
+    reader.say("101");
+    let heard = reader.hear();
+    // The news may have grown old, too, on a busy machine: it is received or expired, and nothing is skipped or lost.
+    assert!(["1 100 0 0", "0 101 0 0"].contains(&heard.as_str()), "{heard}");
+    reader.finish();
+}
+
+#[test]
+fn every_form_of_receiving_passes_over_what_has_expired() {
+    let net = Net::new("lifespan forms");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher =
+        a.publisher_with::<[u8]>("/t", offers().reliable(OnFull::Refuse).large_depth(4)).unwrap();
+    let options = SubscriberOptions::new();
+    let mut slow = b.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
+    let mut newest = b.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
+    let mut all = b.subscriber_with::<[u8]>("/t", options.reliable()).unwrap();
+    publisher.wait_for_subscribers(3, LONG).unwrap();
+    let image = vec![7_u8; 100_000];
+    for _ in 0..3 {
+        publisher.send(b"small").unwrap();
+        publisher.send(&image).unwrap();
+    }
+    // One is in hand, and those copied with it grow old before they are asked for.
+    let first = slow.recv(LONG).map(|sample| sample.len());
+    expire();
+    assert!(slow.try_recv().unwrap().is_none());
+    assert!(newest.latest(Some(Duration::ZERO)).is_err());
+    assert!(all.try_recv().unwrap().is_none());
+    for (subscriber, received) in [(&slow, u64::from(first.is_ok())), (&newest, 0), (&all, 0)] {
+        let s = stats(subscriber);
+        assert_eq!((s.received, s.expired), (received, 6 - received), "{s:?}");
+        assert_eq!((s.skipped, s.lost.total(), s.behind.messages), (0, 0, 0), "{s:?}");
+    }
+    // What tools read says the same.
+    let snapshot = net.inspect();
+    let channels = snapshot.subscriptions.iter().flat_map(|s| &s.channels);
+    assert!(channels.map(|c| c.expired).sum::<u64>() >= 17);
+}
+
+#[test]
+fn what_the_log_lost_before_an_expired_message_has_expired_too() {
+    let net = Net::new("lifespan overrun");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let short = offers().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+    let mut publisher = a.publisher_with::<[u8]>("/t", short).unwrap();
+    let options = SubscriberOptions::new().keep_all();
+    let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for _ in 0..1000 {
+        publisher.send(&[0; 1000]).unwrap();
+    }
+    expire();
+    assert!(subscriber.try_recv().unwrap().is_none());
+    let s = stats(&subscriber);
+    assert_eq!((s.expired, s.skipped, s.lost.total()), (1000, 0, 0), "{s:?}");
+}
+
+#[test]
+fn late_joiners_get_no_history_that_has_expired() {
+    let net = Net::new("lifespan history");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher_with::<[u8]>("/t", offers().transient_local(5)).unwrap();
+    for _ in 0..5 {
+        publisher.send(b"old").unwrap();
+    }
+    expire();
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    let mut late = b.subscriber_with::<[u8]>("/t", options).unwrap();
+    late.wait_for_publishers(1, LONG).unwrap();
+    assert!(late.try_recv().unwrap().is_none());
+    let s = stats(&late);
+    assert_eq!((s.expired, s.skipped, s.lost.total()), (5, 0, 0), "{s:?}");
+}

@@ -1,0 +1,291 @@
+//! Nodes start the link between hosts where a network is configured, and nothing where none is.
+//!
+//! The nodes are in children, each with an environment and a working directory of its own; the link is a script that
+//! says how it was started.
+
+use crate::common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Child, Net, eventually, role, tell};
+
+/// Says how it was started: in one file, which is there when it is whole.
+const SCRIPT: &str = r#"#!/bin/sh
+out=$(readlink /proc/$$/fd/1)
+{
+    echo "args $*"
+    echo "cwd $(pwd)"
+    echo "stdin $(readlink /proc/$$/fd/0)"
+    echo "stdout $out"
+    echo "group $(cut -d' ' -f5 /proc/$$/stat) of $$"
+    for fd in /proc/$$/fd/*; do echo "fd $(readlink $fd)"; done
+} > "$FACTS/.$$"
+mv "$FACTS/.$$" "$FACTS/$$"
+"#;
+
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    let mut nodes = Vec::new();
+    match role.as_str() {
+        // Of a name that the next line says.
+        "nodes" => loop {
+            tell("ready");
+            let Ok(name) = orders.recv() else { return };
+            nodes.push(net.node(&name));
+        },
+        "tool" => nodes.push(net.builder("tool").tool().open().unwrap()),
+        _ => nodes.push(rnet::Node::builder("plain").domain("t").open().unwrap()),
+    }
+    tell("ready");
+    drop(orders.recv());
+}
+
+/// A place with the script, and the children that run in it.
+struct Place {
+    net: Net,
+    work: PathBuf,
+    facts: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let net = Net::new(name);
+        let (work, facts) = (net.base().join("work"), net.base().join("facts"));
+        let bin = net.base().join("bin");
+        for dir in [&work, &facts, &bin] {
+            fs::create_dir(dir).unwrap();
+        }
+        let place = Place { net, work, facts };
+        place.install(SCRIPT);
+        place
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.net.base().join("bin")
+    }
+
+    fn install(&self, script: &str) {
+        let (path, draft) = (self.bin().join("rnet-link"), self.bin().join("draft"));
+        fs::write(&draft, script).unwrap();
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(draft, path).unwrap();
+    }
+
+    /// A child that plays `role`, in the place's working directory, with the script in its path.
+    fn order(&self, role: &str) -> Command {
+        let program = std::env::current_exe().unwrap();
+        let mut command = Child::order(Command::new(program), &self.net, role);
+        let path = std::env::join_paths([self.bin(), "/usr/bin".into(), "/bin".into()]).unwrap();
+        for name in [
+            "RNET_NETWORK",
+            "RNET_CONFIG",
+            "RNET_LISTEN",
+            "RNET_CONNECT",
+            "RNET_INTERFACES",
+            "RNET_LOST_AFTER_MS",
+            "RNET_LINK",
+            "RNET_GROUP",
+        ] {
+            command.env_remove(name);
+        }
+        command.env("PATH", path).env("FACTS", &self.facts).current_dir(&self.work);
+        command
+    }
+
+    /// What the script has said, once for each start.
+    fn facts(&self) -> Vec<String> {
+        let files = fs::read_dir(&self.facts).unwrap().map(|entry| entry.unwrap().path());
+        let whole =
+            files.filter(|path| !path.file_name().unwrap().as_encoded_bytes().starts_with(b"."));
+        whole.map(|path| fs::read_to_string(path).unwrap()).collect()
+    }
+
+    fn wait_for_starts(&self, n: usize) -> Vec<String> {
+        eventually("the link is started", || self.facts().len() >= n);
+        self.facts()
+    }
+
+    /// Whether a node, opened by a child with these settings, starts the link. What is to start nothing shows it by
+    /// what is started behind it.
+    fn starts(&self, set: &[(&str, &str)]) -> bool {
+        let before = self.facts().len();
+        let mut command = self.order("nodes");
+        command.envs(set.iter().copied());
+        let mut child = Child::start(command);
+        child.expect("ready");
+        child.say(&format!("n{}", child.pid()));
+        child.expect("ready");
+        // Whatever it has started is its child, or has said what there is to say.
+        eventually("it has no children", || !has_children(child.pid()));
+        self.facts().len() > before
+    }
+}
+
+/// Whether a process has children, zombies included.
+fn has_children(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let children =
+        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+    children.into_iter().any(|children| !children.trim().is_empty())
+}
+
+fn line<'t>(facts: &'t str, key: &str) -> &'t str {
+    facts
+        .lines()
+        .find_map(|line| line.strip_prefix(key))
+        .unwrap_or_else(|| panic!("{key} of {facts}"))
+}
+
+#[test]
+fn without_configuration_nothing_is_started() {
+    let place = Place::new("without_configuration_nothing_is_started");
+    assert!(!place.starts(&[]));
+    assert!(!place.starts(&[("RNET_NETWORK", ""), ("RNET_LISTEN", "")]));
+    assert!(!place.starts(&[("RNET_NETWORK", "off"), ("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
+    let file = place.work.join("robot.toml");
+    for text in ["network = \"off\"", "[network]\nmode = \"off\"", "# no word of it"] {
+        fs::write(&file, text).unwrap();
+        assert!(!place.starts(&[]), "{text}");
+    }
+    fs::write(&file, "network = \"lan\"").unwrap();
+    assert!(!place.starts(&[("RNET_NETWORK", "off")]));
+    let mut tool = Child::start(place.order("tool"));
+    tool.expect("ready");
+    assert!(!has_children(tool.pid()));
+    assert_eq!(place.facts().len(), 0);
+}
+
+#[test]
+fn each_way_to_configure_a_network_starts_the_link() {
+    let place = Place::new("each_way_to_configure_a_network_starts_the_link");
+    assert!(place.starts(&[("RNET_NETWORK", "lan")]));
+    assert!(place.starts(&[("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
+    assert!(place.starts(&[("RNET_LISTEN", "tcp/0.0.0.0:7450")]));
+    // What cannot be read is for the link to name.
+    assert!(place.starts(&[("RNET_CONFIG", "/nonexistent.toml")]));
+    let other = place.net.base().join("other.toml");
+    fs::write(&other, "[network]\nmode = \"lan\"").unwrap();
+    assert!(place.starts(&[("RNET_CONFIG", other.to_str().unwrap())]));
+    fs::write(place.work.join("robot.toml"), "network = \"lan\"").unwrap();
+    assert!(place.starts(&[]));
+    fs::write(&other, "[network]\nmode = \"off\"").unwrap();
+    assert!(!place.starts(&[("RNET_CONFIG", other.to_str().unwrap())]));
+}
+
+#[test]
+fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
+    let place = Place::new("the_link_is_told_the_domain_and_has_nothing_of_the_node");
+    let mut command = place.order("nodes");
+    command.env("RNET_NETWORK", "lan");
+    let mut child = Child::start(command);
+    child.expect("ready");
+    child.say("node");
+    child.expect("ready");
+    let facts = place.wait_for_starts(1).pop().unwrap();
+    let dir = place.net.base().display().to_string();
+    assert_eq!(line(&facts, "args "), format!("start --domain t --dir {dir}"));
+    assert_eq!(line(&facts, "cwd "), place.work.display().to_string());
+    assert_eq!((line(&facts, "stdin "), line(&facts, "stdout ")), ("/dev/null", "/dev/null"));
+    // In a process group of its own, which Ctrl-C in the node's terminal does not reach.
+    let (group, own) = line(&facts, "group ").split_once(" of ").unwrap();
+    assert_eq!(group, own);
+    let open: BTreeSet<&str> = facts.lines().filter_map(|line| line.strip_prefix("fd ")).collect();
+    let of_node = open.iter().filter(|file| file.contains("rnet-") && !file.contains("/facts/"));
+    let of_node: Vec<_> = of_node.filter(|file| !file.ends_with("/bin/rnet-link")).collect();
+    assert!(of_node.is_empty(), "{of_node:?}");
+    // No zombie is left.
+    eventually("it was waited for", || !has_children(child.pid()));
+    // The next node asks again: the link may have died meanwhile.
+    child.say("second");
+    child.expect("ready");
+    place.wait_for_starts(2);
+
+    // What the environment says of the domain need not be said again.
+    let mut command = place.order("plain");
+    command.env("RNET_NETWORK", "lan").env("RNET_DIR", place.net.base());
+    Child::start(command).expect("ready");
+    let facts = place.wait_for_starts(3);
+    assert!(facts.iter().any(|facts| line(facts, "args ") == "start --domain t"), "{facts:?}");
+}
+
+#[test]
+fn a_link_that_takes_its_time_holds_no_node_up() {
+    let place = Place::new("a_link_that_takes_its_time_holds_no_node_up");
+    place.install(
+        &SCRIPT.replace("#!/bin/sh", "#!/bin/sh\nmkfifo \"$FACTS/gate\"; cat \"$FACTS/gate\""),
+    );
+    let mut command = place.order("nodes");
+    command.env("RNET_NETWORK", "lan");
+    let mut child = Child::start(command);
+    child.expect("ready");
+    child.say("node");
+    child.expect("ready");
+    let gate = place.facts.join("gate");
+    eventually("it waits", || gate.exists());
+    // Its end lets it go, and the test with it.
+    fs::write(&gate, "go").unwrap();
+    fs::remove_file(&gate).unwrap();
+    place.wait_for_starts(1);
+}
+
+#[test]
+fn what_is_missing_is_said_once() {
+    let place = Place::new("what_is_missing_is_said_once");
+    let said = |set: &[(&str, &str)]| {
+        let errors = place.net.base().join("stderr");
+        let mut command = place.order("nodes");
+        command.envs(set.iter().copied()).stderr(fs::File::create(&errors).unwrap());
+        let mut child = Child::start(command);
+        child.expect("ready");
+        for name in ["one", "two"] {
+            child.say(name);
+            child.expect("ready");
+        }
+        drop(child);
+        fs::read_to_string(errors).unwrap()
+    };
+    let missing = said(&[("RNET_NETWORK", "lan"), ("PATH", "/nonexistent")]);
+    assert_eq!(missing.lines().count(), 1, "{missing}");
+    let start = "rnet: a network is configured (RNET_NETWORK=lan), and no other host is reached: ";
+    assert!(missing.starts_with(&format!("{start}rnet-link is not installed.")), "{missing}");
+    assert!(missing.contains("docs/guide/two-computers.md"), "{missing}");
+    let named = said(&[("RNET_CONNECT", "tcp/a:1"), ("RNET_LINK", "/nonexistent/link")]);
+    assert_eq!(
+        named,
+        "rnet: a network is configured (RNET_CONNECT), and no other host is reached: RNET_LINK names \
+         /nonexistent/link, which is no program\n"
+    );
+    let broken = place.net.base().join("broken");
+    fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let named = said(&[("RNET_NETWORK", "lan"), ("RNET_LINK", broken.to_str().unwrap())]);
+    assert!(named.contains("broken cannot be started: No such file"), "{named}");
+    assert!(said(&[("PATH", "/nonexistent")]).is_empty());
+}
+
+#[test]
+fn the_program_is_found_where_it_was_named() {
+    let place = Place::new("the_program_is_found_where_it_was_named");
+    let link = place.bin().join("rnet-link");
+    let elsewhere = place.net.base().join("elsewhere");
+    fs::rename(&link, &elsewhere).unwrap();
+    assert!(place.starts(&[("RNET_NETWORK", "lan"), ("RNET_LINK", elsewhere.to_str().unwrap())]));
+    // Neither a folder nor a file that cannot be run is a program.
+    let folder = place.net.base().join("first");
+    fs::create_dir_all(folder.join("rnet-link")).unwrap();
+    fs::write(&link, "").unwrap();
+    let last = place.net.base().join("last");
+    fs::create_dir(&last).unwrap();
+    fs::rename(&elsewhere, last.join("rnet-link")).unwrap();
+    let paths = [folder.as_path(), &place.bin(), &last, Path::new("/usr/bin"), Path::new("/bin")];
+    let path = std::env::join_paths(paths).unwrap();
+    assert!(place.starts(&[("RNET_NETWORK", "lan"), ("PATH", path.to_str().unwrap())]));
+}

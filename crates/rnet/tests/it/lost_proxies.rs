@@ -1,0 +1,149 @@
+//! Proxy publishers that are lost: what subscribers and watchers are told.
+
+use crate::common;
+
+use std::sync::mpsc;
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{
+    EndpointEvent, Error, MatchEvent, Node, Proxy, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions,
+};
+
+fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
+    let arm = Proxy::new("robot2", "/arm", 7).unwrap();
+    link.publisher_with(topic, PublisherOptions::new().proxy(arm)).unwrap()
+}
+
+fn is_lost(error: &Error) -> bool {
+    matches!(error, Error::PeerLost { node, .. } if node == "@robot2/arm")
+}
+
+/// Expects three messages, the end as it was lost, and a new publisher after it.
+fn expect_end(subscriber: &mut Subscriber<[u8]>) {
+    let (got, error) = common::until_error(subscriber);
+    assert_eq!(got, [[0], [1], [2]]);
+    assert!(is_lost(&error), "{error}");
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let link = net.node("link");
+    let orders = common::orders();
+    if role == "watcher" {
+        let _watch = link.on_endpoint(|event| {
+            tell(match event {
+                EndpointEvent::Opened(_) => "opened",
+                EndpointEvent::Lost(_) => "lost",
+                EndpointEvent::Closed(_) => "closed",
+                _ => "changed",
+            });
+        });
+        drop(orders.recv());
+        return;
+    }
+    let mut publishers: Vec<_> = (0..2).map(|_| publisher(&link, "/t")).collect();
+    while let Ok(order) = orders.recv() {
+        match order.as_str() {
+            "send" => {
+                publishers[0].wait_for_subscribers(1, LONG).unwrap();
+                (0..3).for_each(|seq| publishers[0].send(&[seq]).unwrap());
+            }
+            "lose" => publishers.remove(0).lose(),
+            "close" => drop(publishers.remove(0)),
+            "open" => publishers.insert(0, publisher(&link, "/t")),
+            other => panic!("no such order: {other}"),
+        }
+        tell(&order);
+    }
+}
+
+#[test]
+fn one_that_is_lost_is_told_from_one_that_was_closed() {
+    let net = Net::new("lost and closed");
+    let node = net.node("node");
+    let mut child = Child::spawn(&net, "link");
+    let mut subscriber = node.subscriber_with("/t", SubscriberOptions::new().keep_all()).unwrap();
+    let (tell, matches) = mpsc::channel();
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    let (tell, endpoints) = mpsc::channel();
+    let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let mut order = |order| {
+        child.say(order);
+        child.expect(order);
+    };
+    let next = || loop {
+        match endpoints.recv_timeout(LONG.unwrap()).unwrap() {
+            EndpointEvent::Opened(_) => {}
+            event => return event,
+        }
+    };
+    let next_match = || loop {
+        match matches.recv_timeout(LONG.unwrap()).unwrap() {
+            MatchEvent::Matched(_) => {}
+            event => return event,
+        }
+    };
+    subscriber.wait_for_publishers(2, LONG).unwrap();
+    // Its place in the list is not taken by the next, and not for good.
+    for _ in 0..3 {
+        order("send");
+        order("lose");
+        expect_end(&mut subscriber);
+        let EndpointEvent::Lost(lost) = next() else { panic!("not lost") };
+        assert_eq!(lost.node, "@robot2/arm");
+        assert!(matches!(next_match(), MatchEvent::Lost(peer) if peer.id == lost.id));
+        order("open");
+        subscriber.wait_for_publishers(2, LONG).unwrap();
+    }
+    order("close");
+    assert!(matches!(next(), EndpointEvent::Closed(_)));
+    assert!(matches!(next_match(), MatchEvent::Unmatched(_)));
+    eventually("one is left", || subscriber.publisher_count() == 1);
+    assert!(subscriber.try_recv().unwrap().is_none());
+}
+
+/// A node that is stopped meanwhile, and one that comes later.
+#[test]
+fn who_looks_late_is_told_as_well() {
+    let net = Net::new("lost and stopped");
+    let link = net.node("proxies");
+    let mut watcher = Child::spawn(&net, "watcher");
+    let (first, second) = (publisher(&link, "/a"), publisher(&link, "/b"));
+    watcher.expect("opened");
+    watcher.expect("opened");
+    watcher.stop();
+    first.lose();
+    let third = publisher(&link, "/c");
+    drop(second);
+    watcher.resume();
+    let mut heard = [(); 3].map(|()| watcher.hear());
+    heard.sort();
+    assert_eq!(heard, ["closed", "lost", "opened"]);
+    let late = net.node("late").subscriber::<[u8]>("/a").unwrap();
+    assert_eq!(net.inspect().publishers.len(), 1);
+    drop((third, late));
+}
+
+#[test]
+fn of_a_lost_publisher_nobody_waits_for_large_messages() {
+    let net = Net::new("lost large");
+    let link = net.node("link");
+    let arm = Proxy::new("robot2", "/arm", 7).unwrap();
+    let options = PublisherOptions::new().reliable(rnet::OnFull::Refuse).proxy(arm);
+    let mut publisher = link.publisher_with::<[u8]>("/t", options).unwrap();
+    // In the node of the link itself, which hears of it in another way.
+    let mut subscriber =
+        link.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"small").unwrap();
+    publisher.send(&vec![7; 100_000]).unwrap();
+    publisher.lose();
+    let (got, error) = common::until_error(&mut subscriber);
+    assert!(is_lost(&error), "{error}");
+    assert_eq!(got, [b"small"]);
+    assert_eq!(subscriber.lost().restart, 1);
+}

@@ -1,0 +1,167 @@
+//! Memory follows traffic: what a domain of many slow topics takes, and what one takes after a burst.
+
+use crate::common;
+
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use common::{LONG, Net, eventually};
+use rnet::{OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+
+const NODES: usize = 10;
+const TOPICS_PER_NODE: usize = 100;
+/// Faster than the 10 Hz that it stands for, so that the test takes seconds: in a log of fixed length,
+/// were it touched only where it is written, each publisher would take 48 KB by the end,
+/// and its two files 24 KiB beside it.
+const EVERY: Duration = Duration::from_millis(16);
+const MESSAGES: usize = 400;
+const MESSAGE_LEN: usize = 100;
+const LIMIT_BYTES: u64 = 64 << 20;
+
+/// What the files below a directory take, each counted once.
+fn bytes_below(dir: &Path) -> u64 {
+    fn walk(dir: &Path, seen: &mut HashSet<u64>) -> u64 {
+        let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
+        let size = |entry: std::fs::DirEntry| {
+            let meta = entry.metadata().unwrap();
+            match meta.is_dir() {
+                true => walk(&entry.path(), seen),
+                false if seen.insert(meta.ino()) => meta.blocks() * 512,
+                false => 0,
+            }
+        };
+        entries.map(size).sum()
+    }
+    walk(dir, &mut HashSet::new())
+}
+
+/// Memory of files that this process has mapped and touched.
+fn rss_of_files() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssShmem:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_thousand_slow_publishers_take_little() {
+    let net = Net::for_long("thousand", Duration::from_secs(300));
+    let nodes: Vec<_> = (0..NODES).map(|n| net.node(&format!("n{n}"))).collect();
+    let topic = |node: usize, number: usize| format!("/n{node}/t{number}");
+    let mut publishers: Vec<Publisher<[u8]>> = Vec::new();
+    let mut subscribers: Vec<Subscriber<[u8]>> = Vec::new();
+    for (n, node) in nodes.iter().enumerate() {
+        for number in 0..TOPICS_PER_NODE {
+            publishers.push(node.publisher(&topic(n, number)).unwrap());
+            let peer = &nodes[(n + 1) % NODES];
+            subscribers.push(peer.subscriber(&topic(n, number)).unwrap());
+        }
+    }
+    publishers.iter_mut().for_each(|p| p.wait_for_subscribers(1, LONG).unwrap());
+    let at_first = bytes_below(net.base());
+    for message in 0..MESSAGES {
+        let round = std::time::Instant::now();
+        publishers.iter_mut().for_each(|p| p.send(&[message as u8; MESSAGE_LEN]).unwrap());
+        for subscriber in &mut subscribers {
+            assert_eq!(subscriber.recv(LONG).unwrap()[0], message as u8);
+        }
+        std::thread::sleep(EVERY.saturating_sub(round.elapsed())); // sleep: the pace of the publishers
+    }
+    let at_last = bytes_below(net.base());
+    println!("at first {} KiB, at last {} KiB", at_first >> 10, at_last >> 10);
+    assert!(at_last <= LIMIT_BYTES, "{at_last} bytes of shared memory");
+    // Each page of a log and of a subscriber's file is mapped by both of its sides.
+    assert!(rss_of_files() <= 2 * LIMIT_BYTES, "{} bytes mapped", rss_of_files());
+}
+
+/// The log of the only publisher, as tools see it.
+fn log_bytes(net: &Net) -> u64 {
+    net.inspect().publishers.remove(0).memory_bytes
+}
+
+#[test]
+fn a_burst_finds_room_and_its_memory_comes_back() {
+    let net = Net::new("burst");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let all = SubscriberOptions::new().keep_all();
+    let mut subscriber = b.subscriber_with::<[u8]>("/t", all).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(log_bytes(&net), 16 << 10);
+    // All of the 512 KiB, before anybody looks.
+    (0..500).for_each(|n| publisher.send(&[n as u8; 1000]).unwrap());
+    assert_eq!(log_bytes(&net), 512 << 10);
+    for n in 0..500 {
+        assert_eq!(subscriber.recv(LONG).unwrap()[0], n as u8);
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+    // Of 20 KB a second it keeps what was sent in the last few seconds.
+    eventually("the memory of the burst comes back", || {
+        std::thread::sleep(Duration::from_millis(50)); // sleep: the pace of the publisher
+        publisher.send(&[7; 1000]).unwrap();
+        subscriber.recv(LONG).unwrap();
+        log_bytes(&net) <= 160 << 10
+    });
+}
+
+/// A reliable subscriber has as much room as the log may get, however seldom its publisher sends.
+#[test]
+fn a_reliable_reader_that_is_slow_has_all_of_the_log() {
+    let net = Net::new("slow");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 20);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let sent = (0..).take_while(|_| publisher.send(&[1; 1000]).is_ok()).count();
+    assert_eq!(sent, (1 << 20) / 1016);
+    assert_eq!(log_bytes(&net), 1 << 20);
+    (0..sent).for_each(|_| assert!(subscriber.recv(LONG).is_ok()));
+}
+
+/// A log that is reserved asks for no memory later, and gives none back.
+#[test]
+fn a_reserved_log_has_its_memory_from_the_start() {
+    let net = Net::new("reserved");
+    let node = net.node("a");
+    let options = PublisherOptions::new().reserve_log();
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    assert_eq!(log_bytes(&net), 512 << 10);
+    assert!(bytes_below(net.base()) >= 512 << 10);
+    (0..1000).for_each(|_| publisher.send(&[7; 1000]).unwrap());
+    assert_eq!(log_bytes(&net), 512 << 10);
+}
+
+/// A log that may get very long begins with one of its blocks.
+#[test]
+fn a_log_that_may_get_long_begins_short() {
+    let net = Net::new("long");
+    let node = net.node("a");
+    let options = PublisherOptions::new().log_len_bytes(64 << 20);
+    let _publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    assert_eq!(log_bytes(&net), 1 << 20);
+}
+
+/// As many messages as late joiners are promised are there, though the default log is too short for
+/// them; what no log can hold is refused by name.
+#[test]
+fn a_history_finds_its_place_in_the_log() {
+    const DEPTH: u32 = 1000;
+    let net = Net::new("history");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().transient_local(DEPTH);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..3 * DEPTH).for_each(|n| publisher.send(&[n as u8; 4096]).unwrap());
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    let mut late = b.subscriber_with::<[u8]>("/t", options).unwrap();
+    for n in 2 * DEPTH..3 * DEPTH {
+        assert_eq!(late.recv(LONG).unwrap()[0], n as u8);
+    }
+    let options = PublisherOptions::new().transient_local(1_000_000);
+    let error = a.publisher_with::<[u8]>("/u", options).map(drop).unwrap_err().to_string();
+    for word in ["/u", "transient_local", "1000000", "bytes", "keep fewer"] {
+        assert!(error.contains(word), "{error}");
+    }
+}

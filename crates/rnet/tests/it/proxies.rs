@@ -1,0 +1,315 @@
+//! Proxies: endpoints that stand for those of other hosts, and what nodes and tools see of them.
+
+use crate::common;
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, mpsc};
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{
+    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions,
+};
+
+fn arm() -> Proxy {
+    Proxy::new("robot2", "/arm", 7).unwrap()
+}
+
+fn subscriber(link: &Node, topic: &str, ends: u32) -> Subscriber<[u8]> {
+    link.subscriber_with(topic, SubscriberOptions::new().proxy(arm(), ends)).unwrap()
+}
+
+fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
+    link.publisher_with(topic, PublisherOptions::new().proxy(arm())).unwrap()
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    if role == "watcher" {
+        let watcher = net.node("watcher");
+        let _watch = watcher.on_endpoint(|event| match event {
+            EndpointEvent::Closed(_) => tell("closed"),
+            event => tell(&event.endpoint().ends.to_string()),
+        });
+        drop(common::orders().recv());
+        return;
+    }
+    let link = net.node("link");
+    let _ends = (subscriber(&link, "/t", 5), publisher(&link, "/u"));
+    tell("ready");
+    drop(common::orders().recv());
+}
+
+#[test]
+fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
+    let net = Net::new("proxy defers");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let options = PublisherOptions::new().proxy(arm()).transient_local(2).deferred();
+    let mut proxy = link.publisher_with::<[u8]>("/t", options).unwrap();
+    let (tell, events) = mpsc::channel();
+    proxy.on_match(move |event| tell.send(event.clone()).unwrap());
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let mut volatile = node.subscriber::<[u8]>("/t").unwrap();
+    let MatchEvent::Asked(first) = next() else { panic!("it has asked") };
+    assert_eq!(proxy.asking(), std::slice::from_ref(&first));
+    assert_eq!((proxy.subscriber_count(), volatile.publisher_count()), (0, 0));
+    // What is sent meanwhile is the past of those that are admitted later.
+    for message in [b"1", b"2", b"3"] {
+        proxy.send(message).unwrap();
+    }
+    let options = SubscriberOptions::new().transient_local();
+    let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let MatchEvent::Asked(second) = next() else { panic!("it has asked") };
+    proxy.admit(second.id).unwrap();
+    assert_eq!(next(), MatchEvent::Matched(second));
+    assert_eq!(proxy.asking(), std::slice::from_ref(&first));
+    late.wait_for_publishers(1, LONG).unwrap();
+    proxy.admit(first.id).unwrap();
+    assert_eq!(next(), MatchEvent::Matched(first.clone()));
+    volatile.wait_for_publishers(1, LONG).unwrap();
+    assert!(proxy.asking().is_empty());
+    proxy.send(b"4").unwrap();
+    for message in [b"2", b"3", b"4"] {
+        assert_eq!(&*late.recv(LONG).unwrap(), message);
+    }
+    assert_eq!(&*volatile.recv(LONG).unwrap(), b"4");
+    // One that goes while it asks is no longer asking, and one that comes again asks again.
+    drop(volatile);
+    assert_eq!(next(), MatchEvent::Unmatched(first));
+    let passing = node.subscriber::<[u8]>("/t").unwrap();
+    let MatchEvent::Asked(_) = next() else { panic!("it has asked") };
+    drop(passing);
+    eventually("nobody asks", || proxy.asking().is_empty());
+}
+
+#[test]
+fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
+    let net = Net::new("proxy counts");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = node.publisher_with::<[u8]>("/t", reliable).unwrap();
+    let (tell, events) = mpsc::channel();
+    publisher.on_match(move |event| tell.send(event.clone()).unwrap());
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let mut proxy = subscriber(&link, "/t", 3);
+    publisher.wait_for_subscribers(3, LONG).unwrap();
+    assert_eq!(publisher.subscriber_count(), 3);
+    let peers = publisher.subscribers();
+    assert_eq!((peers.len(), peers[0].node.as_str()), (1, "@robot2/arm"));
+    let peer = peers[0].clone();
+    assert_eq!(next(), MatchEvent::Matched(peer.clone()));
+    // One that stands for itself counts once.
+    let own = node.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(4, LONG).unwrap();
+    assert!(matches!(next(), MatchEvent::Matched(own) if own.node == "/node"));
+    proxy.set_ends(5).unwrap();
+    publisher.wait_for_subscribers(6, LONG).unwrap();
+    assert_eq!(next(), MatchEvent::Changed(peer.clone()));
+    proxy.set_ends(5).unwrap();
+    proxy.set_ends(1).unwrap();
+    eventually("it stands for one", || publisher.subscriber_count() == 2);
+    assert_eq!(next(), MatchEvent::Changed(peer.clone()));
+    for ends in [0, (1 << 16) + 1, u32::MAX] {
+        assert!(matches!(proxy.set_ends(ends), Err(Error::BadValue { .. })));
+        let options = SubscriberOptions::new().proxy(arm(), ends);
+        let refused = link.subscriber_with::<[u8]>("/t", options);
+        assert!(matches!(refused, Err(Error::BadValue { .. })));
+    }
+    assert!(matches!(own.set_ends(2), Err(Error::BadValue { .. })), "it is no proxy");
+    // Messages go through it as through any other.
+    publisher.send(b"one").unwrap();
+    assert_eq!(&*proxy.recv(LONG).unwrap(), b"one");
+    drop(proxy);
+    eventually("it is gone", || publisher.subscriber_count() == 1);
+    assert_eq!(next(), MatchEvent::Unmatched(peer));
+}
+
+#[test]
+fn a_subscriber_sees_the_node_behind_a_proxy() {
+    let net = Net::new("proxy publisher");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut proxy = publisher(&link, "/t");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    assert_eq!(subscriber.publisher_count(), 1);
+    assert_eq!(subscriber.publishers()[0].node, "@robot2/arm");
+    proxy.send(b"one").unwrap();
+    let sample = subscriber.recv(LONG).unwrap();
+    assert_eq!((&*sample, sample.node()), (&b"one"[..], "@robot2/arm"));
+    assert_eq!(subscriber.stats()[0].node, "@robot2/arm");
+    // Types that do not fit are told with the node that has them.
+    let _strange = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
+    let level =
+        rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
+    let level = level.unwrap().schema("Level").unwrap();
+    let options = SubscriberOptions::new().proxy(arm(), 1).schema(&level);
+    let mut bad = link.subscriber_with::<[u8]>("/joints", options).unwrap();
+    let error = bad.wait_for_publishers(1, LONG).unwrap_err();
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
+}
+
+#[test]
+fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
+    let net = Net::new("proxy endpoints");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let (tell, events) = mpsc::channel();
+    let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let proxy = subscriber(&link, "/t", 2);
+    let EndpointEvent::Opened(opened) = next() else { panic!("not opened") };
+    assert_eq!((opened.node.as_str(), opened.ends), ("@robot2/arm", 2));
+    let of = opened.proxy.as_ref().unwrap();
+    assert_eq!((of.host(), of.node(), of.endpoint()), ("robot2", "/arm", 7));
+    proxy.set_ends(9).unwrap();
+    let EndpointEvent::Changed(changed) = next() else { panic!("not changed") };
+    assert_eq!((changed.id, changed.ends), (opened.id, 9));
+    drop(proxy);
+    assert_eq!(next(), EndpointEvent::Closed(changed));
+    // Who begins to watch later sees what it stands for now.
+    let proxy = subscriber(&link, "/t", 2);
+    proxy.set_ends(4).unwrap();
+    let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let late = seen.clone();
+    let _late = link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().ends));
+    eventually("the late watch is told", || *seen.lock().unwrap() == [4]);
+}
+
+#[test]
+fn a_watcher_that_was_stopped_sees_what_a_proxy_stands_for_when_it_goes_on() {
+    let net = Net::new("proxy stopped watcher");
+    let link = net.node("link");
+    let proxy = subscriber(&link, "/t", 2);
+    let mut watcher = Child::spawn(&net, "watcher");
+    watcher.expect("2");
+    watcher.stop();
+    // More changes than its FIFO has room for.
+    for ends in (1..=10_000).rev() {
+        proxy.set_ends(ends).unwrap();
+    }
+    proxy.set_ends(7).unwrap();
+    watcher.resume();
+    while watcher.hear() != "7" {}
+    watcher.stop();
+    drop(proxy);
+    watcher.resume();
+    watcher.expect("closed");
+}
+
+#[test]
+fn tools_show_the_nodes_for_which_proxies_stand() {
+    let net = Net::new("proxy inspect");
+    let link = net.node("link");
+    let (_p, s) = (publisher(&link, "/t"), subscriber(&link, "/u", 3));
+    let _own = link.publisher::<[u8]>("/link/stats").unwrap();
+    s.set_ends(6).unwrap();
+    let snapshot = net.inspect();
+    assert_eq!(snapshot.node("/link").unwrap().publishes, ["/link/stats"]);
+    assert!(snapshot.node("/link").unwrap().subscribes.is_empty());
+    let remote = &snapshot.remote;
+    assert_eq!((remote.len(), remote[0].node.as_str()), (1, "@robot2/arm"));
+    assert_eq!(
+        (&remote[0].publishes[..], &remote[0].subscribes[..]),
+        (&["/t".to_owned()][..], &["/u".to_owned()][..])
+    );
+    let publisher = snapshot.publishers.iter().find(|p| p.topic == "/t").unwrap();
+    assert_eq!((publisher.node.as_str(), publisher.via.as_deref()), ("@robot2/arm", Some("/link")));
+    assert_eq!(snapshot.subscription_count("/u"), 6);
+}
+
+#[test]
+fn a_proxy_whose_process_dies_counts_no_more() {
+    let net = Net::new("proxy death");
+    let node = net.node("node");
+    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/u").unwrap();
+    let mut child = Child::spawn(&net, "link");
+    child.expect("ready");
+    publisher.wait_for_subscribers(5, LONG).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    child.kill();
+    eventually("its subscriptions are gone", || publisher.subscriber_count() == 0);
+    let error = subscriber.recv(LONG).unwrap_err();
+    assert!(matches!(&error, Error::PeerLost { node, .. } if node == "@robot2/arm"), "{error}");
+    assert!(net.inspect().remote.is_empty());
+}
+
+/// The folder of the node `link`.
+fn folder(net: &Net) -> PathBuf {
+    let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
+    let mut paths = nodes.map(|entry| entry.unwrap().path());
+    paths.find(|path| path.to_string_lossy().contains("link")).unwrap()
+}
+
+fn scribble(path: PathBuf, at: u64, bytes: &[u8]) {
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+#[test]
+fn of_two_entries_of_one_endpoint_the_first_counts() {
+    let net = Net::new("one endpoint twice");
+    let link = net.node("link");
+    let _ends = [subscriber(&link, "/a", 2), subscriber(&link, "/b", 2)];
+    let path = folder(&net).join("node");
+    let list = std::fs::read(&path).unwrap();
+    scribble(path.clone(), 8192 + 32, &list[8192..8192 + 24]);
+    scribble(path, 8192 + 32 + 24, &7u64.to_le_bytes());
+    let node = net.node("node");
+    let publisher = node.publisher::<[u8]>("/a").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(publisher.subscriber_count(), 2);
+    let (tell, events) = mpsc::channel();
+    let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let mark = node.publisher::<[u8]>("/mark").unwrap();
+    drop(mark);
+    let mut told = Vec::new();
+    loop {
+        let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
+        match event {
+            EndpointEvent::Closed(_) => break,
+            EndpointEvent::Opened(endpoint) => told.push((endpoint.topic.clone(), endpoint.ends)),
+            other => panic!("{other:?}"),
+        }
+    }
+    told.sort_unstable();
+    let expected = [("/a", 1), ("/a", 2), ("/mark", 1)].map(|(topic, n)| (topic.to_owned(), n));
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn numbers_and_names_that_cannot_be_are_not_believed() {
+    let net = Net::new("hostile proxy");
+    let link = net.node("link");
+    let _ends =
+        [subscriber(&link, "/a", 2), subscriber(&link, "/b", 2), subscriber(&link, "/c", 2)];
+    let (_p, _q) = (publisher(&link, "/p"), publisher(&link, "/q"));
+    let folder = folder(&net);
+    // The list begins at 8192, an entry has 32 bytes, and its last word says for how many it stands.
+    let ends = |index: u64, ends: u64| {
+        scribble(folder.join("node"), 8192 + index * 32 + 24, &ends.to_le_bytes())
+    };
+    ends(0, 1 << 17);
+    ends(1, 1 << 40 | 2);
+    ends(3, 2);
+    // The name of the host in the description, which stands at 4096, becomes one that is none.
+    let path = folder.join("p4");
+    let text = std::fs::read(&path).unwrap();
+    let at = text.windows(6).position(|w| w == b"robot2").unwrap();
+    scribble(path, at as u64, b"ro/ot2");
+    let snapshot = net.inspect();
+    let mut topics = snapshot.topics();
+    topics.sort_unstable();
+    assert_eq!(topics, ["/c"], "{snapshot:?}");
+    assert!(snapshot.problems.iter().any(|problem| problem.contains("host")), "{snapshot:?}");
+    // Nor does a node that comes now.
+    let node = net.node("node");
+    let [a, b, c] = ["/a", "/b", "/c"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
+    c.wait_for_subscribers(2, LONG).unwrap();
+    assert_eq!([a.subscriber_count(), b.subscriber_count()], [0, 0]);
+    let mut heard = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
+    assert_eq!(heard.each_mut().map(|s| s.publisher_count()), [0, 0]);
+}

@@ -1,0 +1,497 @@
+//! Work queues: each job is done by one worker, and what becomes of it when workers and pushers die.
+
+use crate::common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{Error, HandlerError, Node, PushBuilder, Undelivered};
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+struct N {
+    x: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+struct F {
+    x: f64,
+}
+
+fn n(x: u64) -> N {
+    N { x }
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    match role.as_str() {
+        // Has a job and never acknowledges it.
+        "worker" => {
+            let node = net.node(&format!("worker{}", std::process::id()));
+            let mut jobs = node.pull::<N>("/jobs").open().unwrap();
+            tell("ready");
+            let job = jobs.recv(None).unwrap().unwrap();
+            tell(&format!("job {} {}", job.x, job.context().redelivered()));
+            let _ = orders.recv();
+        }
+        // Has pushed a job when it is killed.
+        "pusher" => {
+            let node = net.node("victim");
+            let jobs = node.push::<N>("/jobs").open().unwrap();
+            jobs.push(&n(1)).unwrap();
+            jobs.push(&n(2)).unwrap();
+            let _ = orders.recv();
+        }
+        _ => panic!("no such role: {role}"),
+    }
+}
+
+type Back = mpsc::Receiver<(u64, Error)>;
+
+/// A pusher, and what it is handed back.
+fn pusher(node: &Node) -> (PushBuilder<N>, Back) {
+    let (tell, back) = mpsc::channel();
+    let undelivered = move |undelivered: Undelivered<N>| {
+        let _ = tell.send((undelivered.job.x, undelivered.error));
+    };
+    (node.push::<N>("/jobs").on_undelivered(undelivered), back)
+}
+
+fn handed_back(back: &Back) -> (u64, Error) {
+    back.recv_timeout(LONG.unwrap()).expect("a job is handed back")
+}
+
+#[test]
+fn each_job_goes_to_one_worker() {
+    let net = Net::new("each");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let done = Arc::new(Mutex::new(Vec::new()));
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    // Before there is a worker.
+    jobs.push(&n(0)).unwrap();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let done = done.clone();
+            let work = move |job: &N, context: &rnet::JobContext| {
+                assert_eq!((context.pusher(), context.redelivered()), ("/b", false));
+                done.lock().unwrap().push(job.x);
+                Ok(())
+            };
+            a.pull::<N>("/jobs").on(work).unwrap()
+        })
+        .collect();
+    (1..300).for_each(|x| jobs.push(&n(x)).unwrap());
+    jobs.wait_until_done(LONG).unwrap();
+    let mut done = std::mem::take(&mut *done.lock().unwrap());
+    done.sort_unstable();
+    assert_eq!(done, (0..300).collect::<Vec<_>>());
+    let stats = jobs.stats();
+    assert_eq!((stats.pushed, stats.done, stats.redelivered, stats.open), (300, 300, 0, 0));
+    drop(workers);
+}
+
+#[test]
+fn a_busy_worker_gets_no_second_job() {
+    let net = Net::new("busy");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut slow = a.pull::<N>("/jobs").open().unwrap();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    jobs.push(&n(0)).unwrap();
+    let held = slow.recv(LONG).unwrap().unwrap();
+    let mut free = a.pull::<N>("/jobs").open().unwrap();
+    for x in 1..20 {
+        jobs.push(&n(x)).unwrap();
+        let job = free.recv(LONG).unwrap().unwrap();
+        assert_eq!(job.x, x);
+        job.ack();
+    }
+    // Another pusher's jobs wait for a worker that this one keeps busy.
+    let others = a.push::<N>("/jobs").open().unwrap();
+    let busy = {
+        jobs.push(&n(20)).unwrap();
+        free.recv(LONG).unwrap().unwrap()
+    };
+    others.push(&n(21)).unwrap();
+    assert!(others.wait_until_done(Some(Duration::from_millis(50))).is_err());
+    held.ack();
+    let job = slow.recv(LONG).unwrap().unwrap();
+    assert_eq!((job.x, job.context().pusher()), (21, "/a"));
+    job.ack();
+    busy.ack();
+    others.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done(LONG).unwrap();
+}
+
+#[test]
+fn sixty_four_workers_share_the_jobs() {
+    let net = Net::new("many");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let sum = Arc::new(AtomicU64::new(0));
+    let workers: Vec<_> = (0..64)
+        .map(|_| {
+            let sum = sum.clone();
+            let work = move |job: &N, _: &rnet::JobContext| {
+                sum.fetch_add(job.x, Ordering::SeqCst);
+                Ok(())
+            };
+            a.pull::<N>("/jobs").on(work).unwrap()
+        })
+        .collect();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    eventually("all workers are there", || jobs.worker_count() == 64);
+    (0..640).for_each(|x| jobs.push(&n(x)).unwrap());
+    jobs.wait_until_done(LONG).unwrap();
+    assert_eq!(sum.load(Ordering::SeqCst), 639 * 640 / 2);
+    drop(workers);
+}
+
+#[test]
+fn what_a_killed_worker_had_is_redelivered_once() {
+    let net = Net::new("killed");
+    let node = net.node("a");
+    let mut first = Child::spawn(&net, "worker");
+    first.expect("ready");
+    let (builder, back) = pusher(&node);
+    let jobs = builder.open().unwrap();
+    jobs.push(&n(7)).unwrap();
+    first.expect("job 7 false");
+    let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
+    first.kill();
+    let job = rescuer.recv(LONG).unwrap().unwrap();
+    assert_eq!((job.x, job.context().redelivered()), (7, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    let stats = jobs.stats();
+    assert_eq!((stats.done, stats.redelivered, stats.undelivered), (1, 1, 0));
+    assert!(back.try_recv().is_err());
+}
+
+#[test]
+fn a_job_whose_second_worker_dies_too_is_handed_back() {
+    let net = Net::new("both");
+    let node = net.node("a");
+    let mut first = Child::spawn(&net, "worker");
+    first.expect("ready");
+    let (builder, back) = pusher(&node);
+    let jobs = builder.open().unwrap();
+    jobs.push(&n(7)).unwrap();
+    first.expect("job 7 false");
+    let mut second = Child::spawn(&net, "worker");
+    second.expect("ready");
+    first.kill();
+    second.expect("job 7 true");
+    let pid = second.pid();
+    second.kill();
+    let (job, error) = handed_back(&back);
+    assert_eq!((job, error.code()), (7, "server_lost"));
+    assert!(error.to_string().contains(&format!("/worker{pid}")), "{error}");
+    jobs.wait_until_done(LONG).unwrap();
+    assert_eq!((jobs.stats().redelivered, jobs.stats().undelivered), (1, 1));
+}
+
+#[test]
+fn a_stopped_worker_loses_its_job_after_the_limit() {
+    let net = Net::new("stopped");
+    let node = net.node("a");
+    let mut stopped = Child::spawn(&net, "worker");
+    stopped.expect("ready");
+    let (builder, back) = pusher(&node);
+    let jobs = builder.ack_within(Duration::from_secs(2)).open().unwrap();
+    jobs.push(&n(7)).unwrap();
+    stopped.expect("job 7 false");
+    stopped.stop();
+    // Not again to the one that stands still, which has fewest.
+    let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
+    let job = rescuer.recv(LONG).unwrap().unwrap();
+    assert_eq!((job.x, job.context().redelivered()), (7, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    assert!(back.try_recv().is_err());
+    stopped.resume();
+}
+
+#[test]
+fn a_failed_job_is_reported_and_not_repeated() {
+    let net = Net::new("failed");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (builder, back) = pusher(&b);
+    let jobs = builder.open().unwrap();
+    let worker = a
+        .pull::<N>("/jobs")
+        .on(|job, _| match job.x {
+            1 => Err(HandlerError::new("broken", "the gripper is open")),
+            2 => panic!("two is too many"),
+            _ => Ok(()),
+        })
+        .unwrap();
+    (0..4).for_each(|x| jobs.push(&n(x)).unwrap());
+    for (x, text) in [(1, "the gripper is open"), (2, "two is too many")] {
+        let (job, error) = handed_back(&back);
+        assert_eq!((job, error.code()), (x, "call_failed"));
+        assert!(error.to_string().contains(text), "{error}");
+    }
+    jobs.wait_until_done(LONG).unwrap();
+    drop(worker);
+    // A job that were sent to it still would be redelivered.
+    eventually("the pusher knows", || jobs.worker_count() == 0);
+    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    jobs.push(&n(5)).unwrap();
+    drop(worker.recv(LONG).unwrap());
+    assert!(handed_back(&back).1.to_string().contains("without an acknowledgement"));
+    jobs.push(&n(6)).unwrap();
+    worker.recv(LONG).unwrap().unwrap().fail(HandlerError::new("no", "not today"));
+    assert!(handed_back(&back).1.to_string().contains("not today"));
+    assert_eq!((jobs.stats().done, jobs.stats().redelivered), (2, 0));
+}
+
+#[test]
+fn a_full_backlog_refuses_by_name_or_waits() {
+    let net = Net::new("full");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let jobs = b.push::<N>("/jobs").backlog(2).open().unwrap();
+    (0..2).for_each(|x| jobs.push(&n(x)).unwrap());
+    let error = jobs.push(&n(2)).unwrap_err();
+    assert_eq!(error.code(), "limit_reached");
+    assert!(error.to_string().contains("/jobs"), "{error}");
+    assert_eq!((jobs.stats().pushed, jobs.stats().open), (2, 2));
+    let least = Duration::from_millis(50);
+    let patient = b.push::<N>("/others").backlog(1).wait_for_room(least).open().unwrap();
+    patient.push(&n(0)).unwrap();
+    let begun = std::time::Instant::now();
+    assert_eq!(patient.push(&n(1)).unwrap_err().code(), "limit_reached");
+    assert!(begun.elapsed() >= least);
+    let longer = b.push::<N>("/more").backlog(1).wait_for_room(LONG.unwrap()).open().unwrap();
+    let worker = a.pull::<N>("/more").on(|_, _| Ok(())).unwrap();
+    (0..50).for_each(|x| longer.push(&n(x)).unwrap());
+    longer.wait_until_done(LONG).unwrap();
+    drop(worker);
+    for backlog in [0, 65_537] {
+        let bad = b.push::<N>("/bad").backlog(backlog).open();
+        assert_eq!(bad.err().map(|error| error.code()), Some("bad_value"));
+    }
+}
+
+#[test]
+fn a_pusher_that_closes_hands_back_what_is_not_done() {
+    let net = Net::new("closes");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    let (builder, back) = pusher(&b);
+    let jobs = builder.open().unwrap();
+    (0..3).for_each(|x| jobs.push(&n(x)).unwrap());
+    let job = worker.recv(LONG).unwrap().unwrap();
+    drop(jobs);
+    let mut all: Vec<_> = (0..3).map(|_| handed_back(&back)).collect();
+    all.sort_by_key(|(x, _)| *x);
+    assert!(all.iter().map(|(x, e)| (*x, e.code())).eq((0..3).map(|x| (x, "closed"))));
+    eventually("the worker knows", || job.context().is_cancelled());
+}
+
+#[test]
+fn a_killed_pusher_cancels_its_job_and_frees_the_worker() {
+    let net = Net::new("pusher");
+    let node = net.node("a");
+    let mut worker = node.pull::<N>("/jobs").open().unwrap();
+    let mut child = Child::spawn(&net, "pusher");
+    let job = worker.recv(LONG).unwrap().unwrap();
+    child.kill();
+    eventually("the worker knows", || job.context().is_cancelled());
+    job.ack();
+    let jobs = node.push::<N>("/jobs").open().unwrap();
+    jobs.push(&n(9)).unwrap();
+    let job = worker.recv(LONG).unwrap().unwrap();
+    assert_eq!(job.x, 9);
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+}
+
+#[test]
+fn a_worker_that_closes_gives_its_job_to_another() {
+    let net = Net::new("leaves");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut first = a.pull::<N>("/jobs").open().unwrap();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    jobs.push(&n(1)).unwrap();
+    let held = first.recv(LONG).unwrap().unwrap();
+    let mut second = a.pull::<N>("/jobs").open().unwrap();
+    drop(first);
+    let job = second.recv(LONG).unwrap().unwrap();
+    assert_eq!((job.x, job.context().redelivered()), (1, true));
+    // Too late, and without effect.
+    held.ack();
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    assert_eq!((jobs.stats().done, jobs.stats().redelivered), (1, 1));
+}
+
+#[test]
+fn a_job_that_its_closing_worker_has_not_received_counts_as_not_sent() {
+    let net = Net::new("unseen");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    // Often, as it may be closed at any moment between the arrival of a job and its offer.
+    for x in 0..50 {
+        eventually("the pusher knows", || jobs.worker_count() == 0);
+        let first = a.pull::<N>("/jobs").open().unwrap();
+        jobs.push(&n(x)).unwrap();
+        eventually("the job is there", || first.stats().calls == 1);
+        drop(first);
+        let mut second = a.pull::<N>("/jobs").open().unwrap();
+        let job = second.recv(LONG).unwrap().unwrap();
+        assert_eq!((job.x, job.context().redelivered()), (x, false));
+        job.ack();
+        jobs.wait_until_done(LONG).unwrap();
+    }
+    assert_eq!((jobs.stats().done, jobs.stats().redelivered), (50, 0));
+}
+
+#[test]
+fn a_job_of_another_type_is_handed_back() {
+    let net = Net::new("types");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let worker = a.pull::<F>("/jobs").open().unwrap();
+    let (builder, back) = pusher(&b);
+    let jobs = builder.open().unwrap();
+    jobs.push(&n(1)).unwrap();
+    let (job, error) = handed_back(&back);
+    assert_eq!((job, error.code()), (1, "incompatible_type"));
+    drop(worker);
+}
+
+#[test]
+fn what_a_worker_said_before_it_closed_stands() {
+    let net = Net::new("said");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (builder, back) = pusher(&b);
+    let jobs = builder.open().unwrap();
+    // Often, as the thread that tells the pusher may be faster.
+    for x in 0..50 {
+        // A job that were sent to the one before would be redelivered.
+        eventually("the pusher knows", || jobs.worker_count() == 0);
+        let mut worker = a.pull::<N>("/jobs").open().unwrap();
+        jobs.push(&n(x)).unwrap();
+        let job = worker.recv(LONG).unwrap().unwrap();
+        assert_eq!((job.x, job.context().redelivered()), (x, false));
+        match x % 2 {
+            0 => job.ack(),
+            _ => job.fail(HandlerError::new("no", "not today")),
+        }
+        drop(worker);
+        if x % 2 == 1 {
+            let (job, error) = handed_back(&back);
+            assert_eq!((job, error.code()), (x, "call_failed"));
+        }
+        jobs.wait_until_done(LONG).unwrap();
+    }
+    let stats = jobs.stats();
+    assert_eq!((stats.done, stats.undelivered, stats.redelivered), (25, 25, 0));
+}
+
+#[test]
+fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
+    let net = Net::new("ends");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    for looks in [false, true] {
+        let (give, worker) = mpsc::channel::<rnet::Service>();
+        let worker = Mutex::new(worker);
+        let work = move |_: &N, context: &rnet::JobContext| {
+            // It closes in the midst of the job.
+            drop(worker.lock().unwrap().recv());
+            assert!(!looks || context.is_cancelled());
+            Ok(())
+        };
+        give.send(a.pull::<N>("/jobs").on(work).unwrap()).unwrap();
+        jobs.push(&n(1)).unwrap();
+        if looks {
+            eventually("the job is back", || jobs.stats().redelivered == 1);
+            let mut other = a.pull::<N>("/jobs").open().unwrap();
+            other.recv(LONG).unwrap().unwrap().ack();
+        }
+        jobs.wait_until_done(LONG).unwrap();
+        assert_eq!(jobs.stats().redelivered, u64::from(looks));
+        // The next job is not for this worker, which is there until its thread has ended.
+        eventually("the workers are gone", || jobs.worker_count() == 0);
+    }
+}
+
+#[test]
+fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() {
+    let net = Net::new("runs");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let (tell, said) = mpsc::channel();
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Mutex::new(ends);
+    let worker = a.pull::<N>("/jobs").on(move |_: &N, context: &rnet::JobContext| {
+        tell.send("begun").unwrap();
+        eventually("the worker closes", || context.is_cancelled());
+        tell.send("closes").unwrap();
+        let _ = ends.lock().unwrap().recv();
+        Ok(())
+    });
+    let worker = worker.unwrap();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    let known = c.push::<N>("/jobs").open().unwrap();
+    eventually("both know the worker", || jobs.worker_count() == 1 && known.worker_count() == 1);
+    jobs.push(&n(0)).unwrap();
+    assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("begun"));
+    let closing = std::thread::spawn(move || drop(worker));
+    assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("closes"));
+    // One that knew it before, and one that finds it while it closes.
+    let late = c.push::<N>("/jobs").open().unwrap();
+    eventually("the late one knows it", || late.worker_count() == 1);
+    known.push(&n(1)).unwrap();
+    late.push(&n(2)).unwrap();
+    eventually("both are refused", || known.worker_count() == 0 && late.worker_count() == 0);
+    let mut other = a.pull::<N>("/jobs").open().unwrap();
+    let next = |other: &mut rnet::Puller<N>| {
+        let job = other.recv(LONG).unwrap().expect("the other worker is sent the job");
+        let (x, redelivered) = (job.x, job.context().redelivered());
+        (job, (x, redelivered))
+    };
+    let (job, first) = next(&mut other);
+    // Who is refused here, too, does not wait for the one that closes.
+    eventually("the second is refused", || other.stats().refused > 0);
+    job.ack();
+    let (job, second) = next(&mut other);
+    job.ack();
+    assert_eq!((first.min(second), first.max(second)), ((1, false), (2, false)));
+    [&known, &late].iter().for_each(|jobs| jobs.wait_until_done(LONG).unwrap());
+    assert!(!closing.is_finished(), "its handler runs still");
+    end.send(()).unwrap();
+    closing.join().unwrap();
+    // The handler knew of the end: its own job is for another.
+    let (job, own) = next(&mut other);
+    assert_eq!(own, (0, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+}
+
+#[test]
+fn a_worker_that_is_closed_and_kept_gets_no_jobs() {
+    let net = Net::new("kept");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let kept = a.pull::<N>("/jobs").open().unwrap();
+    let jobs = b.push::<N>("/jobs").open().unwrap();
+    eventually("the worker is there", || jobs.worker_count() == 1);
+    kept.close();
+    eventually("the pusher knows", || jobs.worker_count() == 0);
+    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    (0..10).for_each(|x| {
+        jobs.push(&n(x)).unwrap();
+        let job = worker.recv(LONG).unwrap().unwrap();
+        assert_eq!((job.x, job.context().redelivered()), (x, false));
+        job.ack();
+    });
+    jobs.wait_until_done(LONG).unwrap();
+    assert_eq!(kept.recv_within(Duration::ZERO).unwrap_err().code(), "closed");
+    assert_eq!((jobs.stats().done, jobs.stats().redelivered, kept.stats().calls), (10, 0, 0));
+}

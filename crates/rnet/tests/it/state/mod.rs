@@ -1,0 +1,57 @@
+//! The state, as its users see it: every method, what it refuses, and what it promises.
+
+use crate::common;
+
+mod agree;
+mod bad;
+mod basics;
+mod cells;
+mod computed;
+mod forked;
+mod hostile;
+mod messages;
+mod model;
+mod times;
+mod together;
+mod unseen;
+mod watching;
+mod wills;
+
+use rnet::state::{State, Value};
+
+/// What the children do that tests start.
+#[test]
+#[ignore = "played by children of other tests"]
+fn child_entry() {
+    match common::role().as_deref() {
+        Some("owner") => wills::owner(),
+        Some("unseen_watcher") => unseen::watcher(),
+        Some("unseen_victim") => unseen::victim(),
+        Some("counter") => computed::counter(),
+        other => panic!("no such role: {other:?}"),
+    }
+}
+
+/// The text of the error that this must give.
+fn refusal<T: std::fmt::Debug>(result: rnet::Result<T>) -> String {
+    result.expect_err("it must be refused").to_string()
+}
+
+/// The integer at a key.
+fn int(state: &State, key: &str) -> Option<i64> {
+    state.get(key).expect("it can be read").and_then(|value| value.as_int())
+}
+
+/// One value of each type but messages.
+fn one_of_each() -> Vec<Value> {
+    vec![
+        Value::Bool(true),
+        Value::Int(-3),
+        Value::Float(0.1),
+        Value::Str("grün".into()),
+        Value::Bytes(vec![0, 255]),
+        Value::json(r#"{"a": [1, null]}"#).unwrap(),
+        Value::list([Value::Int(1), Value::Str("x".into()), Value::list([2.5])]),
+        Value::set(["b", "a"]),
+    ]
+}

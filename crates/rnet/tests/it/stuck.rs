@@ -1,0 +1,67 @@
+//! Processes that stand still and callbacks that never return: who has to do with them goes on as it
+//! was told to, and nothing is lost that is not counted.
+
+mod callback;
+mod churn;
+use crate::common;
+mod crowd;
+mod peer;
+mod reader;
+
+use common::{Net, orders, role, tell};
+use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    match role.as_str() {
+        "reader" => reader::reads_when_told(&net, false),
+        "persister" => reader::reads_when_told(&net, true),
+        "crowd" => crowd::reads_with_many(&net),
+        "writer" => peer::writes(&net),
+        "peer" => peer::has_one_of_each(&net),
+        "joiners" => churn::joins_and_leaves(&net),
+        "writers" => churn::writes_and_leaves(&net),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn message(number: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![number as u8; len];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    let (number, rest) = bytes.split_first_chunk::<8>().expect("it has a number");
+    let number = u64::from_le_bytes(*number);
+    assert!(rest.iter().all(|byte| *byte == number as u8), "message {number} is torn");
+    number
+}
+
+fn reliable(on_full: OnFull) -> PublisherOptions {
+    PublisherOptions::new()
+        .reliable(on_full)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .pool_limit_bytes(1 << 20)
+}
+
+fn reader_of(node: &Node, topic: &str) -> Subscriber<[u8]> {
+    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+}
+
+fn is_full(error: &Error, reader: &str) {
+    let right = matches!(error, Error::Full { topic, reader_node }
+        if topic == "/t" && reader_node == reader);
+    assert!(right, "{error}");
+}
+
+/// A child's last words, and then it waits for its end.
+fn stay(words: &str) {
+    let orders = orders();
+    tell(words);
+    let _ = orders.recv();
+}

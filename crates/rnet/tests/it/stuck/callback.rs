@@ -1,0 +1,104 @@
+//! A callback that does not return: its lane stands still, and nothing else does.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rnet::{Error, Lane, OnFull, PublisherOptions, Subscription};
+
+use super::{is_full, message, reader_of, reliable};
+use crate::common::{LONG, Net, eventually};
+
+const SHORT: Duration = Duration::from_millis(100);
+
+/// A callback on `/t` that returns when `open` is dropped.
+fn hangs(node: &rnet::Node) -> (Subscription, mpsc::Sender<()>, mpsc::Receiver<()>) {
+    let (open, gate) = mpsc::channel::<()>();
+    let (say, entered) = mpsc::channel();
+    let subscription = reader_of(node, "/t").on(move |_| {
+        let _ = say.send(());
+        let _ = gate.recv();
+    });
+    (subscription, open, entered)
+}
+
+#[test]
+fn publishers_that_it_holds_back() {
+    for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
+        for len in [1000, 20_000] {
+            let net = Net::new("hanging callback");
+            let (a, b) = (net.node("a"), net.node("b"));
+            let mut publisher = a.publisher_with::<[u8]>("/t", reliable(on_full)).unwrap();
+            let (subscription, open, entered) = hangs(&b);
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.send(&message(0, len)).unwrap();
+            entered.recv_timeout(LONG.unwrap()).unwrap();
+            let result = (1..1000).try_for_each(|i| publisher.send(&message(i, len)));
+            match (on_full, result) {
+                (OnFull::Detach { .. }, Ok(())) => assert_eq!(publisher.subscriber_count(), 0),
+                (OnFull::Detach { .. }, Err(error)) => panic!("{error}"),
+                (_, result) => is_full(&result.unwrap_err(), "/b"),
+            }
+            // Once it returns, it gets all the others, or they are counted.
+            drop(open);
+            eventually("everything is received or counted", || {
+                let stats = subscription.stats();
+                let sum: u64 = stats.iter().map(|s| s.received + s.lost.detached).sum();
+                sum == publisher.sent() && stats.iter().all(|s| s.lost.total() == s.lost.detached)
+            });
+        }
+    }
+}
+
+#[test]
+fn everything_else_of_its_node() {
+    let net = Net::new("beside a hanging callback");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut stop = a.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
+    let mut plain = a.publisher::<[u8]>("/plain").unwrap();
+    let reliable_t = PublisherOptions::new().reliable(OnFull::Refuse);
+    drop(publisher);
+    publisher = a.publisher_with("/t", reliable_t).unwrap();
+    let (subscription, open, entered) = hangs(&b);
+    let (say, stopped) = mpsc::channel();
+    let urgent =
+        b.subscriber_with::<[u8]>("/stop", rnet::SubscriberOptions::new().lane(Lane::Urgent));
+    let urgent = urgent.unwrap().on(move |_| say.send(()).unwrap());
+    let mut receives = b.subscriber::<[u8]>("/plain").unwrap();
+    for p in [&publisher, &stop, &plain] {
+        p.wait_for_subscribers(1, LONG).unwrap();
+    }
+    publisher.send(&message(0, 8)).unwrap();
+    entered.recv_timeout(LONG.unwrap()).unwrap();
+
+    // The other lane, receives, matching and leaving go on.
+    stop.send(b"stop").unwrap();
+    stopped.recv_timeout(LONG.unwrap()).unwrap();
+    plain.send(b"plain").unwrap();
+    assert_eq!(&*receives.recv(LONG).unwrap(), b"plain");
+    let mut late = b.publisher::<[u8]>("/late").unwrap();
+    let mut reader = a.subscriber::<[u8]>("/late").unwrap();
+    late.wait_for_subscribers(1, LONG).unwrap();
+    late.send(b"late").unwrap();
+    assert_eq!(&*reader.recv(LONG).unwrap(), b"late");
+    drop(urgent);
+    drop((receives, late));
+    eventually("they have left", || plain.subscriber_count() == 0);
+
+    // Who drops its subscription from outside waits for it, as documented; and so does its node.
+    let (say, dropped) = mpsc::channel();
+    let drops = std::thread::spawn(move || {
+        say.send("begun").unwrap();
+        drop(subscription);
+        drop(b);
+        say.send("done").unwrap();
+    });
+    assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("begun"));
+    // Long enough for a drop that does not wait; on a machine so busy that it is not, this proves less.
+    assert!(dropped.recv_timeout(SHORT).is_err(), "it did not wait for the callback");
+    drop(open);
+    assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("done"));
+    drops.join().unwrap();
+    eventually("its node has left", || publisher.subscriber_count() == 0);
+    assert!(matches!(reader.recv(Some(SHORT)), Err(Error::Timeout { .. })));
+}

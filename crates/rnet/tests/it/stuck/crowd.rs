@@ -1,0 +1,125 @@
+//! Many reliable readers that stand still: a writer that lets readers go waits for one stall, not for one
+//! after the other.
+
+use std::time::{Duration, Instant};
+
+use rnet::{OnFull, PublisherOptions, Subscriber};
+
+use super::{message, reader_of, reliable};
+use crate::common::{Child, LONG, Net, eventually, orders, tell};
+
+const STALL: Duration = Duration::from_secs(1);
+/// A send is held up for one stall; the rest is for a machine that does other work.
+const LIMIT: Duration = Duration::from_millis(1500);
+
+/// Some of the readers of a process, which all read until it is stopped.
+pub(crate) fn reads_with_many(net: &Net) {
+    let orders = orders();
+    let node = net.node(&format!("crowd{}", std::process::id()));
+    let mut readers: Vec<Subscriber<[u8]>> = Vec::new();
+    for order in &orders {
+        let Ok(more) = order.parse::<usize>() else { break };
+        readers.extend((0..more).map(|_| reader_of(&node, "/t")));
+        tell("subscribed");
+        eventually("each has a message", || {
+            readers.iter_mut().all(|reader| {
+                while reader.try_recv().unwrap().is_some() {}
+                reader.stats().iter().any(|stats| stats.received > 0)
+            })
+        });
+        tell("reading");
+    }
+}
+
+/// The longest of `count` sends.
+fn longest_send(publisher: &mut rnet::Publisher<[u8]>, count: u64, len: usize) -> Duration {
+    let sends = (0..count).map(|number| {
+        let began = Instant::now();
+        publisher.send(&message(number, len)).unwrap();
+        began.elapsed()
+    });
+    sends.max().unwrap_or_default()
+}
+
+fn options() -> PublisherOptions {
+    reliable(OnFull::Detach { stall: STALL })
+}
+
+/// All stop at once, behind small messages in the log or large ones in chunks.
+fn stop_at_once(readers: usize) {
+    for (len, count) in [(1000, 200), (20_000, 100)] {
+        let net = Net::new("many stopped readers");
+        let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
+        let mut child = Child::spawn(&net, "crowd");
+        child.say(&readers.to_string());
+        child.expect("subscribed");
+        publisher.wait_for_subscribers(readers, LONG).unwrap();
+        publisher.send(&message(0, len)).unwrap();
+        child.expect("reading");
+        child.stop();
+        let longest = longest_send(&mut publisher, count, len);
+        assert_eq!(publisher.subscriber_count(), 0);
+        assert!(longest <= LIMIT, "{readers} readers, {len} bytes: a send took {longest:?}");
+    }
+}
+
+#[test]
+fn one() {
+    stop_at_once(1);
+}
+
+#[test]
+fn ten() {
+    stop_at_once(10);
+}
+
+#[test]
+fn sixty_four() {
+    stop_at_once(64);
+}
+
+/// Each stops at another message: when the first is let go, the others have stood still for as long. Not one
+/// send is held up for longer than a stall, nor all together for much longer.
+#[test]
+fn one_after_another() {
+    let net = Net::new("readers stop one after another");
+    let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
+    let node = net.node("readers");
+    let mut readers: Vec<_> = (0..8).map(|_| reader_of(&node, "/t")).collect();
+    publisher.wait_for_subscribers(readers.len(), LONG).unwrap();
+    // Each reads one message less than the one before. A message of its own takes a fourteenth of the log.
+    for number in 0..readers.len() as u64 {
+        publisher.send(&message(number, 1100)).unwrap();
+        for reader in &mut readers[number as usize..] {
+            while reader.try_recv().unwrap().is_some() {}
+        }
+    }
+    let began = Instant::now();
+    let longest = longest_send(&mut publisher, 200, 1100);
+    let all = began.elapsed();
+    assert_eq!(publisher.subscriber_count(), 0);
+    assert!(longest <= LIMIT && all <= 2 * LIMIT, "a send took {longest:?}, all of them {all:?}");
+}
+
+/// One that goes on reading, however many others have stopped, is not let go with them.
+#[test]
+fn one_that_reads_is_not_let_go_with_them() {
+    let net = Net::new("one reads on");
+    let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
+    let node = net.node("readers");
+    let stopped: Vec<_> = (0..10).map(|_| reader_of(&node, "/t")).collect();
+    let mut reads = reader_of(&node, "/t");
+    publisher.wait_for_subscribers(stopped.len() + 1, LONG).unwrap();
+    let writer = std::thread::spawn(move || {
+        for number in 0..200 {
+            publisher.send(&message(number, 1000)).unwrap();
+        }
+        publisher.subscriber_count()
+    });
+    for number in 0..200 {
+        assert_eq!(super::number(&reads.recv(LONG).unwrap()), number);
+    }
+    assert_eq!(writer.join().unwrap(), 1);
+    assert_eq!(reads.lost().total(), 0);
+    drop(stopped);
+}

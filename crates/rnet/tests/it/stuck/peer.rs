@@ -1,0 +1,97 @@
+//! Stopped processes as peers: writers that pause, nodes that do not answer.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use rnet::{Error, OnFull, PublisherOptions};
+
+use super::{message, number, reader_of, reliable, stay};
+use crate::common::{Child, LONG, Net, eventually, orders, tell};
+
+/// Sends a message for each order.
+pub(crate) fn writes(net: &Net) {
+    let orders = orders();
+    let node = net.node("writer");
+    let mut publisher =
+        node.publisher_with::<[u8]>("/t", reliable(OnFull::Wait(Duration::from_secs(30)))).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    tell("ready");
+    for (i, _) in (0..).zip(orders) {
+        publisher.send(&message(i, 100)).unwrap();
+        publisher.send(&message(i, 10_000)).unwrap();
+        tell("sent");
+    }
+}
+
+/// Between two messages: its reader waits, and goes on where it was.
+#[test]
+fn a_writer_that_pauses() {
+    let net = Net::new("paused writer");
+    let node = net.node("reader");
+    let mut subscriber = reader_of(&node, "/t");
+    let mut child = Child::spawn(&net, "writer");
+    child.expect("ready");
+    for i in 0..5 {
+        child.say("send");
+        child.expect("sent");
+        child.stop();
+        // What it sent before is there, and its memory stays readable.
+        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+        let nothing = subscriber.recv(Some(Duration::from_millis(20))).map(drop);
+        assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
+        assert_eq!(subscriber.publisher_count(), 1);
+        // To leave and to come does not depend on it either.
+        drop(reader_of(&node, "/t"));
+        child.resume();
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+    child.finish();
+}
+
+pub(crate) fn has_one_of_each(net: &Net) {
+    let node = net.node("peer");
+    let _publisher = node.publisher_with::<[u8]>("/t", PublisherOptions::new()).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/late").unwrap();
+    tell("ready");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"late");
+    stay("heard");
+}
+
+/// Nobody waits for a node that stands still, and it finds out by itself what it missed, even if
+/// its FIFO had no room for the news.
+#[test]
+fn a_node_that_does_not_answer() {
+    let net = Net::new("stopped node");
+    let mut child = Child::spawn(&net, "peer");
+    child.expect("ready");
+    child.stop();
+    let (a, b) = (net.node("a"), net.node("b"));
+    let nodes = a.domain_path().join("nodes");
+    let peer = std::fs::read_dir(nodes).unwrap().map(|e| e.unwrap().path());
+    let mut peers = peer.filter(|path| path.to_str().unwrap().contains("/peer@"));
+    let fifo = peers.next().unwrap().join("ctl");
+    let mut fifo =
+        std::fs::File::options().write(true).custom_flags(libc::O_NONBLOCK).open(fifo).unwrap();
+    let ring = 7_u64.to_le_bytes();
+    while fifo.write(&ring).is_ok() {}
+    // Announced when there is no room for a ring.
+    let mut late = a.publisher::<[u8]>("/late").unwrap();
+    // The others meet, talk and part.
+    for i in 0..20 {
+        let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+        let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.send(&message(i, 100)).unwrap();
+        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+        drop(net.node("c"));
+    }
+    assert_eq!(late.subscriber_count(), 0);
+    child.resume();
+    late.wait_for_subscribers(1, LONG).unwrap();
+    late.send(b"late").unwrap();
+    child.expect("heard");
+    child.finish();
+    eventually("its end is noticed", || late.subscriber_count() == 0);
+}

@@ -1,0 +1,200 @@
+//! A stopped reader and a reliable writer, in each of its three choices.
+
+use std::time::Duration;
+
+use rnet::{Error, OnFull, Publisher, Subscriber};
+
+use super::{is_full, message, number, reader_of, reliable};
+use crate::common::{Child, LONG, Net, eventually, orders, tell};
+
+/// Small ones stand in the log, large ones in chunks.
+const LENS: [usize; 2] = [1000, 20_000];
+const SHORT: Duration = Duration::from_millis(100);
+
+/// Reads until an empty message, then says what it had: received, lost by detachment, lost at all.
+/// With `keep`, keeps the first messages.
+pub(crate) fn reads_when_told(net: &Net, keep: bool) {
+    let orders = orders();
+    let node = net.node("stopped");
+    let mut subscriber = reader_of(&node, "/t");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let (mut next, mut detached, mut kept) = (0, 0, Vec::new());
+    loop {
+        match subscriber.recv(LONG) {
+            Ok(end) if end.is_empty() => break,
+            Ok(sample) => {
+                let now = number(&sample);
+                assert!(now >= next, "{now} after {next}");
+                next = now + 1;
+                if keep && kept.len() < 4 {
+                    kept.push((now, sample.to_owned_sample()));
+                }
+                if now == 3 {
+                    tell("reading");
+                }
+            }
+            Err(Error::Detached { topic, publisher_node, stall_ms: 1.. }) => {
+                assert_eq!((topic.as_str(), publisher_node.as_str()), ("/t", "/writer"));
+                detached += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(kept.iter().all(|(was, sample)| number(sample) == *was), "what is kept stays");
+    let stats = subscriber.stats().remove(0);
+    tell(&format!("{} {} {} {detached}", stats.received, stats.lost.detached, stats.lost.total()));
+    let _ = orders.recv();
+}
+
+struct Scene {
+    publisher: Publisher<[u8]>,
+    /// One that goes on reading.
+    other: Subscriber<[u8]>,
+    child: Child,
+    sent: u64,
+    read: u64,
+    len: usize,
+    _net: Net,
+}
+
+impl Scene {
+    /// A writer, a reader beside, and one that stands still having read four messages.
+    fn new(role: &str, on_full: OnFull, len: usize) -> Scene {
+        let net = Net::new("stopped");
+        let publisher = net.node("writer").publisher_with::<[u8]>("/t", reliable(on_full)).unwrap();
+        let other = reader_of(&net.node("beside"), "/t");
+        let child = Child::spawn(&net, role);
+        let mut scene = Scene { publisher, other, child, sent: 0, read: 0, len, _net: net };
+        scene.publisher.wait_for_subscribers(2, LONG).unwrap();
+        for _ in 0..4 {
+            scene.send().unwrap();
+        }
+        scene.child.expect("reading");
+        scene.child.stop();
+        scene
+    }
+
+    /// Sends the next message, and has the other reader take all there is.
+    fn send(&mut self) -> rnet::Result<()> {
+        let sent = self.publisher.send(&message(self.sent, self.len));
+        self.sent += u64::from(sent.is_ok());
+        while let Some(sample) = self.other.try_recv().unwrap() {
+            assert_eq!(number(&sample), self.read);
+            self.read += 1;
+        }
+        assert_eq!(self.read, self.sent, "whatever is sent, the other reader has");
+        sent
+    }
+
+    fn send_until_full(&mut self) -> Error {
+        loop {
+            if let Err(error) = self.send() {
+                return error;
+            }
+        }
+    }
+
+    /// The stopped reader goes on; what it received, lost by detachment, lost at all, was told.
+    fn resume(&mut self) -> [u64; 4] {
+        self.child.resume();
+        eventually("there is room for the end", || {
+            self.publisher.subscriber_count() == 2 && self.publisher.send(&[]).is_ok()
+        });
+        let words = self.child.hear();
+        let counts: Vec<u64> = words.split(' ').map(|n| n.parse().unwrap()).collect();
+        assert_eq!(self.other.lost().total(), 0);
+        counts.try_into().unwrap()
+    }
+}
+
+/// The writer is told whom it waits for, has its message back, and nothing is lost.
+fn holds_back(role: &str, on_full: OnFull) {
+    for len in LENS {
+        let mut scene = Scene::new(role, on_full, len);
+        for _ in 0..3 {
+            is_full(&scene.send_until_full(), "/stopped");
+        }
+        let sent = scene.sent;
+        let counts = scene.resume();
+        assert_eq!(counts, [sent + 1, 0, 0, 0], "{len}");
+    }
+}
+
+#[test]
+fn refuse() {
+    holds_back("reader", OnFull::Refuse);
+}
+
+#[test]
+fn wait() {
+    holds_back("reader", OnFull::Wait(SHORT));
+}
+
+#[test]
+fn refuse_one_that_keeps_samples() {
+    holds_back("persister", OnFull::Refuse);
+}
+
+/// The writer goes on without it; it is told, once, and what it missed is counted.
+fn detaches(role: &str) {
+    for len in LENS {
+        let mut scene = Scene::new(role, OnFull::Detach { stall: SHORT }, len);
+        for _ in 0..1000 {
+            // Each returns at the latest when the stall is over.
+            scene.send().unwrap();
+        }
+        assert_eq!(scene.publisher.subscriber_count(), 1);
+        let [received, detached, lost, told] = scene.resume();
+        let sent = scene.sent + 1;
+        assert_eq!((received + detached, lost, told), (sent, detached, 1), "{len}");
+        assert!(detached > 0, "{len}");
+    }
+}
+
+#[test]
+fn detach() {
+    detaches("reader");
+}
+
+#[test]
+fn detach_one_that_keeps_samples() {
+    detaches("persister");
+}
+
+/// Stopped for good: what it kept is the publisher's again once it is dead.
+#[test]
+fn stopped_and_then_killed() {
+    for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
+        let mut scene = Scene::new("persister", on_full, 100_000);
+        match on_full {
+            OnFull::Detach { .. } => (0..20).for_each(|_| scene.send().unwrap_or(())),
+            _ => is_full(&scene.send_until_full(), "/stopped"),
+        }
+        scene.child.kill();
+        eventually("it is gone", || scene.publisher.subscriber_count() == 1);
+        for _ in 0..20 {
+            scene.send().unwrap();
+        }
+        assert_eq!(scene.other.lost().total(), 0);
+    }
+}
+
+/// A publisher that closes waits for its large messages to be taken, but not without end.
+#[test]
+fn closing_before_a_stopped_reader() {
+    for len in LENS {
+        let mut scene = Scene::new("reader", OnFull::Wait(Duration::from_secs(3600)), len);
+        scene.send().unwrap();
+        let Scene { publisher, mut child, mut other, .. } = scene;
+        let started = std::time::Instant::now();
+        drop(publisher);
+        eprintln!("closed after {:?}, messages of {len} bytes", started.elapsed());
+        // Its node hears of the end a moment later.
+        eventually("the other reader has seen the end", || {
+            assert!(other.try_recv().unwrap().is_none());
+            other.publisher_count() == 0
+        });
+        assert_eq!(other.lost().total(), 0);
+        child.kill();
+    }
+}

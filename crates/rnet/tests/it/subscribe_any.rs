@@ -1,0 +1,201 @@
+//! `Node::subscribe_any`: every topic that matches a pattern, as bytes with their type.
+
+use crate::common;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, mpsc};
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{
+    AnySubscription, Error, Node, OnFull, PublisherOptions, Result, Sample, SubscriberOptions,
+};
+
+#[derive(Clone, Copy, Debug, rnet::Plain)]
+#[repr(C)]
+struct Level {
+    volt: f64,
+}
+
+/// Topic, node, type and bytes of a message, or the error.
+type Heard = Result<(String, String, String, Vec<u8>)>;
+
+fn heard(message: Result<Sample<'_, [u8]>>) -> Heard {
+    let said = |s: &Sample<'_, [u8]>| {
+        let (topic, node) = (s.topic().to_owned(), s.node().to_owned());
+        (topic, node, s.type_desc().to_string(), s.bytes().to_vec())
+    };
+    message.map(|sample| said(&sample))
+}
+
+fn listen(
+    node: &Node,
+    pattern: &str,
+    options: SubscriberOptions,
+) -> (AnySubscription, mpsc::Receiver<Heard>) {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let any = node.subscribe_any(pattern, options, move |message| {
+        let _ = tell.lock().unwrap().send(heard(message));
+    });
+    (any.unwrap(), told)
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(_role) = role() else { return };
+    let net = Net::of_parent();
+    let node = net.node("victim");
+    let mut publisher = node.publisher::<[u8]>("/robot/pose").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"alive").unwrap();
+    tell("sent");
+    drop(common::orders().recv());
+}
+
+#[test]
+fn topics_that_match_are_heard_with_their_types() {
+    let net = Net::new("subscribe any");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut old = a.publisher::<[u8]>("/cam/left/raw").unwrap();
+    let mut other = a.publisher::<[u8]>("/cam/raw").unwrap();
+    let (any, told) = listen(&b, "cam/*/raw", SubscriberOptions::new());
+    assert_eq!(any.pattern(), "/cam/*/raw");
+    old.wait_for_subscribers(1, LONG).unwrap();
+    old.send(b"old").unwrap();
+    let next = || told.recv_timeout(LONG.unwrap()).unwrap().unwrap();
+    let is = |topic: &str, kind: &str, bytes: &[u8]| {
+        (topic.to_owned(), "/a".to_owned(), kind.to_owned(), bytes.to_vec())
+    };
+    assert_eq!(next(), is("/cam/left/raw", "raw bytes", b"old"));
+    // Of another lane and another kind of type, and a second publisher of a known topic.
+    let mut urgent =
+        a.publisher_with::<Level>("/cam/right/raw", PublisherOptions::new().urgent()).unwrap();
+    urgent.wait_for_subscribers(1, LONG).unwrap();
+    urgent.send(&Level { volt: 1.5 }).unwrap();
+    let (topic, _, kind, bytes) = next();
+    assert_eq!((topic.as_str(), bytes.as_slice()), ("/cam/right/raw", &1.5_f64.to_le_bytes()[..]));
+    assert!(kind.contains("Level"), "{kind}");
+    let mut second = b.publisher::<[u8]>("/cam/left/raw").unwrap();
+    second.wait_for_subscribers(1, LONG).unwrap();
+    second.send(b"second").unwrap();
+    assert_eq!(next().1, "/b");
+    assert_eq!(any.topics(), ["/cam/left/raw", "/cam/right/raw"]);
+    let received: u64 = any.stats().values().flatten().map(|stats| stats.received).sum();
+    assert_eq!(received, 3);
+    other.send(b"not for them").unwrap();
+    assert_eq!(other.subscriber_count(), 0);
+    drop(any);
+    eventually("the subscriptions end", || old.subscriber_count() == 0);
+    assert!(told.recv_timeout(LONG.unwrap()).is_err(), "the callback is gone");
+}
+
+#[test]
+fn a_protobuf_message_comes_with_its_schema() {
+    let net = Net::new("subscribe any schema");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let _any = b
+        .subscribe_any("/**", SubscriberOptions::new(), move |message| {
+            let sample = message.unwrap();
+            let schema = sample.schema().unwrap().unwrap();
+            let shown = rnet::schema::Dynamic::decode(&schema, sample.bytes()).unwrap();
+            tell.lock().unwrap().send((schema.name().to_owned(), format!("{shown:?}"))).unwrap();
+        })
+        .unwrap();
+    let mut joints = a.publisher::<rnet::msgs::JointState>("/joints").unwrap();
+    joints.wait_for_subscribers(1, LONG).unwrap();
+    joints
+        .send(&rnet::msgs::JointState { names: vec!["elbow".to_owned()], ..Default::default() })
+        .unwrap();
+    let (name, shown) = told.recv_timeout(LONG.unwrap()).unwrap();
+    assert!(name.ends_with("JointState") && shown.contains("elbow"), "{name} {shown}");
+}
+
+#[test]
+fn what_no_topic_can_have_is_refused_and_what_one_cannot_have_is_told() {
+    let net = Net::new("subscribe any errors");
+    let (a, b) = (net.node("a"), net.node("b"));
+    for pattern in ["", "/a*", "/a b", "/a/"] {
+        let refused = b.subscribe_any(pattern, SubscriberOptions::new(), |_| ()).unwrap_err();
+        assert!(matches!(&refused, Error::BadName { name, .. } if name == pattern), "{refused}");
+    }
+    let none = SubscriberOptions::new().keep_last(0);
+    assert!(matches!(b.subscribe_any("/**", none, |_| ()), Err(Error::BadQos { .. })));
+    let (_any, told) = listen(&b, "/**", SubscriberOptions::new().reliable());
+    let _best_effort = a.publisher::<[u8]>("/plain").unwrap();
+    let error = told.recv_timeout(LONG.unwrap()).unwrap().unwrap_err();
+    assert!(matches!(&error, Error::IncompatibleQos { topic, .. } if topic == "/plain"), "{error}");
+    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut fits = a.publisher_with::<[u8]>("/fits", reliable).unwrap();
+    fits.wait_for_subscribers(1, LONG).unwrap();
+    fits.send(b"fits").unwrap();
+    assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"fits");
+}
+
+#[test]
+fn a_topic_goes_on_when_its_publisher_has_died() {
+    let net = Net::new("subscribe any death");
+    let (any, told) = listen(&net.node("b"), "/robot/**", SubscriberOptions::new());
+    for _ in 0..2 {
+        let mut child = Child::spawn(&net, "sends");
+        child.expect("sent");
+        assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"alive");
+        child.kill();
+        let error = told.recv_timeout(LONG.unwrap()).unwrap().unwrap_err();
+        assert!(matches!(error, Error::PeerLost { .. }), "{error}");
+    }
+    assert_eq!(any.topics(), ["/robot/pose"]);
+}
+
+#[test]
+fn many_topics_lose_nothing() {
+    let net = Net::new("subscribe any many");
+    let (sender, receiver) = (net.node("sender"), net.node("receiver"));
+    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let (any, told) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
+    let mut publishers: Vec<_> = (0..100)
+        .map(|i| sender.publisher_with::<[u8]>(&format!("/t{i}"), reliable()).unwrap())
+        .collect();
+    for publisher in &mut publishers {
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+    }
+    for number in 0..10_u8 {
+        publishers.iter_mut().for_each(|publisher| publisher.send(&[number]).unwrap());
+    }
+    let mut got: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for _ in 0..1000 {
+        let (topic, _, _, bytes) = told.recv_timeout(LONG.unwrap()).unwrap().unwrap();
+        got.entry(topic).or_default().extend(bytes);
+    }
+    assert_eq!(got.len(), 100);
+    assert!(got.values().all(|numbers| *numbers == (0..10).collect::<Vec<u8>>()), "{got:?}");
+    assert_eq!(any.topics().len(), 100);
+}
+
+#[test]
+fn it_may_be_dropped_in_its_own_callback() {
+    let net = Net::new("subscribe any dropped");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let held: Arc<Mutex<Option<AnySubscription>>> = Arc::default();
+    let (own, captured) = (held.clone(), Arc::new(()));
+    let gone = Arc::downgrade(&captured);
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let mut slot = held.lock().unwrap();
+    let any = b.subscribe_any("/**", SubscriberOptions::new(), move |message| {
+        let _captured = &captured;
+        drop(own.lock().unwrap().take());
+        tell.lock().unwrap().send(heard(message)).unwrap();
+    });
+    *slot = Some(any.unwrap());
+    drop(slot);
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"one").unwrap();
+    assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"one");
+    eventually("what the callback holds is dropped", || gone.upgrade().is_none());
+    eventually("the subscription ends", || publisher.subscriber_count() == 0);
+    assert!(told.recv_timeout(LONG.unwrap()).is_err());
+}

@@ -1,0 +1,436 @@
+//! The link between hosts changes hands: subscribers read one proxy after another and get each message once.
+
+use crate::common;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use common::{Child, LONG, Net, block_on, eventually, role, tell};
+use rnet::{
+    Error, LossCause, MatchEvent, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
+    Subscriber, SubscriberOptions,
+};
+
+/// For how long a successor is waited for.
+const GRACE: Duration = Duration::from_secs(3);
+
+fn proxied(endpoint: u64) -> PublisherOptions {
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    options.proxy(Proxy::new("robot2", "/arm", endpoint).unwrap())
+}
+
+fn meta(seq: u64) -> Meta {
+    Meta::default().with_origin(Origin { host: 2, publisher: 7, seq })
+}
+
+fn send(proxy: &mut Publisher<[u8]>, seq: u64, len: usize) {
+    let mut message = vec![seq as u8; len];
+    message[..8].copy_from_slice(&seq.to_le_bytes());
+    proxy.send_with(&message, meta(seq)).unwrap();
+}
+
+fn number(message: &[u8]) -> u64 {
+    assert!(message[8..].iter().all(|byte| *byte == message[0]));
+    u64::from_le_bytes(message[..8].try_into().unwrap())
+}
+
+/// A life of the link: sends the messages `first..=last` of this length once it has so many subscribers, and
+/// waits.
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let [first, last, len, subscribers] =
+        role.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<u64>>()[..]
+    else {
+        panic!("{role}")
+    };
+    let net = Net::of_parent();
+    let link = net.node(&format!("link{}", std::process::id()));
+    let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
+    proxy.wait_for_subscribers(subscribers as usize, LONG).unwrap();
+    (first..=last).for_each(|seq| send(&mut proxy, seq, len as usize));
+    tell("sent");
+    for order in common::orders() {
+        match order.as_str() {
+            "gap" => proxy.publish_gap(LossCause::Link, 5).unwrap(),
+            "close" => drop(std::mem::replace(
+                &mut proxy,
+                link.publisher_with("/other", PublisherOptions::new()).unwrap(),
+            )),
+            _ => send(&mut proxy, order.parse().unwrap(), len as usize),
+        }
+        tell("done");
+    }
+}
+
+fn live_for(subscribers: usize, net: &Net, first: u64, last: u64, len: usize) -> Child {
+    let mut link = Child::spawn(net, &format!("{first} {last} {len} {subscribers}"));
+    link.expect("sent");
+    link
+}
+
+fn live(net: &Net, first: u64, last: u64, len: usize) -> Child {
+    live_for(1, net, first, last, len)
+}
+
+/// Two lives of the link, of which the second repeats the last 50 of 100 messages. The first is killed while
+/// they are unread, or before or after, as `read` does.
+fn two_lives(net: &Net, len: usize, read: impl FnOnce(&mut dyn FnMut())) -> Child {
+    let mut first = live(net, 1, 100, len);
+    let mut second = None;
+    read(&mut || {
+        kill(&mut first);
+        second = Some(live(net, 51, 150, len));
+    });
+    second.unwrap()
+}
+
+thread_local! {
+    /// When this test last killed a life of the link.
+    static KILLED: Cell<Instant> = Cell::new(Instant::now());
+}
+
+fn kill(link: &mut Child) {
+    KILLED.set(Instant::now());
+    link.kill();
+}
+
+/// The next message. On a machine that is busy the successor may take longer than it is waited for.
+fn next<T>(mut receive: impl FnMut() -> Result<T, Error>) -> T {
+    loop {
+        match receive() {
+            Ok(message) => return message,
+            Err(Error::PeerLost { .. }) if KILLED.get().elapsed() >= GRACE => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn subscriber(node: &Node) -> Subscriber<[u8]> {
+    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+}
+
+fn expect(subscriber: &mut Subscriber<[u8]>, numbers: impl IntoIterator<Item = u64>) {
+    for expected in numbers {
+        assert_eq!(next(|| subscriber.recv(LONG).map(|m| number(&m))), expected);
+    }
+}
+
+/// Received, lost and skipped by a subscriber, of all lives.
+fn sums(subscriber: &Subscriber<[u8]>) -> (u64, u64, u64) {
+    let stats = subscriber.stats();
+    let received = stats.iter().map(|s| s.received).sum();
+    let skipped = stats.iter().map(|s| s.skipped).sum();
+    (received, subscriber.lost().total(), skipped)
+}
+
+fn nothing_more(subscriber: &mut Subscriber<[u8]>) {
+    let more = subscriber.recv(Some(Duration::from_millis(50)));
+    assert!(matches!(more, Err(Error::Timeout { .. })), "{more:?}");
+}
+
+#[test]
+fn each_message_comes_once_and_in_order_read_before_and_after_the_death() {
+    for read_before in [0, 1, 99, 100] {
+        let net = Net::new("succession recv");
+        let node = net.node("reader");
+        let mut heard = subscriber(&node);
+        let _second = two_lives(&net, 16, |die| {
+            expect(&mut heard, 1..=read_before);
+            die();
+            expect(&mut heard, read_before + 1..=150);
+        });
+        nothing_more(&mut heard);
+        assert_eq!(sums(&heard), (150, 0, 0), "{read_before}");
+        assert_eq!(heard.publisher_count(), 1);
+    }
+}
+
+#[test]
+fn all_forms_of_receiving_get_each_message_once() {
+    let net = Net::new("succession forms");
+    let node = net.node("reader");
+    let open = || subscriber(&node);
+    let (mut iterated, mut batched, mut streamed) = (open(), open(), open().into_stream());
+    let (tell, called) = mpsc::channel();
+    let _callback = open().on_result(move |result| tell.send(result.map(|m| number(&m))).unwrap());
+    let mut second = None;
+    let mut first = live_for(4, &net, 1, 100, 16);
+    let mut seen = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    for half in [60, 150] {
+        let more = |seen: &Vec<u64>| half as usize - seen.len();
+        let count = more(&seen[0]);
+        seen[0].extend(iterated.iter().take(count).map(|m| number(&m)));
+        while seen[1].len() < half as usize {
+            let (max, batch) = (more(&seen[1]), &mut seen[1]);
+            let take = |m: rnet::Sample<'_, [u8]>| {
+                batch.push(number(&m));
+                ControlFlow::Continue(())
+            };
+            let mut got = Some(batched.recv_batch(max, LONG, take));
+            next(|| got.take().unwrap_or(Ok(0)));
+        }
+        while seen[2].len() < half as usize {
+            seen[2].push(next(|| block_on(streamed.recv()).map(|m| number(&m))));
+        }
+        while seen[3].len() < half as usize {
+            seen[3].push(next(|| called.recv_timeout(LONG.unwrap()).unwrap()));
+        }
+        if second.is_none() {
+            kill(&mut first);
+            second = Some(live_for(4, &net, 51, 150, 16));
+        }
+    }
+    assert!(seen.iter().all(|seen| seen.iter().copied().eq(1..=150)), "{seen:?}");
+}
+
+#[test]
+fn a_subscriber_that_keeps_the_last_few_gets_none_again() {
+    let net = Net::new("succession keep last");
+    let node = net.node("reader");
+    let options = SubscriberOptions::new().keep_last(10);
+    let mut heard = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut numbers = Vec::new();
+    let _second = two_lives(&net, 16, |die| {
+        for _ in 0..3 {
+            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+        }
+        die();
+        while numbers.last() != Some(&150) {
+            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+        }
+    });
+    let expected: Vec<u64> = (91..=100).chain(141..=150).collect();
+    assert_eq!(numbers, expected);
+    assert_eq!(sums(&heard), (20, 0, 130));
+}
+
+#[test]
+fn the_newest_is_never_an_older_one_again() {
+    for read_before in [false, true] {
+        let net = Net::new("succession latest");
+        let node = net.node("reader");
+        let mut heard = subscriber(&node);
+        let latest = |heard: &mut Subscriber<[u8]>| next(|| heard.latest(LONG).map(|m| number(&m)));
+        let mut first = live(&net, 1, 100, 16);
+        if read_before {
+            assert_eq!(latest(&mut heard), 100);
+        }
+        kill(&mut first);
+        // All of it is a repetition.
+        let mut second = live(&net, 51, 100, 16);
+        if !read_before {
+            assert_eq!(latest(&mut heard), 100);
+        }
+        let more = heard.latest(Some(Duration::from_millis(50)));
+        assert!(matches!(more, Err(Error::Timeout { .. })), "{more:?}");
+        for seq in 101..=110 {
+            second.say(&seq.to_string());
+            second.expect("done");
+        }
+        assert_eq!(latest(&mut heard), 110);
+        assert_eq!(sums(&heard), (2, 0, 108), "{read_before}");
+    }
+}
+
+/// What its publisher's death cost of the memory of large messages is counted, and is not had again.
+#[test]
+fn large_messages_come_once_or_are_counted() {
+    for read_before in [10, 20] {
+        let net = Net::new("succession large");
+        let node = net.node("reader");
+        let mut heard = subscriber(&node);
+        let mut first = live(&net, 1, 20, 50_000);
+        let mut numbers = Vec::new();
+        while numbers.len() < read_before {
+            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+        }
+        kill(&mut first);
+        let _second = live(&net, 11, 30, 50_000);
+        while numbers.last() != Some(&30) {
+            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+        }
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+        let (received, lost, skipped) = sums(&heard);
+        assert_eq!((received, received + lost, skipped), (numbers.len() as u64, 30, 0));
+        assert!(read_before < 20 || lost == 0, "{lost} lost");
+    }
+}
+
+#[test]
+fn a_proxy_without_successor_is_lost_after_the_grace_time() {
+    let net = Net::new("succession none");
+    let node = net.node("reader");
+    let mut heard = subscriber(&node);
+    let (tell, events) = mpsc::channel();
+    heard.on_match(move |event| tell.send(event.clone()).unwrap());
+    let mut first = live(&net, 1, 3, 16);
+    let died = Instant::now();
+    kill(&mut first);
+    expect(&mut heard, 1..=3);
+    let error = heard.recv(LONG).unwrap_err();
+    let Error::PeerLost { node: lost, .. } = &error else { panic!("{error}") };
+    assert_eq!(lost, "@robot2/arm");
+    assert!(died.elapsed() >= GRACE);
+    let event = || events.recv_timeout(LONG.unwrap()).unwrap();
+    assert!(matches!(event(), MatchEvent::Matched(_)));
+    assert!(matches!(event(), MatchEvent::Lost(info) if info.node == "@robot2/arm"));
+    // One that is late goes on all the same.
+    let mut second = live(&net, 2, 5, 16);
+    expect(&mut heard, 4..=5);
+    // One that is closed is not lost.
+    second.say("close");
+    second.expect("done");
+    assert!(matches!(event(), MatchEvent::Matched(_)));
+    assert!(matches!(event(), MatchEvent::Unmatched(_)));
+    nothing_more(&mut heard);
+    // Nor is what it has had forgotten.
+    let _third = live(&net, 1, 6, 16);
+    expect(&mut heard, 6..=6);
+    assert_eq!(sums(&heard), (6, 0, 0));
+}
+
+/// Who does not look finds what was left, then that it was the last.
+#[test]
+fn a_lost_proxy_is_read_to_its_end_first() {
+    let net = Net::new("succession unread");
+    let node = net.node("reader");
+    let mut heard = subscriber(&node);
+    let (tell, events) = mpsc::channel();
+    heard.on_match(move |event| tell.send(event.clone()).unwrap());
+    kill(&mut live(&net, 1, 3, 16));
+    while !matches!(events.recv_timeout(LONG.unwrap()).unwrap(), MatchEvent::Lost(_)) {}
+    expect(&mut heard, 1..=3);
+    assert!(matches!(heard.recv(LONG), Err(Error::PeerLost { .. })));
+}
+
+#[test]
+fn a_gap_that_the_link_tells_counts_once() {
+    let net = Net::new("succession gap");
+    let node = net.node("reader");
+    let mut heard = subscriber(&node);
+    let mut first = live(&net, 1, 3, 16);
+    kill(&mut first);
+    let mut second = live(&net, 2, 3, 16);
+    second.say("gap");
+    second.expect("done");
+    second.say("9");
+    second.expect("done");
+    expect(&mut heard, [1, 2, 3, 9]);
+    nothing_more(&mut heard);
+    assert_eq!(heard.lost().link, 5);
+    assert_eq!(sums(&heard), (4, 5, 0));
+}
+
+#[test]
+fn sixty_four_lives_are_one_publisher() {
+    const NEW: u64 = 20;
+    const REPEATED: u64 = 10;
+    let net = Net::for_long("succession many", Duration::from_secs(180));
+    let node = net.node("reader");
+    let mut heard = subscriber(&node);
+    let mut unread = subscriber(&node);
+    for life in 0..64 {
+        let first = (life * NEW + 1).saturating_sub(REPEATED).max(1);
+        let mut link = live_for(2, &net, first, (life + 1) * NEW, 16);
+        if life % 2 == 0 {
+            kill(&mut link);
+        }
+        expect(&mut heard, life * NEW + 1..=(life + 1) * NEW);
+        kill(&mut link);
+    }
+    assert_eq!(sums(&heard), (64 * NEW, 0, 0));
+    // One that has looked at nothing so far.
+    let mut newest = 0;
+    while newest < 64 * NEW {
+        let seq = next(|| unread.recv(LONG).map(|m| number(&m)));
+        assert!(seq > newest, "{seq} after {newest}");
+        newest = seq;
+    }
+}
+
+/// A link that was stopped is replaced while its process lives.
+#[test]
+fn a_stopped_link_is_read_to_where_it_was_stopped() {
+    let net = Net::new("succession stopped");
+    let node = net.node("reader");
+    let mut heard = subscriber(&node);
+    let mut first = live(&net, 1, 100, 16);
+    first.stop();
+    let mut second = live(&net, 51, 150, 16);
+    expect(&mut heard, 1..=150);
+    first.resume();
+    first.say("close");
+    first.expect("done");
+    second.say("151");
+    second.expect("done");
+    expect(&mut heard, [151]);
+    // The end of one of two is not that of the publisher.
+    kill(&mut first);
+    let _third = live(&net, 151, 152, 16);
+    kill(&mut second);
+    expect(&mut heard, [152]);
+    nothing_more(&mut heard);
+    assert_eq!(sums(&heard), (152, 0, 0));
+}
+
+/// Nobody can end another's proxy, or keep it from being read.
+#[test]
+fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
+    let net = Net::new("succession claims");
+    let (node, link, liar) = (net.node("reader"), net.node("link"), net.node("liar"));
+    let open = |of: &Node| of.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
+    let mut heard = subscriber(&node);
+    let mut good = open(&link);
+    heard.wait_for_publishers(1, LONG).unwrap();
+    send(&mut good, 1, 16);
+    let mut bad = open(&liar);
+    heard.wait_for_publishers(2, LONG).unwrap();
+    send(&mut bad, u64::MAX, 16);
+    send(&mut good, 2, 16);
+    let got: BTreeSet<u64> =
+        (0..3).map(|_| next(|| heard.recv(LONG).map(|m| number(&m)))).collect();
+    assert_eq!(got, BTreeSet::from([1, 2, u64::MAX]));
+    send(&mut good, 3, 16);
+    expect(&mut heard, [3]);
+    // Nor does a number that is far away silence who comes after it.
+    drop(good);
+    drop(bad);
+    nothing_more(&mut heard);
+    let mut next = open(&link);
+    heard.wait_for_publishers(1, LONG).unwrap();
+    send(&mut next, 4, 16);
+    expect(&mut heard, [4]);
+}
+
+#[test]
+fn a_subscriber_that_comes_late_to_the_next_proxy_counts_what_it_missed() {
+    let net = Net::new("late to the next");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
+    let (mut early, mut late) = (subscriber(&node), subscriber(&node));
+    proxy.wait_for_subscribers(2, LONG).unwrap();
+    (0..3).for_each(|seq| send(&mut proxy, seq, 22));
+    let both = [&mut early, &mut late];
+    both.into_iter().for_each(|subscriber| expect(subscriber, 0..3));
+    let late_id = late.id();
+    drop(proxy);
+    let mut next_proxy = link.publisher_with::<[u8]>("/t", proxied(7).deferred()).unwrap();
+    eventually("both ask", || next_proxy.asking().len() == 2);
+    next_proxy.admit(early.id()).unwrap();
+    next_proxy.wait_for_subscribers(1, LONG).unwrap();
+    next_proxy.publish_gap(LossCause::Link, 4).unwrap();
+    (7..9).for_each(|seq| send(&mut next_proxy, seq, 22));
+    next_proxy.admit(late_id).unwrap();
+    next_proxy.wait_for_subscribers(2, LONG).unwrap();
+    send(&mut next_proxy, 9, 22);
+    expect(&mut early, 7..10);
+    expect(&mut late, 9..10);
+    [&mut early, &mut late].into_iter().for_each(nothing_more);
+    assert_eq!((early.lost().total(), early.lost().link), (4, 4));
+    assert_eq!((late.lost().total(), late.lost().link), (6, 4));
+}

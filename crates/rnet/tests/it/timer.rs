@@ -1,0 +1,273 @@
+//! Timers run on the dispatch threads, in one order with the messages of their lane; a rate keeps a loop.
+
+use crate::common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{LONG, Net, eventually};
+use rnet::{Error, Node, PublisherOptions, Rate, SubscriberOptions, Tick, Timer, TimerOptions};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A timer that sends its ticks.
+fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
+    let (tell, told) = mpsc::channel();
+    let timer = node.timer_with(period, options, move |tick| _ = tell.send(tick)).unwrap();
+    (timer, told)
+}
+
+#[test]
+fn ticks_are_due_at_multiples_of_the_period() {
+    let net = Net::new("multiples");
+    let node = net.node("beat");
+    let (timer, told) = ticking(&node, 2 * MS, TimerOptions::new());
+    let ticks: Vec<Tick> = (0..50).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let start_ns = ticks[0].due_ns - ticks[0].number * 2_000_000;
+    let mut before = 0;
+    for tick in &ticks {
+        assert_eq!(tick.due_ns, start_ns + tick.number * 2_000_000, "no drift");
+        assert_eq!(tick.number, before + 1 + tick.missed, "each is taken, or counted as missed");
+        before = tick.number;
+    }
+    assert!(timer.ticks() >= 50);
+    assert_eq!(timer.period(), 2 * MS);
+}
+
+/// While a callback runs, a timer and two messages come due: the timer goes before the next message, and of
+/// two timers the one that was due first.
+#[test]
+fn timers_that_are_due_go_before_the_next_message() {
+    let net = Net::new("one order");
+    let (node, other) = (net.node("robot"), net.node("other"));
+    let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
+    let (log, heard) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let tell = log.clone();
+    let keep_all = SubscriberOptions::new().keep_all();
+    let subscriber = node.subscriber_with::<[u8]>("/scan", keep_all).unwrap();
+    let _calls = subscriber.on(move |sample| {
+        tell.send(format!("message {}", sample.seq())).unwrap();
+        if sample.seq() == 0 {
+            let _ = released.recv();
+        }
+    });
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let hear = || heard.recv_timeout(LONG.unwrap()).unwrap();
+    publisher.send(b"").unwrap();
+    assert_eq!(hear(), "message 0");
+    let once = |name: &'static str, delay| {
+        let tell = log.clone();
+        let options = TimerOptions::new().once();
+        node.timer_with(delay, options, move |_| tell.send(name.to_owned()).unwrap()).unwrap()
+    };
+    let timers = [once("second timer", 3 * MS), once("first timer", MS)];
+    publisher.send(b"").unwrap();
+    publisher.send(b"").unwrap();
+    std::thread::sleep(10 * MS); // sleep: both timers are to be due before the callback ends
+    drop(release);
+    let order: Vec<String> = (0..4).map(|_| hear()).collect();
+    assert_eq!(order, ["first timer", "second timer", "message 1", "message 2"]);
+    drop(timers);
+}
+
+#[test]
+fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
+    let net = Net::new("between");
+    let (node, other) = (net.node("robot"), net.node("other"));
+    let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
+    let ticks = Arc::new(AtomicU64::new(0));
+    let (tell, heard) = mpsc::channel();
+    let seen = ticks.clone();
+    let keep_all = SubscriberOptions::new().keep_all();
+    let subscriber = node.subscriber_with::<[u8]>("/scan", keep_all).unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let _calls = subscriber.on(move |sample| {
+        if sample.seq() == 0 {
+            let _ = released.recv();
+        }
+        tell.send(seen.load(Ordering::Relaxed)).unwrap();
+        std::thread::sleep(2 * MS); // sleep: longer than the period of the timer
+    });
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    (0..10).for_each(|_| publisher.send(b"").unwrap());
+    let timer = node.timer(MS, move |_| _ = ticks.fetch_add(1, Ordering::Relaxed)).unwrap();
+    drop(release);
+    let seen: Vec<u64> = (0..10).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    // All ten would be one turn of their subscriber; the timer does not wait for its end.
+    assert!(seen[1..].windows(2).all(|two| two[0] < two[1]), "{seen:?}");
+    eventually("skipped ticks are counted", || timer.missed() > 0);
+}
+
+#[test]
+fn ticks_that_nobody_came_to_are_counted_and_not_bunched() {
+    let net = Net::new("missed");
+    let node = net.node("late");
+    let (tell, told) = mpsc::channel();
+    let mut first = true;
+    let timer = node.timer(MS, move |tick| {
+        if std::mem::take(&mut first) {
+            std::thread::sleep(20 * MS); // sleep: the ticks of this time are the missed ones
+        }
+        let _ = tell.send(tick);
+    });
+    let ticks: Vec<Tick> = (0..3).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    assert!(ticks[1].missed >= 18, "{ticks:?}");
+    assert!(ticks[1].due_ns > ticks[0].due_ns && ticks[2].due_ns > ticks[1].due_ns, "{ticks:?}");
+    assert!(timer.unwrap().missed() >= 18);
+}
+
+#[test]
+fn sixty_four_timers_of_both_lanes_tick() {
+    let net = Net::new("sixty-four");
+    let node = net.node("many");
+    let timers: Vec<_> = (0..64)
+        .map(|n| {
+            let options = TimerOptions::new();
+            let options = if n % 2 == 0 { options.urgent() } else { options };
+            ticking(&node, (n + 1) * MS, options)
+        })
+        .collect();
+    for (_, told) in &timers {
+        let ticks: Vec<Tick> = (0..5).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+        assert!(ticks.windows(2).all(|two| two[0].due_ns < two[1].due_ns));
+    }
+    // After the drop of its handle no timer ticks.
+    let told: Vec<_> = timers.into_iter().map(|(_, told)| told).collect();
+    for told in told {
+        while told.try_recv().is_ok() {}
+        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    }
+}
+
+#[test]
+fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
+    let net = Net::new("urgent timer");
+    let node = net.node("robot");
+    let (entered, bulk_entered) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let options = TimerOptions::new().once();
+    let bulk = node.timer_with(Duration::ZERO, options, move |_| {
+        entered.send(()).unwrap();
+        let _ = released.recv();
+    });
+    bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
+    let (_urgent, told) = ticking(&node, MS, TimerOptions::new().urgent());
+    (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());
+    drop(release);
+    drop(bulk);
+}
+
+#[test]
+fn a_timer_that_comes_once_comes_once() {
+    let net = Net::new("once");
+    let node = net.node("once");
+    let (timer, told) = ticking(&node, MS, TimerOptions::new().once());
+    let tick = told.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!((tick.number, tick.missed), (1, 0));
+    // Its callback is dropped with it, though the handle is still there.
+    let end = told.recv_timeout(LONG.unwrap());
+    assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(timer.ticks(), 1);
+}
+
+#[test]
+fn a_callback_ends_its_own_timer() {
+    let net = Net::new("ends itself");
+    let node = net.node("robot");
+    let place = Arc::new(Mutex::new(None::<Timer>));
+    let (tell, told) = mpsc::channel();
+    let own = place.clone();
+    let timer = node.timer(MS, move |tick| {
+        // The handle may not be there at the first tick.
+        if own.lock().unwrap().take().is_some() {
+            tell.send(tick).unwrap();
+        }
+    });
+    *place.lock().unwrap() = Some(timer.unwrap());
+    told.recv_timeout(LONG.unwrap()).unwrap();
+    let end = told.recv_timeout(LONG.unwrap());
+    assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn a_callback_ends_its_own_node_and_subscriber() {
+    let net = Net::new("ends its node");
+    let watcher = net.node("watcher");
+    let (tell, gone) = mpsc::channel();
+    watcher.on_node(move |event| drop(tell.send(event.clone())));
+    let node = net.node("robot");
+    // A node that is gone before anybody has looked is told of to nobody.
+    assert!(gone.iter().any(|event| event == rnet::NodeEvent::Joined("/robot".to_owned())));
+    let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {});
+    let place = Arc::new(Mutex::new(None));
+    let own = place.clone();
+    let timer = node.timer(MS, move |_| drop(own.lock().unwrap().take())).unwrap();
+    timer.detach();
+    *place.lock().unwrap() = Some((subscription, node));
+    let until_left = |event| event == rnet::NodeEvent::Left("/robot".to_owned());
+    assert!(gone.iter().any(until_left));
+}
+
+#[test]
+fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
+    let net = Net::new("panics");
+    let node = net.node("robot");
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = calls.clone();
+    let _bad = node.timer(MS, move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        panic!("a panic of this test's");
+    });
+    let (_good, told) = ticking(&node, MS, TimerOptions::new());
+    (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_timer_sends_and_its_node_hears_it() {
+    let net = Net::new("sends");
+    let node = net.node("robot");
+    let options = PublisherOptions::new().urgent();
+    let mut publisher = node.publisher_with::<[u8]>("/beat", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/beat").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let _timer = node.timer_with(MS, TimerOptions::new().urgent(), move |tick| {
+        publisher.send(&tick.number.to_le_bytes()).unwrap();
+    });
+    for _ in 0..10 {
+        assert_eq!(subscriber.recv(LONG).unwrap().len(), 8);
+    }
+}
+
+#[test]
+fn a_period_of_nothing_is_refused() {
+    let net = Net::new("zero");
+    let node = net.node("robot");
+    let error = node.timer(Duration::ZERO, |_| {}).unwrap_err();
+    assert!(matches!(error, Error::BadValue { .. }), "{error:?}");
+    for hz in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e9] {
+        assert!(matches!(Rate::new(hz), Err(Error::BadValue { .. })), "{hz}");
+    }
+}
+
+#[test]
+fn a_rate_keeps_its_schedule_and_counts_what_it_did_not_keep() {
+    let mut rate = Rate::new(500.0).unwrap();
+    assert_eq!(rate.period(), 2 * MS);
+    let first = rate.sleep().unwrap();
+    std::thread::sleep(11 * MS); // sleep: the loop takes longer than its period
+    let late = rate.sleep().unwrap();
+    assert!(late.missed >= 4 && late.due_ns == first.due_ns + (late.missed + 1) * 2_000_000);
+    assert!(rate.overruns() >= 1 && rate.missed() >= 4, "{rate:?}");
+    let ticks: Vec<Tick> = rate.by_ref().take(20).collect();
+    assert!(
+        ticks
+            .windows(2)
+            .all(|two| { two[1].due_ns - two[0].due_ns == (two[1].missed + 1) * 2_000_000 })
+    );
+    let mut slow = Rate::every(Duration::from_secs(3600)).unwrap();
+    assert!(matches!(slow.sleep_for(MS), Err(Error::Timeout { after_ms: 1, .. })));
+}

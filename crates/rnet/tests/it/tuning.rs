@@ -1,0 +1,363 @@
+//! What waiting changes of the thread that waits, and that it is undone, refused and left out.
+
+use crate::common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use common::{LONG, Net, eventually, not_run};
+use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions, Wait};
+use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
+
+const SHORT: Duration = Duration::from_millis(5);
+const URGENT_NS: u64 = 100_000;
+const BULK_NS: u64 = 200_000;
+
+/// `struct sched_attr` in its first version.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    slice_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+fn attributes(thread: Pid) -> Attributes {
+    let mut of = Attributes::default();
+    let (id, size) = (Pid::as_raw(Some(thread)), size_of::<Attributes>() as u32);
+    // SAFETY: the kernel writes at most `size` bytes to a structure of that size.
+    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, id, &raw mut of, size, 0) };
+    assert_eq!(got, 0, "the thread is there");
+    of
+}
+
+fn set_attributes(mut to: Attributes) {
+    to.size = size_of::<Attributes>() as u32;
+    // SAFETY: the kernel reads `size` bytes of the structure, no more.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const to, 0) };
+    assert_eq!(set, 0, "{to:?}");
+}
+
+/// All that could be changed of a thread.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    attributes: Attributes,
+    cpus: CpuSet,
+    slack: Option<String>,
+}
+
+fn state(thread: Pid) -> State {
+    let slack = format!("/proc/{}/timerslack_ns", Pid::as_raw(Some(thread)));
+    State {
+        attributes: attributes(thread),
+        cpus: sched_getaffinity(Some(thread)).unwrap(),
+        slack: std::fs::read_to_string(slack).ok(),
+    }
+}
+
+/// Whether this kernel gives slices, and whether this process has those of the kernel and all processors: a thread
+/// for which somebody has chosen is left alone, also by `taskset` in front of the tests.
+fn has_slices() -> bool {
+    let has = attributes(gettid()).slice_ns > BULK_NS && has_all_cpus();
+    if !has {
+        not_run(
+            "slices: this needs Linux 6.12 and a process whose slice and processors nobody has chosen",
+        );
+    }
+    has
+}
+
+fn has_all_cpus() -> bool {
+    let all = || {
+        let chosen = sched_getaffinity(None).unwrap();
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+        sched_setaffinity(None, &all).unwrap();
+        sched_getaffinity(None).unwrap() == chosen
+    };
+    // A thread of its own, since it changes its processors.
+    thread::spawn(all).join().unwrap()
+}
+
+/// A thread that receives until it is told to stop, and hands its subscribers back.
+struct Receiving {
+    id: Pid,
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<Vec<Subscriber<[u8]>>>,
+}
+
+impl Receiving {
+    fn start(
+        mut subscribers: Vec<Subscriber<[u8]>>,
+        before: impl FnOnce() + Send + 'static,
+    ) -> Receiving {
+        let (tell, told) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            before();
+            tell.send(gettid()).unwrap();
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                for subscriber in &mut subscribers {
+                    let _ = subscriber.recv(Some(SHORT));
+                }
+            }
+            subscribers
+        });
+        Receiving { id: told.recv().unwrap(), stop, thread }
+    }
+
+    fn has_slice(&self, slice_ns: u64) {
+        let is = || attributes(self.id).slice_ns == slice_ns;
+        eventually(&format!("the slice is {slice_ns} ns"), is);
+    }
+
+    fn end(self) -> Vec<Subscriber<[u8]>> {
+        drop(self.stop);
+        self.thread.join().unwrap()
+    }
+}
+
+fn urgent(node: &Node) -> Subscriber<[u8]> {
+    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).wait(Wait::Block);
+    node.subscriber_with("/urgent", options).unwrap()
+}
+
+#[test]
+fn a_slice_is_short_while_a_subscriber_that_waited_is_there() {
+    if !has_slices() {
+        return;
+    }
+    let net = Net::new("lease");
+    let node = net.node("reader");
+    let (bulk, urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
+    let (say, said) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let (mut bulk, mut urgent) = (bulk, urgent);
+        let id = gettid();
+        let before = state(id);
+        let until = |subscriber: &mut Subscriber<[u8]>, slice_ns| {
+            // At first the node may not know yet what the kernel gives.
+            while attributes(id).slice_ns != slice_ns {
+                assert!(subscriber.recv(Some(SHORT)).is_err());
+            }
+        };
+        until(&mut bulk, BULK_NS);
+        until(&mut urgent, URGENT_NS);
+        // The other has the slice that it needs, and more.
+        assert!(bulk.recv(Some(SHORT)).is_err());
+        assert_eq!(attributes(id).slice_ns, URGENT_NS);
+        drop(urgent);
+        assert_eq!(attributes(id).slice_ns, BULK_NS);
+        // The last one ends in another thread.
+        tell.send((id, bulk)).unwrap();
+        said.recv().unwrap();
+        assert_eq!(state(id), before);
+    });
+    let (id, bulk) = told.recv().unwrap();
+    assert_eq!(attributes(id).slice_ns, BULK_NS);
+    drop(bulk);
+    say.send(()).unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_subscriber_takes_its_slice_along_to_another_thread() {
+    if !has_slices() {
+        return;
+    }
+    let net = Net::new("along");
+    let first = Receiving::start(vec![net.node("reader").subscriber("/t").unwrap()], || ());
+    first.has_slice(BULK_NS);
+    let subscribers = first.end();
+    // Its thread is gone, and its id may be that of another.
+    let second = Receiving::start(subscribers, || ());
+    second.has_slice(BULK_NS);
+    drop(second.end());
+}
+
+#[test]
+fn a_watch_asks_as_an_urgent_subscriber_does() {
+    if !has_slices() {
+        return;
+    }
+    let net = Net::new("watch");
+    let node = net.node("reader");
+    let mut watch = node.state().unwrap().watch("/arm").unwrap();
+    let before = state(gettid());
+    while attributes(gettid()).slice_ns != URGENT_NS {
+        assert!(watch.recv(Some(SHORT)).is_err());
+    }
+    drop(watch);
+    assert_eq!(state(gettid()), before);
+}
+
+#[test]
+fn a_thread_for_which_its_user_has_chosen_is_left_alone() {
+    let has = has_slices();
+    let net = Net::new("chosen");
+    let node = net.node("reader");
+    if has {
+        // From here on the node knows what the kernel gives.
+        let other = Receiving::start(vec![node.subscriber("/other").unwrap()], || ());
+        other.has_slice(BULK_NS);
+        drop(other.end());
+    }
+    let nice = Attributes { nice: 5, ..attributes(gettid()) };
+    let batch = Attributes { policy: libc::SCHED_BATCH as u32, ..attributes(gettid()) };
+    let slice = Attributes { slice_ns: 1_500_000, ..attributes(gettid()) };
+    let pin = || {
+        let cpus = sched_getaffinity(None).unwrap();
+        let mut only = CpuSet::new();
+        only.set((0..CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu)).unwrap());
+        sched_setaffinity(None, &only).unwrap();
+        cpus.count() > 1
+    };
+    let mut choices: Vec<Box<dyn FnOnce() + Send>> =
+        vec![Box::new(move || set_attributes(nice)), Box::new(move || set_attributes(batch))];
+    if has {
+        choices.push(Box::new(move || set_attributes(slice)));
+    }
+    if sched_getaffinity(None).unwrap().count() > 1 {
+        choices.push(Box::new(move || assert!(pin())));
+    }
+    for choose in choices {
+        let (mut bulk, mut urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
+        let mut watch = node.state().unwrap().watch("/arm").unwrap();
+        let wait = move || {
+            choose();
+            let chosen = state(gettid());
+            assert!(bulk.recv(Some(SHORT)).is_err());
+            assert!(urgent.recv(Some(SHORT)).is_err());
+            assert!(watch.recv(Some(SHORT)).is_err());
+            assert_eq!(state(gettid()), chosen);
+            drop((bulk, urgent, watch));
+            assert_eq!(state(gettid()), chosen);
+        };
+        thread::spawn(wait).join().unwrap();
+    }
+}
+
+#[test]
+fn what_is_chosen_later_stays() {
+    if !has_slices() {
+        return;
+    }
+    let net = Net::new("later");
+    let node = net.node("reader");
+    thread::spawn(move || {
+        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        while attributes(gettid()).slice_ns != BULK_NS {
+            assert!(subscriber.recv(Some(SHORT)).is_err());
+        }
+        let chosen = Attributes { nice: 3, slice_ns: 1_500_000, ..attributes(gettid()) };
+        set_attributes(chosen);
+        assert!(subscriber.recv(Some(SHORT)).is_err());
+        drop(subscriber);
+        assert_eq!(attributes(gettid()), chosen);
+    })
+    .join()
+    .unwrap();
+}
+
+/// Sends messages that keep time until it is dropped, so that their reader learns when to wake.
+struct Beat(std::sync::Arc<AtomicBool>, Option<JoinHandle<()>>);
+
+impl Beat {
+    fn start(node: Node) -> Beat {
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || {
+            let options = PublisherOptions::new().reliable(OnFull::Refuse);
+            let mut publisher = node.publisher_with::<[u8]>("/beat", options).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            while !stopped.load(Ordering::Acquire) {
+                publisher.send(b"beat").unwrap();
+                thread::sleep(Duration::from_millis(1)); // sleep: the period of what is sent
+            }
+        });
+        Beat(stop, Some(thread))
+    }
+}
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+        let _ = self.1.take().map(JoinHandle::join);
+    }
+}
+
+/// Receives a beat, awake before it is due if it can be, and a watch and an urgent topic time out; meanwhile
+/// another thread looks.
+fn never_touched(net: &Net, node: &Node) {
+    let (subscriber, urgent) = (node.subscriber::<[u8]>("/beat").unwrap(), urgent(node));
+    let watch = node.state().unwrap().watch("/arm").unwrap();
+    let beat = Beat::start(net.node("writer"));
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let (mut subscriber, mut urgent, mut watch) = (subscriber, urgent, watch);
+        tell.send((gettid(), state(gettid()))).unwrap();
+        for _ in 0..200 {
+            subscriber.recv(LONG).unwrap();
+        }
+        assert!(urgent.recv(Some(SHORT)).is_err());
+        assert!(watch.recv(Some(SHORT)).is_err());
+        tell.send((gettid(), state(gettid()))).unwrap();
+        // Its id is its own until the other has ceased to look.
+        drop(tell);
+        thread::park();
+    });
+    let (id, before) = told.recv().unwrap();
+    let after = loop {
+        assert_eq!(state(id), before);
+        match told.try_recv() {
+            Ok((_, after)) => break after,
+            Err(empty) => assert_eq!(empty, mpsc::TryRecvError::Empty),
+        }
+    };
+    assert_eq!(after, before);
+    thread.thread().unpark();
+    drop(beat);
+    thread.join().unwrap();
+}
+
+#[test]
+fn without_tuning_no_thread_is_touched() {
+    let net = Net::new("untuned");
+    never_touched(&net, &net.builder("reader").tune_threads(false).open().unwrap());
+}
+
+#[test]
+fn the_environment_turns_tuning_off() {
+    let net = Net::new("environment");
+    let program = std::env::current_exe().unwrap();
+    for (value, says) in [("0", "untouched"), ("yes", "refused")] {
+        let mut command = common::Child::order(std::process::Command::new(&program), &net, says);
+        command.env("RNET_TUNE_THREADS", value);
+        common::Child::start(command).expect(says);
+    }
+}
+
+#[test]
+#[ignore = "a child's side"]
+fn child_entry() {
+    let Some(role) = common::role() else { return };
+    let net = Net::of_parent();
+    if role == "untouched" {
+        never_touched(&net, &net.node("reader"));
+    } else {
+        let error = net.builder("reader").open().unwrap_err();
+        assert_eq!(error.code(), "bad_value");
+        assert!(error.to_string().contains("RNET_TUNE_THREADS"), "{error}");
+        // What the program says goes before the environment.
+        net.builder("reader").tune_threads(true).open().unwrap();
+    }
+    common::tell(&role);
+}

@@ -1,0 +1,103 @@
+//! The built-in messages as Rust types, on topics.
+
+use crate::common;
+
+use common::{LONG, Net, eventually};
+use rnet::msgs::{self, foxglove, timestamp_from_ns, timestamp_now, timestamp_to_ns};
+use rnet::schema::{Schema, compile_text};
+use rnet::{Error, Message, Publisher, Subscriber};
+
+/// Both ends of a topic, in two nodes.
+fn ends<T: Message>(net: &Net) -> (Publisher<T>, Subscriber<T>) {
+    let publisher = net.node("a").publisher::<T>("/typed").unwrap();
+    let mut subscriber = net.node("b").subscriber::<T>("/typed").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    (publisher, subscriber)
+}
+
+#[test]
+fn joint_states_arrive_as_they_were_sent() {
+    let net = Net::new("typed_joints");
+    let (mut publisher, mut subscriber) = ends::<msgs::JointState>(&net);
+    // Fewer joints, more joints, none: what one message had does not show in the next.
+    for count in [7, 3, 0, 12, 1] {
+        let sent = msgs::JointState {
+            timestamp: (count != 3).then(timestamp_now),
+            names: (0..count).map(|i| format!("joint_{i}_of_{count}")).collect(),
+            position: (0..count).map(f64::from).collect(),
+            effort: if count == 12 { vec![f64::INFINITY; 12] } else { Vec::new() },
+            ..Default::default()
+        };
+        publisher.send(&sent).unwrap();
+        assert_eq!(*subscriber.recv(LONG).unwrap(), sent);
+    }
+}
+
+#[test]
+fn a_scan_is_kept_while_the_next_one_comes() {
+    let net = Net::new("typed_scan");
+    let (mut publisher, mut subscriber) = ends::<msgs::LaserScan>(&net);
+    let scan = |first: f64| msgs::LaserScan {
+        timestamp: Some(timestamp_from_ns(-1)),
+        frame_id: "laser".into(),
+        pose: Some(msgs::Pose {
+            position: Some(msgs::Vector3 { x: first, y: 0.0, z: 0.0 }),
+            orientation: None,
+        }),
+        // Longer than what stands in the log: a chunk.
+        ranges: (0..1080).map(|i| first + f64::from(i)).collect(),
+        ..Default::default()
+    };
+    publisher.send(&scan(1.0)).unwrap();
+    publisher.send(&scan(2.0)).unwrap();
+    let kept = subscriber.recv(LONG).unwrap().to_owned_sample();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), scan(2.0));
+    assert_eq!(*kept, scan(1.0));
+    assert_eq!(kept.timestamp.as_ref().and_then(timestamp_to_ns), Some(-1));
+}
+
+/// `foxglove.JointState` is one joint, `rnet.msgs.JointState` all of them.
+#[test]
+fn two_types_of_one_name_do_not_meet() {
+    let net = Net::new("typed_two");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let publisher = a.publisher::<msgs::JointState>("/joints").unwrap();
+    let _subscriber = b.subscriber::<foxglove::JointState>("/joints").unwrap();
+    eventually("the publisher is told", || !publisher.incompatible().is_empty());
+    let told = publisher.incompatible();
+    let [error @ Error::IncompatibleType { .. }] = &told[..] else { panic!("{told:?}") };
+    let text = error.to_string();
+    assert!(
+        text.contains("rnet.msgs.JointState") && text.contains("foxglove.JointState"),
+        "{text}"
+    );
+}
+
+/// The schema that is told to others, of each built-in message that has a Rust type.
+#[test]
+fn every_built_in_message_has_its_schema() {
+    let imports: String =
+        rnet::schema::builtin_files().map(|file| format!("import {file:?};\n")).collect();
+    let all = compile_text("all.proto", &format!("syntax = \"proto3\";\n{imports}")).unwrap();
+    let names: Vec<String> = all
+        .all_messages()
+        .into_iter()
+        .filter(|name| !name.starts_with("google.protobuf."))
+        .collect();
+    assert!(names.len() >= 70, "48 of foxglove and 22 of rnet.msgs: {names:?}");
+    for name in &names {
+        let file = format!("{}/rnet_protos/{name}.bin", env!("OUT_DIR"));
+        let set = std::fs::read(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let schema = Schema::from_descriptor_set(&set, name).unwrap();
+        assert_eq!(schema, all.schema(name).unwrap());
+        assert!(!schema.docs().is_empty(), "{name} has no comment");
+    }
+    let same = |message_type: rnet::Result<rnet::MessageType>, name: &str| {
+        assert_eq!(message_type.unwrap().schema(), Some(&all.schema(name).unwrap()));
+    };
+    same(msgs::JointState::message_type(), "rnet.msgs.JointState");
+    same(msgs::Event::message_type(), "rnet.msgs.Event");
+    same(msgs::LaserScan::message_type(), "foxglove.LaserScan");
+    same(foxglove::Event::message_type(), "foxglove.Event");
+}

@@ -1,0 +1,305 @@
+//! Peers whose protobuf types are lost, corrupt, huge or without number: who meets them is told why they
+//! cannot be understood, and goes on with the others.
+
+use crate::common;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use common::{LONG, Net, eventually};
+use rnet::inspect::{Follow, FollowEvent};
+use rnet::protobuf::prost::Message as _;
+use rnet::protobuf::prost_types::field_descriptor_proto::{Label, Type};
+use rnet::protobuf::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+};
+use rnet::schema::{Schema, compile_text, limits};
+use rnet::{Dynamic, Error, MatchEvent, Node, Publisher, PublisherOptions, Subscriber};
+
+fn schema_of(name: &str, fields: &str) -> Schema {
+    let text = format!("syntax = \"proto3\"; message {name} {{ {fields} }}");
+    compile_text("demo.proto", &text).unwrap().schema(name).unwrap()
+}
+
+fn level() -> Schema {
+    schema_of("Level", "double volt = 1;")
+}
+
+fn sends(node: &Node, topic: &str, schema: &Schema) -> Publisher<Dynamic> {
+    let options = PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+    node.publisher_with(topic, options.schema(schema)).unwrap()
+}
+
+fn hears(node: &Node, topic: &str, schema: &Schema) -> Subscriber<Dynamic> {
+    node.subscriber_with(topic, rnet::SubscriberOptions::new().schema(schema)).unwrap()
+}
+
+/// The file of a type in the folder of a node.
+fn type_file(net: &Net, node: &str, schema: &Schema) -> PathBuf {
+    let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
+    let of_node =
+        |f: &std::fs::DirEntry| f.file_name().to_string_lossy().starts_with(&format!("{node}@"));
+    folders.into_iter().find(of_node).unwrap().path().join(format!("t{}", schema.hash()))
+}
+
+/// The head of a type's file, and a set behind it.
+fn with_set(head: &[u8], set: &[u8]) -> Vec<u8> {
+    let mut bytes = head[..64].to_vec();
+    bytes[16..24].copy_from_slice(&(set.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(set);
+    bytes
+}
+
+/// What stands where a type should, and a word of the error.
+type Case = (&'static str, fn(&Path, &[u8]), &'static str);
+
+const CASES: [Case; 10] = [
+    ("nothing", |_, _| (), "cannot open"),
+    ("an empty file", |path, _| std::fs::write(path, []).unwrap(), "cannot read"),
+    ("half a head", |path, honest| std::fs::write(path, &honest[..30]).unwrap(), "cannot read"),
+    (
+        "no last byte",
+        |p, honest| std::fs::write(p, &honest[..honest.len() - 1]).unwrap(),
+        "cannot read",
+    ),
+    (
+        "another type",
+        |path, honest| {
+            let other = schema_of("Level", "float volt = 1;");
+            std::fs::write(path, with_set(honest, other.descriptor_set())).unwrap();
+        },
+        "another type than its name says",
+    ),
+    ("a folder", |path, _| std::fs::create_dir(path).unwrap(), "cannot read"),
+    (
+        "a FIFO",
+        |path, _| {
+            let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+            // SAFETY: the name is a C string.
+            assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        },
+        "cannot read",
+    ),
+    (
+        "a link to a file that is right",
+        |path, honest| {
+            let aside = path.with_file_name("aside");
+            std::fs::write(&aside, honest).unwrap();
+            std::os::unix::fs::symlink(aside, path).unwrap();
+        },
+        "cannot open",
+    ),
+    (
+        "a link to a file of the system",
+        |path, _| std::os::unix::fs::symlink("/etc/passwd", path).unwrap(),
+        "cannot open",
+    ),
+    (
+        "another layout",
+        |path, honest| {
+            let mut bytes = honest.to_vec();
+            bytes[8] ^= 0xff;
+            std::fs::write(path, bytes).unwrap();
+        },
+        "layout",
+    ),
+];
+
+fn put(path: &Path, make: fn(&Path, &[u8]), honest: &[u8]) {
+    if path.is_dir() {
+        std::fs::remove_dir(path).unwrap();
+    } else {
+        let _ = std::fs::remove_file(path);
+    }
+    make(path, honest);
+}
+
+fn is_unreadable(
+    what: &str,
+    why: &str,
+    side: impl Fn(&rnet::TypeMismatch) -> String,
+    error: &Error,
+) {
+    let Error::IncompatibleType { detail, .. } = error else { panic!("{what}: {error}") };
+    let said = side(detail);
+    assert!(said.contains("cannot be read") && said.contains(why), "{what}: {error}");
+    assert!(!said.contains("root:"), "{what}: {error}");
+}
+
+#[test]
+fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
+    let net = Net::new("types_anything");
+    let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
+    let level = level();
+    let (lost_publisher, mut lost_subscriber) =
+        (sends(&peer, "/up", &level), hears(&peer, "/down", &level));
+    let path = type_file(&net, "peer", &level);
+    let right = std::fs::read(&path).unwrap();
+    for (what, make, why) in CASES {
+        put(&path, make, &right);
+        let mut subscriber = hears(&victim, "/up", &level);
+        let publisher = sends(&victim, "/down", &level);
+        let told = subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
+        let told = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
+        // The peer thinks that it is well, and finds out by itself.
+        let told = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
+        let told = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
+        // One that is well is heard all the same.
+        let mut well = sends(&honest, "/up", &level);
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+        well.wait_for_subscribers(1, LONG).unwrap();
+        well.send(&Dynamic::new(&level)).unwrap();
+        assert_eq!(subscriber.recv(LONG).unwrap().publisher(), well.id(), "{what}");
+        // Tools say which node it is.
+        let problems = net.inspect().problems;
+        assert!(
+            problems.len() == 2 && problems.iter().all(|p| p.contains("/peer")),
+            "{problems:?}"
+        );
+    }
+    put(&path, |path, right| std::fs::write(path, right).unwrap(), &right);
+    hears(&victim, "/up", &level).wait_for_publishers(1, LONG).unwrap();
+    sends(&victim, "/down", &level).wait_for_subscribers(1, LONG).unwrap();
+}
+
+/// Whoever is matched goes on, and its node still leaves nothing behind.
+#[test]
+fn a_type_that_is_lost_later_disturbs_nobody() {
+    let net = Net::new("types_lost");
+    let (peer, victim) = (net.node("peer"), net.node("victim"));
+    let level = level();
+    let mut publisher = sends(&peer, "/up", &level);
+    let mut subscriber = hears(&victim, "/up", &level);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let path = type_file(&net, "peer", &level);
+    std::fs::remove_file(&path).unwrap();
+    publisher.send(&Dynamic::new(&level)).unwrap();
+    subscriber.recv(LONG).unwrap();
+    std::fs::create_dir_all(path.join("in the way")).unwrap();
+    drop((publisher, peer));
+    assert!(!path.parent().unwrap().exists());
+}
+
+#[test]
+fn an_observer_follows_the_bytes_of_a_type_that_it_cannot_read() {
+    for (what, make, why) in CASES {
+        let net = Net::new("types_followed");
+        let (peer, level) = (net.node("peer"), level());
+        let mut publisher = sends(&peer, "/up", &level);
+        let path = type_file(&net, "peer", &level);
+        let right = std::fs::read(&path).unwrap();
+        put(&path, make, &right);
+        let mut follow = Follow::new(net.domain(), "/up", false).unwrap();
+        let mut bytes = Vec::new();
+        assert!(follow.poll(&mut bytes).unwrap().is_none());
+        publisher.send(&Dynamic::new(&level)).unwrap();
+        eventually("its message passes by", || {
+            follow.poll(&mut bytes).unwrap().is_some_and(|heard| heard.schema.is_none())
+        });
+        let events = follow.take_events();
+        let [FollowEvent::Untyped(node, said), FollowEvent::Joined(_)] = &*events else {
+            panic!("{what}: {events:?}");
+        };
+        assert!(node == "/peer" && said.contains(why), "{what}: {said}");
+    }
+}
+
+/// A valid set of the most fields that there may be, each with a name of its own.
+fn huge(prefix: &str) -> Schema {
+    let field = |n: usize| FieldDescriptorProto {
+        name: Some(format!("{prefix}{n}")),
+        // The numbers from 19000 on are not for everybody.
+        number: Some(if n < 18_000 { n as i32 + 1 } else { n as i32 + 4000 }),
+        label: Some(Label::Optional as i32),
+        r#type: Some(Type::Int32 as i32),
+        ..Default::default()
+    };
+    let message = DescriptorProto {
+        name: Some("Huge".to_owned()),
+        field: (0..limits::MAX_SCHEMA_FIELDS).map(field).collect(),
+        ..Default::default()
+    };
+    let file = FileDescriptorProto {
+        name: Some("huge.proto".to_owned()),
+        syntax: Some("proto3".to_owned()),
+        message_type: vec![message],
+        ..Default::default()
+    };
+    Schema::from_descriptor_set(&FileDescriptorSet { file: vec![file] }.encode_to_vec(), "Huge")
+        .unwrap()
+}
+
+/// How long it takes is printed and not asserted: a test has no clock. Printed with `--nocapture`; in a
+/// release build it counts.
+#[test]
+fn types_as_large_as_they_may_be_are_compared() {
+    let net = Net::new("types_huge");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (ours, theirs) = (huge("a"), huge("b"));
+    let publisher = sends(&a, "/huge", &ours);
+    let began = Instant::now();
+    // All fields are renamed: compatible, with as many differences as there are fields.
+    let mut subscriber = hears(&b, "/huge", &theirs);
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    eprintln!("matched types of {} fields in {:?}", limits::MAX_SCHEMA_FIELDS, began.elapsed());
+    let compared = net.inspect().compare_types("/huge");
+    assert!(compared.len() == 1 && compared[0].compatible && !compared[0].changes.is_empty());
+}
+
+/// A node with a thousand publishers of a thousand types, of which few are any: each is told of once, and
+/// an honest node is matched beside them.
+#[test]
+fn a_thousand_types_of_one_node() {
+    const TYPES: usize = 1000;
+    let net = Net::new("types_thousand");
+    let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
+    let level = level();
+    let mut subscriber = hears(&victim, "/up", &level);
+    let (told, heard) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (refused, matched) = (told.clone(), heard.clone());
+    subscriber.on_match(move |event| {
+        let count = if matches!(event, MatchEvent::Matched(_)) { &matched } else { &refused };
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let mut publishers = Vec::new();
+    for n in 0..TYPES {
+        let schema = schema_of("Level", &format!("float volt{n} = 1;"));
+        if !n.is_multiple_of(10) {
+            // It is written down once, and named again by who comes later.
+            drop(sends(&peer, "/aside", &schema));
+            let path = type_file(&net, "peer", &schema);
+            let right = std::fs::read(&path).unwrap();
+            put(&path, CASES[n % CASES.len()].1, &right);
+        }
+        publishers.push(sends(&peer, "/up", &schema));
+    }
+    let mut well = sends(&honest, "/up", &level);
+    well.wait_for_subscribers(1, LONG).unwrap();
+    eventually("each is told of", || told.load(Ordering::Relaxed) >= TYPES);
+    well.send(&Dynamic::new(&level)).unwrap();
+    // Some of the words have to be heard first.
+    eventually("the honest one is heard", || {
+        subscriber.try_recv().is_ok_and(|got| got.is_some_and(|got| got.publisher() == well.id()))
+    });
+    let counted = || [&told, &heard].map(|count| count.load(Ordering::Relaxed));
+    eventually("its match is told of", || counted()[1] == 1);
+    assert_eq!(counted(), [TYPES, 1]);
+    // A tool does not read them all, and says so.
+    let snapshot = net.inspect();
+    assert_eq!(snapshot.publishers.len(), TYPES + 1);
+    let unread = snapshot.unread.iter().filter(|why| why.contains("bytes of types in one look"));
+    assert!(unread.count() > TYPES / 2);
+    let compared = snapshot.compare_types("/up");
+    assert!(compared.iter().all(|c| c.compared || (c.compatible && c.changes.is_empty())));
+    assert!(compared.iter().any(|c| !c.compared));
+    let of_topic = net.domain().topic_snapshot("/aside").unwrap();
+    assert!(of_topic.problems.is_empty(), "{:?}", of_topic.problems);
+}

@@ -1,0 +1,282 @@
+//! One wait for many topics: wait sets, and async streams under an executor of a few lines.
+
+use crate::common;
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use common::{LONG, Net};
+use futures_core::Stream;
+use rnet::{OwnedSample, SampleStream, Subscriber, SubscriberOptions, Wait, WaitSet, Waitable};
+
+const TOPICS: usize = 40;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs one future on this thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// The next item of any of the streams, looked at in turn.
+struct Any<'a> {
+    streams: &'a mut [SampleStream<[u8]>],
+    from: usize,
+}
+
+impl Future for Any<'_> {
+    type Output = (usize, rnet::Result<OwnedSample<[u8]>>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        for step in 0..self.streams.len() {
+            let at = (self.from + step) % self.streams.len();
+            if let Poll::Ready(item) = Pin::new(&mut self.streams[at]).poll_next(context) {
+                self.from = at + 1;
+                return Poll::Ready((at, item.expect("a stream of samples does not end")));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+#[test]
+fn a_stream_yields_every_message() {
+    let net = Net::new("stream");
+    let node = net.node("reader");
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let mut stream = node.subscriber_with::<[u8]>("/t", keeps_all).unwrap().into_stream();
+    let sender = std::thread::spawn({
+        let writer = net.node("writer");
+        move || {
+            let mut publisher = writer.publisher::<[u8]>("/t").unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            for i in 0..2000_u32 {
+                publisher.send(&i.to_le_bytes()).unwrap();
+            }
+            publisher
+        }
+    });
+    block_on(async {
+        for i in 0..2000_u32 {
+            assert_eq!(*stream.recv().await.unwrap(), i.to_le_bytes());
+        }
+    });
+    drop(sender.join().unwrap());
+}
+
+/// The task sleeps before each message, so that each wake-up counts.
+#[test]
+fn a_sleeping_task_is_woken_for_each_message() {
+    let net = Net::new("woken");
+    let node = net.node("both");
+    let mut question = node.publisher::<[u8]>("/question").unwrap();
+    let mut answers = node.subscriber::<[u8]>("/answer").unwrap().into_stream();
+    let mut answer = node.publisher::<[u8]>("/answer").unwrap();
+    let mut questions = node.subscriber::<[u8]>("/question").unwrap();
+    question.wait_for_subscribers(1, LONG).unwrap();
+    answer.wait_for_subscribers(1, LONG).unwrap();
+    let echo = std::thread::spawn(move || {
+        for _ in 0..500 {
+            let bytes = questions.recv(LONG).unwrap().to_vec();
+            answer.send(&bytes).unwrap();
+        }
+    });
+    block_on(async {
+        for i in 0..500_u32 {
+            question.send(&i.to_le_bytes()).unwrap();
+            assert_eq!(*answers.recv().await.unwrap(), i.to_le_bytes());
+        }
+    });
+    echo.join().unwrap();
+}
+
+/// Says whether it was woken.
+#[derive(Default)]
+struct Told(AtomicBool);
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Polls `recv` once, sends, and drops the future when its task was woken, as a time-out does.
+#[test]
+fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
+    let net = Net::new("dropped future");
+    let node = net.node("both");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for i in 0..500_u32 {
+        let told = Arc::new(Told::default());
+        let waker = Waker::from(told.clone());
+        let mut context = Context::from_waker(&waker);
+        {
+            let mut future = pin!(stream.recv());
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            publisher.send(&i.to_le_bytes()).unwrap();
+            while !told.0.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+        assert!(stream.poll_ready(&mut context).is_ready());
+        let got = match i % 3 {
+            0 => block_on(stream.recv()).unwrap(),
+            1 => stream.try_recv().unwrap().unwrap(),
+            _ => {
+                let mut subscriber = stream.into_subscriber();
+                let got = subscriber.try_recv().unwrap().unwrap().to_owned_sample();
+                stream = subscriber.into_stream();
+                got
+            }
+        };
+        assert_eq!(*got, i.to_le_bytes());
+        assert!(stream.try_recv().unwrap().is_none());
+    }
+    assert_eq!(stream.stats()[0].lost.total(), 0);
+}
+
+#[test]
+fn many_streams_are_polled_as_one() {
+    let net = Net::new("many streams");
+    let node = net.node("reader");
+    let mut streams: Vec<_> = (0..TOPICS).map(|i| keeps_all(&node, i).into_stream()).collect();
+    let sender = std::thread::spawn({
+        let writer = net.node("writer");
+        move || send_on_all(&writer)
+    });
+    let mut counts = [0_u32; TOPICS];
+    block_on(async {
+        let mut any = Any { streams: &mut streams, from: 0 };
+        for _ in 0..TOPICS * 20 {
+            let (at, sample) = Pin::new(&mut any).await;
+            let sample = sample.unwrap();
+            assert_eq!(*sample, [at as u8, counts[at] as u8]);
+            counts[at] += 1;
+        }
+    });
+    assert_eq!(counts, [20; TOPICS]);
+    drop(sender.join().unwrap());
+}
+
+fn keeps_all(node: &rnet::Node, i: usize) -> Subscriber<[u8]> {
+    node.subscriber_with(&format!("/t{i}"), SubscriberOptions::new().keep_all()).unwrap()
+}
+
+fn send_on_all(writer: &rnet::Node) -> Vec<rnet::Publisher<[u8]>> {
+    let mut publishers: Vec<_> =
+        (0..TOPICS).map(|i| writer.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
+    for publisher in &publishers {
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+    }
+    for round in 0..20 {
+        for (at, publisher) in publishers.iter_mut().enumerate() {
+            publisher.send(&[at as u8, round]).unwrap();
+        }
+    }
+    publishers
+}
+
+#[test]
+fn a_stream_that_is_dropped_leaves() {
+    let net = Net::new("stream drop");
+    let node = net.node("reader");
+    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    // Polled once, so that its waker is kept.
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(pin!(stream.recv()).poll(&mut context).is_pending());
+    drop(stream);
+    common::eventually("the subscriber is gone", || publisher.subscriber_count() == 0);
+}
+
+#[test]
+fn one_wait_for_many_topics() {
+    let net = Net::new("wait set");
+    let node = net.node("reader");
+    let mut subscribers: Vec<Subscriber<[u8]>> = (0..TOPICS).map(|i| keeps_all(&node, i)).collect();
+    let sender = std::thread::spawn({
+        let writer = net.node("writer");
+        move || send_on_all(&writer)
+    });
+    let mut set = WaitSet::new(&node);
+    let mut counts = [0_u32; TOPICS];
+    while counts.iter().sum::<u32>() < TOPICS as u32 * 20 {
+        let mut all: Vec<&mut dyn Waitable> =
+            subscribers.iter_mut().map(|s| s as &mut dyn Waitable).collect();
+        assert!(set.wait(&mut all, LONG).unwrap());
+        for (at, subscriber) in subscribers.iter_mut().enumerate() {
+            while let Some(sample) = subscriber.try_recv().unwrap() {
+                assert_eq!(*sample, [at as u8, counts[at] as u8]);
+                counts[at] += 1;
+            }
+        }
+    }
+    let mut all: Vec<&mut dyn Waitable> =
+        subscribers.iter_mut().map(|s| s as &mut dyn Waitable).collect();
+    let begun = std::time::Instant::now();
+    assert!(!set.wait(&mut all, Some(Duration::from_millis(30))).unwrap());
+    assert!(begun.elapsed() >= Duration::from_millis(30));
+    // A subscriber can go back to waiting by itself.
+    let mut publishers = sender.join().unwrap();
+    let waiting = std::thread::spawn(move || subscribers[7].recv(LONG).map(|s| s.to_vec()));
+    publishers[7].send(b"alone").unwrap();
+    assert_eq!(waiting.join().unwrap().unwrap(), b"alone");
+}
+
+/// Question and answer, so that each side sleeps (or spins) before each message.
+#[test]
+fn every_way_of_waiting_hears_every_message() {
+    for wait in [Wait::Spin, Wait::Adaptive, Wait::Block] {
+        let net = Net::new("ways");
+        let (a, b) = (net.node("a"), net.node("b"));
+        let options = || SubscriberOptions::new().wait(wait);
+        let mut ask = a.publisher::<[u8]>("/ask").unwrap();
+        let mut say = b.publisher::<[u8]>("/say").unwrap();
+        let mut asked = b.subscriber_with::<[u8]>("/ask", options()).unwrap();
+        let mut said = a.subscriber_with::<[u8]>("/say", options()).unwrap();
+        ask.wait_for_subscribers(1, LONG).unwrap();
+        say.wait_for_subscribers(1, LONG).unwrap();
+        let echo = std::thread::spawn(move || {
+            for _ in 0..300 {
+                let bytes = asked.recv(LONG).unwrap().to_vec();
+                say.send(&bytes).unwrap();
+            }
+            say
+        });
+        for i in 0..300_u32 {
+            ask.send(&i.to_le_bytes()).unwrap();
+            assert_eq!(*said.recv(LONG).unwrap(), i.to_le_bytes(), "{wait:?}");
+        }
+        drop(echo.join().unwrap());
+        let late: u64 = net
+            .inspect()
+            .subscriptions
+            .iter()
+            .flat_map(|s| &s.channels)
+            .map(|c| c.late_wakes)
+            .sum();
+        assert_eq!(late, 0, "no wake-up was lost");
+    }
+}
