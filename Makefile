@@ -7,14 +7,17 @@ MAKEFLAGS += --no-print-directory
 
 STEP := scripts/step.sh
 PY := $(CURDIR)/.venv/bin/python
+# Each test has a domain of its own, and most wait for something.
+PYTEST := $(PY) -m pytest --numprocesses $(shell expr 2 \* $$(nproc)) --dist worksteal
 export DEMO_SECONDS ?= 20
 export SOAK_SECONDS ?= 600
 
-# In the order of the run. `make test` goes on after a failure and shows all of them at the end. What takes
-# minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
+# In the order of the run. Each of `check`, `test` and `test-slow` continues after a failure and shows all failures at
+# the end. CI_SLOW is what CI runs of SLOW: between hosts, in a browser, and the corpora of the fuzz targets.
 CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
-TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-net test-full test-hostile test-random test-metrics check-dashboard test-dashboard test-foxglove site test-fuzz test-dist test-bench test-bench-python
+TESTS := test-rust test-doc test-loom test-python test-demo test-examples
+CI_SLOW := test-net check-dashboard test-dashboard test-corpora
+SLOW := $(CI_SLOW) test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -22,36 +25,44 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 RECORD_EXAMPLES := record_robot record_speed open_speed
 
-.PHONY: help demo test test-all test-slow quick check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup bench-typed bench-record build-bench build-record build-link dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
+.PHONY: help demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release \
+	bench-setup bench-typed bench-record build-bench build-record build-link build-link-dev dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: build $(if $(filter 2,$(HOSTS)),build-link) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two hosts, whose cable is cut (root)
+demo: build-dev $(if $(filter 2,$(HOSTS)),build-link-dev) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two hosts, whose cable is cut (root)
 	@DEMO_HOSTS=$(HOSTS) $(PY) demo/run.py
 
-test: ## check, then the tests of the product: Rust, docs, kills, loom, Python, demo, examples
+test: ## the tests of the product: Rust, its documentation, loom, Python, demo, examples
 	@$(STEP) --start
-	@$(MAKE) --keep-going check setup python-package $(TESTS); code=$$?; \
+	@$(MAKE) --keep-going build-dev $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-test-all: ## `make test` and `make test-slow`
-	@$(STEP) --start
-	@$(MAKE) --keep-going check setup python-package $(TESTS) $(SLOW); code=$$?; \
-	$(STEP) --summary; exit $$code
-
-test-slow: ## what `make test` leaves out: the network between hosts, AddressSanitizer, kills at random, fuzzing, and the comparison, which installs the rivals
+test-slow: ## network between hosts, browser, AddressSanitizer, kills at random, fuzzing, packages, and the comparison, which installs the rivals
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(SLOW); code=$$?; \
+	$(STEP) --summary; exit $$code
+
+test-all: ## `make check`, `make test` and `make test-slow`
+	@$(STEP) --start
+	@$(MAKE) --keep-going $(CHECKS) build-dev $(TESTS) $(SLOW); code=$$?; \
+	$(STEP) --summary; exit $$code
+
+test-ci: ## what CI runs: `make test`, `make check`, and the slow tests that a change breaks most often
+	@$(STEP) --start
+	@$(MAKE) --keep-going build-dev $(TESTS) $(CHECKS) $(CI_SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
 
 quick: ## formatting, lints and unit tests of what changed since the branch left main; no set-up needed
 	@scripts/quick.sh
 
-check: $(CHECKS) ## formatting, clippy and rustdoc without warnings, the map of crates, circles of imports, tidiness
+check: ## formatting, clippy and rustdoc without warnings, the map of crates, circles of imports, tidiness
+	@$(STEP) --start
+	@$(MAKE) --keep-going $(CHECKS); code=$$?; \
+	$(STEP) --summary; exit $$code
 
-build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
+build: setup build-release ## the release build: `rnet`, the nodes of the demo, the Python package in .venv
 
 bench: build-bench ## every system of the field on the same work, and the figures of recordings, about 55 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
@@ -69,40 +80,40 @@ bench-record: build-record ## what recordings cost and how fast they are read, b
 	@mkdir -p $(BENCH_OUT)
 	@$(PY) python/benches/recording.py target/release $(BENCH_OUT)/recording.json $(if $(QUICK),--quick)
 
-build-record: python-package build-rust
-	@$(STEP) build-record cargo build --release --workspace $(NOT_BUILT:%=--exclude %) $(RECORD_EXAMPLES:%=--example %)
+build-record: build
+	@$(STEP) build-record cargo build --release --package rnet-record $(RECORD_EXAMPLES:%=--example %)
 
 bench-own: ## robot-net alone, by cargo bench
 	@cargo bench --package rnet --benches
 
-bench-typed: python-package ## how fast Python receives typed messages, against the protobuf runtime alone
+bench-typed: build ## how fast Python receives typed messages, against the protobuf runtime alone
 	@$(PY) python/benches/typed.py
 
 soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules in one process and 1,000 over network namespaces, a link killed each second for a minute, 1,000 drivers of a command killed, stopped and cut off, drivers of three hosts whose cables are cut 1,000 times, 1,000 servers killed in mid-call, two minutes of histories, 10^6 rounds of the barrier pair, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
-	@$(STEP) --tests soak-lives cargo test --release --package rnet --test restart -- --ignored soak
-	@STATE_MODEL_OPERATIONS=10000000 $(STEP) --tests soak-model cargo test --release --package rnet-shm --test state_model
-	@LITMUS_ROUNDS=1000000 $(STEP) --tests soak-litmus cargo test --release --package rnet-shm --test litmus -- --include-ignored --nocapture --test-threads=1
-	@STEP_LIMIT_S=7200 $(STEP) --tests soak-partitions cargo test --release --package rnet-net --test partitions -- --ignored --nocapture
-	@$(STEP) --tests soak-net cargo test --release --package rnet-net --features zenoh --test namespaces --test ports -- --ignored --nocapture soak --skip partition
-	@$(STEP) --tests soak-net-conformance cargo test --release --package rnet-net --features zenoh --test conformance -- --ignored soak --test-threads=2
-	@STEP_LIMIT_S=7200 $(STEP) soak-commands cargo run --release --package rnet-net --example command_trials -- 1000
-	@COMMANDS=1000 COMMANDS_SEED=$$(date +%s) $(STEP) --tests soak-drivers cargo test --release --package rnet-net --test commands_random -- --nocapture
+	@$(STEP) --tests soak-lives cargo test --release --package rnet --test it -- --ignored restart::soak
+	@STATE_MODEL_OPERATIONS=10000000 $(STEP) --tests soak-model cargo test --release --package rnet-shm --test it state_model::
+	@LITMUS_ROUNDS=1000000 $(STEP) --tests soak-litmus cargo test --release --package rnet-shm --test it litmus:: -- --include-ignored --nocapture --test-threads=1
+	@$(STEP) --tests soak-partitions cargo test --release --package rnet-net --test it partitions:: -- --ignored --nocapture
+	@$(STEP) --tests soak-net cargo test --release --package rnet-net --features zenoh --test it -- --ignored --nocapture soak --skip partition --skip conformance
+	@$(STEP) --tests soak-net-conformance cargo test --release --package rnet-net --features zenoh --test it conformance::soak -- --ignored --test-threads=2
+	@$(STEP) soak-commands cargo run --release --package rnet-net --example command_trials -- 1000
+	@COMMANDS=1000 COMMANDS_SEED=$$(date +%s) $(STEP) --tests soak-drivers cargo test --release --package rnet-net --test it commands_random:: -- --nocapture
 	@$(STEP) soak-server-lost cargo run --release --package rnet --example server_lost -- 1000
-	@STEP_LIMIT_S=7200 PARTITIONS_AT_ONCE=$(or $(PARTITIONS_AT_ONCE),4) $(STEP) --tests soak-net-partitions cargo test --release --package rnet-net --features zenoh --test namespaces -- --ignored --nocapture soak_partition
-	@cargo build --release --package rnet-state-tests --features failpoints --bin rnet-state-tests
-	@target/release/rnet-state-tests soak
-	@cargo build --release --package rnet-survival --features failpoints --bin survival
-	@target/release/survival soak
+	@PARTITIONS_AT_ONCE=$(or $(PARTITIONS_AT_ONCE),4) $(STEP) --tests soak-net-partitions cargo test --release --package rnet-net --features zenoh --test it soak_partition -- --ignored --nocapture
+	@cargo build --package rnet-state-tests --bin rnet-state-tests
+	@target/debug/rnet-state-tests soak
+	@cargo build --package rnet-survival --bin survival
+	@target/debug/survival soak
 
 fuzz: ## coverage-guided, with AddressSanitizer: each target for FUZZ_SECONDS (default 600)
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
-	@STEP_LIMIT_S=86400 FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(STEP) fuzz scripts/fuzz.sh
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(STEP) fuzz scripts/fuzz.sh
 
 site: ## the documentation as web pages, in target/site, with its links checked
 	@$(STEP) site scripts/site.py
 
 dist: ## what is released, in target/dist/out: wheel, sdist, tarball, Debian package, crates
-	@STEP_LIMIT_S=1800 $(STEP) dist scripts/dist.sh
+	@$(STEP) dist scripts/dist.sh
 
 install: export PREFIX ?= /usr/local
 install: ## the command with manual pages, completions and systemd files, below PREFIX (default /usr/local)
@@ -117,23 +128,22 @@ clean: ## remove what was built and installed: target/ and .venv/, those of benc
 setup: ## tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
 
-# Not what only tests need, nor the extension module, which python-package builds. What rnet-build is needed for
-# is built for the host; named here, it would be built once more as if robots ran it.
-NOT_BUILT := rnet-build rnet-python rnet-survival rnet-state-tests rnet-message-tests xtask
-build-rust:
-	@$(STEP) build-rust cargo build --release --workspace $(NOT_BUILT:%=--exclude %)
+# What `make demo` and `make test` run, in the development profile.
+build-dev: setup
+	@$(STEP) build-dev scripts/python-dev.sh
+
+build-release: setup
+	@$(STEP) build-release scripts/python-dev.sh --release
 
 build-link: ## the link between hosts, with Zenoh, which nothing else needs
 	@$(STEP) build-link cargo build --release --package rnet-net --features zenoh --bin rnet-link
 
-python-package: setup
-	@$(STEP) python-package env --chdir=python --unset=CONDA_PREFIX \
-	VIRTUAL_ENV=$(CURDIR)/.venv $(CURDIR)/.venv/bin/maturin develop --release
+build-link-dev:
+	@$(STEP) build-link-dev cargo build --package rnet-net --features zenoh --bin rnet-link
 
 bench-setup: setup ## the rivals' libraries, servers and Python packages; part of bench and test
 	@$(STEP) bench-setup bench/setup.sh
 
-build-bench: export STEP_LIMIT_S := 2400
 build-bench: bench-setup build-link
 	@$(STEP) build-bench cargo build --release --manifest-path bench/Cargo.toml --workspace --bins --bench pub_sub
 
@@ -161,71 +171,62 @@ check-circles:
 check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
 
-# The limit is for a cold build on two cores, which is most of the time. Most tests wait for something, so that
-# twice as many of them as cores run at a time: as many as cores in each of two runs.
-test-rust: export STEP_LIMIT_S := 2000
-test-rust: export RUST_TEST_THREADS ?= $(shell nproc)
-test-rust:
-	@$(STEP) --tests test-rust scripts/test-rust.sh
+# A process for each test, twice as many at a time as cores: most tests wait for something.
+test-rust: setup
+	@$(STEP) --tests test-rust scripts/nextest.sh --workspace --lib --bins --tests --examples
 
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
 
-# A node is killed at every fail point. These and the steps below choose tests of the workspace rather than of a
-# package: cargo then gives libraries the features that they have in test-rust, and builds none of them again.
-FAILPOINTS := --workspace --features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
-test-kill:
-	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test killed_calls --test killed_launch \
-	--test handover --test state_points --test marks
-
 # A domain of as many nodes as there may be.
-test-full:
-	@$(STEP) --tests test-full cargo test --workspace --test room -- --ignored --exact a_full_domain
+test-full: setup
+	@$(STEP) --tests test-full scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(=room::a_full_domain)'
 
-# Nodes are killed at random, and at fail points in the middle of histories.
+# Nodes are killed at random.
 test-random: export SURVIVAL_SECONDS ?= 60
-test-random:
-	@$(STEP) --tests test-random cargo test $(FAILPOINTS) --test random --test histories -- --include-ignored
+test-random: setup
+	@$(STEP) --tests test-random scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(/^(random|histories)::/)'
 
-# The only step that builds Zenoh, but for dist. Hosts are network namespaces, which need root. The build is that of
-# build-link: ten hosts whose links are built without optimisation take more than two cores. What needs no Zenoh is
+# The only step that builds Zenoh, but for dist. Hosts are network namespaces, which need root. What needs no Zenoh is
 # tested by test-rust.
-test-net: export STEP_NEEDS_S := 900
-test-net: export STEP_LIMIT_S := 2400
-test-net: python-package build-rust build-link
+NET := test(/^(conformance|zenoh|namespaces|rnet_link|ports)::/) or binary(rnet-link) or kind(lib)
+test-net: build-dev
 	@$(STEP) setup-net scripts/setup.sh --net
-	@$(STEP) --tests test-net cargo test --release --package rnet-net --features zenoh --lib --bins \
-	--test conformance --test zenoh --test namespaces --test rnet_link --test ports
-	@$(STEP) --tests test-net-page cargo test --workspace --test over_link -- --include-ignored
+	@$(STEP) --tests test-net scripts/nextest.sh --package rnet-net --features zenoh --lib --bins --tests -E '$(NET)'
+	@$(STEP) --tests test-net-page scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(/^over_link::/)'
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
 # Only these need node, which scripts/node.sh installs where it is missing. What the page does in a real browser, beside a robot that runs.
 check-dashboard:
 	@$(STEP) check-dashboard scripts/dashboard.sh check
 
-test-dashboard: python-package build-rust
+test-dashboard: build-dev
 	@$(STEP) setup-dashboard scripts/setup.sh --dashboard
 	@$(STEP) test-dashboard scripts/dashboard.sh test
 
 # What Prometheus itself says of the metrics.
 test-metrics:
 	@$(STEP) setup-metrics scripts/setup.sh --metrics
-	@$(STEP) --tests test-metrics cargo test --workspace --test metrics -- --include-ignored
+	@$(STEP) --tests test-metrics scripts/nextest.sh --workspace --lib --bins --tests --run-ignored all -E 'package(rnet-cli) and test(/^metrics::/)'
 
 # A client of the protocol that is not ours: packages of node.
 test-foxglove:
 	@$(STEP) setup-foxglove scripts/setup.sh --foxglove
-	@$(STEP) --tests test-foxglove scripts/node.sh cargo test --workspace --test independent -- --include-ignored
+	@$(STEP) --tests test-foxglove scripts/node.sh scripts/nextest.sh --workspace --lib --bins --tests --run-ignored all -E 'test(/^independent::/)'
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan
 test-hostile:
-	@$(STEP) --tests test-hostile scripts/asan.sh test --package rnet \
-	--test hostile --test hostile_scribble --test hostile_truncated
+	@$(STEP) --tests test-hostile scripts/asan.sh test --package rnet --test it hostile
 
 test-fuzz:
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
 	@$(STEP) test-fuzz scripts/fuzz.sh
+
+# What fuzzing has found is kept in fuzz/corpus, and is read again without fuzzing.
+test-corpora:
+	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
+	@$(STEP) test-corpora scripts/fuzz.sh --replay
 
 # Only this needs valgrind, so that a build and the demo do without.
 test-instructions:
@@ -235,30 +236,25 @@ test-instructions:
 test-loom: export RUSTFLAGS := --cfg loom
 test-loom: export CARGO_TARGET_DIR := target/loom
 test-loom:
-	@$(STEP) --tests test-loom cargo test --package rnet-ring --release --test 'loom*'
+	@$(STEP) --tests test-loom cargo test --package rnet-ring --release --test it
 
-test-python: python-package build-rust
-	@$(STEP) --tests test-python $(PY) -m pytest python/tests
+test-python: build-dev
+	@$(STEP) --tests test-python $(PYTEST) python/tests
 
-test-demo: python-package build-rust
+# One after the other: a robot needs the machine for itself.
+test-demo: build-dev
 	@$(STEP) --tests test-demo $(PY) -m pytest demo --ignore=demo/test_two_hosts.py
 
-test-examples: python-package build-rust
-	@$(STEP) --tests test-examples $(PY) -m pytest examples
+test-examples: build-dev
+	@$(STEP) --tests test-examples $(PYTEST) examples
 
 # What is released is built, installed into empty places, and used there: one step, as nothing of it goes without the rest.
-test-dist: export STEP_NEEDS_S := 900
-test-dist: export STEP_LIMIT_S := 2400
 test-dist:
 	@$(STEP) test-dist sh -c 'scripts/setup.sh --dist && scripts/dist.sh && scripts/dist-test.sh'
 
-test-bench: export STEP_LIMIT_S := 2400
-test-bench: export STEP_NEEDS_S := 1200
 test-bench: export CARGO_INCREMENTAL := 0
 test-bench: bench-setup build-link
 	@$(STEP) --tests test-bench cargo test --manifest-path bench/Cargo.toml --workspace
 
-# As long as test-bench, which sets up the same.
-test-bench-python: export STEP_NEEDS_S := 1200
 test-bench-python: bench-setup
 	@$(STEP) --tests test-bench-python $(BENCH_PY) -m pytest bench/python bench/report

@@ -48,7 +48,7 @@ def main():
         signal.signal(number, _interrupt)
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "summary.json").unlink(missing_ok=True)
-    # The program of this checkout, in whose release build the nodes stand.
+    # The program of this checkout, built by `make demo`.
     os.environ["PATH"] = f"{target()}:{os.environ['PATH']}"
     try:
         with Domain() as domain, contextlib.ExitStack() as stack:

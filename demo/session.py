@@ -37,8 +37,8 @@ NODES = {
 
 
 def target():
-    """Where the release build is."""
-    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "release"
+    """Where `make demo` builds."""
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "debug"
 
 
 class Demo:

@@ -1,6 +1,6 @@
 """The demo as a whole: one run that must be good, runs that must be found bad, and the counting by itself.
 
-The runs need the release build (`make build`); they take DEMO_SECONDS = 6 and a start each.
+The runs need the build of `make demo`; they take DEMO_SECONDS = 6 and a start each.
 """
 
 import copy

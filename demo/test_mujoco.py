@@ -1,6 +1,6 @@
 """`rnet demo` with the model of the Python package, `rnet.demo`; that with its own: crates/rnet-cli/tests/it/demo.rs.
 
-Needs the release build (`make build`).
+Needs the build of `make demo`.
 """
 
 import json
@@ -28,7 +28,7 @@ def place():
 
 def start(place, *options):
     path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-    command = [TARGET / "release" / "rnet", "--json", "demo", "--model", "mujoco", *options]
+    command = [TARGET / "debug" / "rnet", "--json", "demo", "--model", "mujoco", *options]
     environment = {**os.environ, "PATH": path, "RNET_DIR": place}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -18,7 +18,7 @@ from nodes.messages import DriveCommand, JointTorques, RobotState
 from robot.model import Quadruped
 
 DEMO = pathlib.Path(__file__).resolve().parent
-RNET = DEMO.parent / "target" / "release" / "rnet"
+RNET = DEMO.parent / "target" / "debug" / "rnet"
 CONTROLLER = [sys.executable, "-m", "nodes.controller"]
 STEPS = 600
 DRIVE_AT = 100  # the operator begins to drive the robot in this step

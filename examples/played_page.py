@@ -37,7 +37,7 @@ from typing import Any
 import rnet
 
 ROOT = Path(__file__).parent.parent
-RNET = ROOT / "target" / "release" / "rnet"
+RNET = ROOT / "target" / "debug" / "rnet"
 GIVEN = ROOT / "examples" / "given"
 #: Far longer than anything here takes: a hang is to fail, not to hang the tests.
 LIMIT_S = 60

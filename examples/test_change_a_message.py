@@ -15,7 +15,7 @@ from played_page import LIMIT_S, ROOT, Play, Terminal
 import rnet
 
 PAGE = ROOT / "docs" / "guide" / "change-a-message.md"
-RNET = ROOT / "target" / "release" / "rnet"
+RNET = ROOT / "target" / "debug" / "rnet"
 HERE = ROOT / "examples" / "python" / "change_a_message"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import rnet
 
-RNET = Path(__file__).parents[1] / "target" / "release" / "rnet"
+RNET = Path(__file__).parents[1] / "target" / "debug" / "rnet"
 LIMIT_S = 60
 START_NS = 1_790_000_000_000_000_000
 

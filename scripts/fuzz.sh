@@ -2,12 +2,28 @@
 # Fuzzes each target for FUZZ_SECONDS (default 10), with AddressSanitizer and guided by coverage.
 #
 #   fuzz.sh [TARGET...]      all targets, or those named
+#   fuzz.sh --replay         only reads the inputs in fuzz/corpus again, without a sanitizer
 #
 # Stable rustc does without cargo-fuzz and a nightly: coverage is a pass of LLVM. What is found stands in
 # fuzz/target/found/. Fails if a target crashes, hangs for 20 s, takes 2 GiB, or runs no input.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 readonly host=x86_64-unknown-linux-gnu
+if [ "${1-}" = --replay ]; then
+    export RNET_FUZZ_DIR=$(mktemp -d /dev/shm/rnet-fuzz-XXXXXX)
+    trap 'rm -rf "$RNET_FUZZ_DIR"' EXIT
+    cargo build --locked --bins
+    for corpus in corpus/*; do
+        target=${corpus#corpus/}
+        "target/debug/$target" -timeout=300 -rss_limit_mb=2048 "$corpus"/* >"target/$target.log" 2>&1 || {
+            tail -n 60 "target/$target.log"
+            exit 1
+        }
+        echo "fuzz $target: $(ls "$corpus" | wc -l) inputs read"
+    done
+    exit
+fi
+
 seconds=${FUZZ_SECONDS:-10}
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(log channel reader_table files domain schema wire recording calls state)

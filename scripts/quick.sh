@@ -64,11 +64,11 @@ if [ ${#packages[@]} -gt 0 ]; then
     step test-unit cargo test "${packages[@]}" "${targets[@]}"
 fi
 if [ ${#pytests[@]} -gt 0 ]; then
-    # With the package as it is installed: `make python-package` brings it up to date.
+    # With the package as it is installed: `make build-dev` brings it up to date.
     if .venv/bin/python -c 'import rnet' 2>/dev/null; then
         step test-python .venv/bin/python -m pytest "${pytests[@]}"
     else
-        echo "quick: the Python tests that changed need the package: make python-package"
+        echo "quick: the Python tests that changed need the package: make build-dev"
     fi
 fi
 scripts/step.sh --summary

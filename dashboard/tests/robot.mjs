@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const RNET = process.env.RNET ?? ["target/release/rnet", "target/debug/rnet"].map((path) => ROOT + path).find(existsSync);
+const RNET = process.env.RNET ?? ["target/debug/rnet", "target/release/rnet"].map((path) => ROOT + path).find(existsSync);
 const PYTHON = process.env.PYTHON ?? `${ROOT}.venv/bin/python`;
 export const ROLES = ["imu", "lidar", "estimator", "base", "driver", "sonar"];
 

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -17,9 +18,16 @@ import pytest
 import rnet
 
 #: Far longer than anything here takes: what hangs is to fail, not to hang the tests.
-LIMIT_S = 20.0
+LIMIT_S = 100.0
 
 _numbers = itertools.count()
+
+
+def stable_repr(value: object) -> str:
+    """Names a parameter the same in each process of a test run: without addresses, and with sets in order."""
+    if isinstance(value, (set, frozenset)):
+        return f"{type(value).__name__}{sorted(map(repr, value))}"
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 @pytest.fixture(autouse=True)

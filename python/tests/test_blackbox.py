@@ -9,11 +9,11 @@ from pathlib import Path
 import rnet
 from mcap.reader import make_reader
 from rerun.chunk import McapReader
-from test_record import RELEASE, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
+from test_record import BUILD, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
 
 
 def test_a_program_triggers_and_readers_of_others_open_the_file(tmp_path: Path) -> None:
-    command = [RELEASE / "rnet", "blackbox", "run", "-o", tmp_path, "--after", "0.1"]
+    command = [BUILD / "rnet", "blackbox", "run", "-o", tmp_path, "--after", "0.1"]
     with rnet.Node("/arm") as node, subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as box:
         assert box.stderr is not None
         assert "keeps up to" in box.stderr.readline()

@@ -1,4 +1,4 @@
-"""Robots that Python launches, by the program `rnet` of the release build."""
+"""Robots that Python launches, by the program `rnet` of this checkout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import rnet
 from conftest import LIMIT_S, finish
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
+BUILD = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug"
 
 Robot = Callable[[str], Path]
 
@@ -25,7 +25,7 @@ Robot = Callable[[str], Path]
 @pytest.fixture
 def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
     """Writes the file of a robot without a black box; `rnet` is the one of this checkout."""
-    monkeypatch.setenv("PATH", f"{RELEASE}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{BUILD}:{os.environ['PATH']}")
     monkeypatch.delenv("RNET_CONFIG", raising=False)
 
     def write(text: str) -> Path:

@@ -8,7 +8,7 @@ import ctypes
 import numpy as np
 import pytest
 import rnet
-from conftest import LIMIT_S
+from conftest import LIMIT_S, stable_repr
 
 POINT = rnet.named("Point", [("x", "f8"), ("n", "i4")])
 #: As POINT, with a field of each other kind.
@@ -71,7 +71,7 @@ GARBAGE = ["7", None, 5, b"12", 1 + 2j, "", [], [5], {}, object(), "123456789012
 
 
 @pytest.mark.parametrize("dtype", [POINT, LEG, "f8", "i4", "u8", "?", ("f4", 3), ("f8", (2, 2))])
-@pytest.mark.parametrize("garbage", GARBAGE, ids=repr)
+@pytest.mark.parametrize("garbage", GARBAGE, ids=stable_repr)
 def test_garbage_is_refused_by_name(pair, dtype, garbage):
     publisher, _ = pair("/arm/leg", np.dtype(dtype))
     with pytest.raises(TypeError) as caught:

@@ -1,4 +1,4 @@
-"""Recordings that Python begins, by the program `rnet` of the release build."""
+"""Recordings that Python begins, by the program `rnet` of this checkout."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from conftest import LIMIT_S
 from rnet.msgs import Imu
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
+BUILD = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug"
 MAGIC = b"\x89MCAP0\r\n"
 
 
 @pytest.fixture(autouse=True)
 def program(monkeypatch: pytest.MonkeyPatch) -> None:
     """`rnet` is the one of this checkout."""
-    monkeypatch.setenv("PATH", f"{RELEASE}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{BUILD}:{os.environ['PATH']}")
 
 
 def until(holds) -> None:

@@ -24,7 +24,7 @@ from mcap_protobuf.decoder import DecoderFactory
 from rerun.chunk import McapReader
 from rnet.msgs import Image
 from rnet.msgs import Pose as OurPose
-from test_record import RELEASE, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
+from test_record import BUILD, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
 
 COUNT = 20
 #: What no compression makes small, so that files have several chunks.
@@ -33,7 +33,7 @@ LEG = rnet.named("Leg", [("force", "f8"), ("q", "f4", 3)])
 
 
 def rnet_program(*command: object) -> str:
-    done = subprocess.run([RELEASE / "rnet", *command], check=True, timeout=LIMIT_S, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([BUILD / "rnet", *command], check=True, timeout=LIMIT_S, stdout=subprocess.PIPE, text=True)
     return done.stdout
 
 

@@ -13,7 +13,7 @@ import rnet
 from conftest import LIMIT_S
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
+BUILD = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug"
 MESSAGES = 20
 
 WORKER = """
@@ -48,7 +48,7 @@ for message in node.subscribe("/number", reliable=True, keep_all=True):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", f"{RELEASE}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{BUILD}:{os.environ['PATH']}")
     for name, value in {"RNET_DIR": str(tmp_path), "RNET_DOMAIN": "calls", "RNET_NETWORK": "off"}.items():
         monkeypatch.setenv(name, value)
     return tmp_path

@@ -12,13 +12,13 @@ import rnet
 from rnet.msgs import BatteryState, Imu, JointState
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
-from test_record import RELEASE, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
+from test_record import BUILD, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
 
 def run(*arguments: object) -> str:
-    done = subprocess.run([RELEASE / "rnet", *map(str, arguments)], check=True, timeout=60, capture_output=True)
+    done = subprocess.run([BUILD / "rnet", *map(str, arguments)], check=True, timeout=60, capture_output=True)
     return done.stdout.decode()
 
 
@@ -34,7 +34,7 @@ def test_rosbags_reads_what_we_write(tmp_path: Path, at_once: bool) -> None:
         sends.append((node.publisher("/battery", BatteryState), BatteryState(voltage=24.5, charge=7200.0)))
         raw = node.publisher("/raw", None)
         target = ros2 if at_once else path
-        command = [RELEASE / "rnet", "record", "-o", target, *(["--ros2"] if at_once else [])]
+        command = [BUILD / "rnet", "record", "-o", target, *(["--ros2"] if at_once else [])]
         recorder = subprocess.Popen([*command, "--for", "2"], stderr=subprocess.PIPE, text=True)
         while recorder.poll() is None:
             for publisher, message in sends:
@@ -45,7 +45,7 @@ def test_rosbags_reads_what_we_write(tmp_path: Path, at_once: bool) -> None:
         assert "/raw of /arm is left out and counted: ROS 2 has no bytes" in said
     else:
         done = subprocess.run(
-            [RELEASE / "rnet", "bag", "convert", path, "--ros2", "-o", ros2],
+            [BUILD / "rnet", "bag", "convert", path, "--ros2", "-o", ros2],
             check=True, timeout=60, capture_output=True, text=True,
         )
         assert "messages of /raw are left out: ROS 2 has no raw" in done.stderr

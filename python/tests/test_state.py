@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import stable_repr
 import rnet
 
 
@@ -49,7 +50,7 @@ SIMPLE = [
 ]
 
 
-@pytest.mark.parametrize("value", SIMPLE, ids=repr)
+@pytest.mark.parametrize("value", SIMPLE, ids=stable_repr)
 def test_values_come_back_as_they_went_in(state, node, value):
     state["/k"] = value
     for reader in (state, node("reader").state):
@@ -97,7 +98,7 @@ class Name(str):
         (collections.OrderedDict(a=1), {"a": 1}),
         ({"n": np.float64(2.5), "mode": Mode.MOVING}, {"n": 2.5, "mode": 2}),
     ],
-    ids=repr,
+    ids=stable_repr,
 )
 def test_what_is_like_a_value_becomes_one(state, given, read):
     state["/k"] = given

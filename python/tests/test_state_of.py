@@ -21,7 +21,7 @@ def link_program() -> pathlib.Path | None:
     named = os.environ.get("RNET_LINK")
     root = pathlib.Path(__file__).parents[2]
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
-    places = [pathlib.Path(named)] if named else [target / mode / "rnet-link" for mode in ("release", "debug")]
+    places = [pathlib.Path(named)] if named else [target / mode / "rnet-link" for mode in ("debug", "release")]
     return next((place for place in places if place.is_file()), None)
 
 

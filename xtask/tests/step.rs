@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A folder with the script and nothing else, removed at the end.
 struct Tree(PathBuf);
@@ -69,39 +68,19 @@ fn a_step_says_how_many_tests_passed_and_what_it_cost() {
 }
 
 #[test]
-fn a_step_for_which_no_time_is_left_does_not_begin_and_is_told() {
-    let tree = Tree::new("time");
-    let run = |until: &str| {
+fn a_step_has_a_limit_only_where_one_is_set() {
+    let step = |limit: Option<&str>| {
+        let tree = Tree::new("limit");
         let mut command = Command::new("bash");
-        command.arg(tree.0.join("scripts/step.sh")).args(["step", "echo", "began"]);
-        let output = command.env("STEPS_UNTIL_S", until).output().expect("bash is there");
-        String::from_utf8(output.stdout).expect("it prints text")
-    };
-    let late = run("1");
-    assert!(late.contains("NOT RUN: the time") && !late.contains("began"), "{late}");
-    assert!(run("99999999999").contains("began"));
-    let summary = tree.run(false, &["--summary"]);
-    assert!(summary.text.contains("not run step"), "{}", summary.text);
-}
-
-#[test]
-fn a_step_that_is_running_when_the_time_is_over_is_ended_and_told() {
-    let tree = Tree::new("cut");
-    let run = |says: &str| {
-        let until = SystemTime::now() + Duration::from_secs(2);
-        let until = until.duration_since(UNIX_EPOCH).expect("it is past 1970").as_secs();
-        let mut command = Command::new("bash");
-        command.arg(tree.0.join("scripts/step.sh")).args(["--tests", "step", "sh", "-c"]);
-        command.arg(format!("echo {says}; sleep 600"));
-        command.env("STEPS_UNTIL_S", until.to_string()).env("STEP_NEEDS_S", "0");
+        command.arg(tree.0.join("scripts/step.sh")).args(["a", "sleep", "0.2"]);
+        command.env_remove("STEP_LIMIT_S");
+        command.envs(limit.map(|limit| ("STEP_LIMIT_S", limit)));
         let output = command.output().expect("bash is there");
-        (output.status.code(), String::from_utf8(output.stdout).expect("it prints text"))
+        (output.status.success(), String::from_utf8(output.stdout).expect("UTF-8"))
     };
-    let (code, text) = run("begun");
-    assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("cut") && text.contains("NOT RUN whole"), "{text}");
-    let (code, text) = run("test a ... FAILED");
-    assert_eq!(code, Some(124), "{text}");
+    assert!(step(None).0);
+    let (ok, output) = step(Some("0.01"));
+    assert!(!ok && output.contains("killed after"), "{output}");
 }
 
 #[test]

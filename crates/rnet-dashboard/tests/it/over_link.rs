@@ -21,10 +21,9 @@ const NEVER: Duration = Duration::from_secs(600);
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(2).map(Path::to_owned).unwrap();
-    // `make build-link` makes that of the release; another may be old.
-    let places = [built.with_file_name("release"), built];
-    let found = places.into_iter().map(|place| place.join("rnet-link")).find(|it| it.is_file());
-    found.expect(NEEDED)
+    let program = built.join("rnet-link");
+    assert!(program.is_file(), "{NEEDED}");
+    program
 }
 
 /// The link of a host, which is killed on drop.

@@ -3,7 +3,7 @@
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -176,14 +176,12 @@ impl Peer {
     }
 }
 
-/// The program `rnet`, which cargo has put beside this test, or where it puts it for users.
+/// The program `rnet`, which cargo has put beside this test.
 fn program() -> PathBuf {
     let test = env::current_exe().unwrap();
-    let built = test.ancestors().nth(2).map(Path::to_owned).unwrap();
-    let mut places =
-        [built.clone(), built.with_file_name("release")].map(|at| at.join("rnet")).into_iter();
-    let found = places.find(|place| place.is_file());
-    found.expect("needs the program rnet: cargo build --release --package rnet-cli --bin rnet")
+    let program = test.ancestors().nth(2).unwrap().join("rnet");
+    assert!(program.is_file(), "needs the program rnet: cargo build --package rnet-cli");
+    program
 }
 
 /// A command that runs it on a host.

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs Rust tests by cargo-nextest, each in a process of its own, and prints what could not run and what was slow.
+#
+#   nextest.sh ARGUMENTS OF `nextest run`...
+set -uo pipefail
+cd "$(dirname "$0")/.."
+profile=${NEXTEST_PROFILE:-default}
+export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$((2 * $(nproc) + 1))}
+code=0
+.venv/bin/cargo-nextest nextest run --no-input-handler "$@" || code=$?
+.venv/bin/python scripts/junit.py "${CARGO_TARGET_DIR:-target}/nextest/$profile/junit.xml" || code=1
+exit $code
