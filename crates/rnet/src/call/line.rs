@@ -280,7 +280,8 @@ impl Line {
         after: Duration,
         pause: Option<Instant>,
     ) -> (Locked<'a>, Result<Option<Bytes>>) {
-        let (mut led, mut looked) = (false, false);
+        // Whether this thread has read for the others, or waited: it may have been woken to read for them.
+        let (mut took_part, mut looked) = (false, false);
         let wait = |mut book: Locked<'a>, until| {
             let Some(bell) = book.enter(number) else { return book };
             let mut book = book.wait(&bell, until);
@@ -317,6 +318,7 @@ impl Line {
                 let sent =
                     book.calls.get(&number).is_none_or(|o| o.server.is_some() || o.error.is_some());
                 if !sent && book.leading {
+                    took_part = true;
                     book = wait(book, soon());
                     continue;
                 }
@@ -325,10 +327,11 @@ impl Line {
                 }
             }
             if book.leading {
+                took_part = true;
                 book = wait(book, limit);
                 continue;
             }
-            (book.leading, led) = (true, true);
+            (book.leading, took_part) = (true, true);
             let blocked = self.node.core().state.is_dispatch_thread();
             let until = if blocked || book.any_unsent() { soon() } else { limit };
             drop(book);
@@ -346,7 +349,7 @@ impl Line {
                 break Err(Error::Interrupted);
             }
         };
-        if led {
+        if took_part && !book.leading {
             book.wake_one();
             self.wake_driver(&book);
         }

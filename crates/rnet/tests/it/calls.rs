@@ -206,6 +206,23 @@ fn many_threads_share_a_client() {
     assert_eq!((service.stats().calls, client.stats().late), (600, 0));
 }
 
+/// The thread that reads for all hands over to a thread that still waits, and not to one whose reply has come.
+#[test]
+fn the_last_threads_of_a_client_are_not_left_alone() {
+    let net = Net::new("last_threads");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let _service = a.service::<N, N>("/double").at_once(4).serve(|x| Ok(n(2 * x.x))).unwrap();
+    let client = b.client::<N, N>("/double").unwrap();
+    for _ in 0..300 {
+        std::thread::scope(|scope| {
+            for x in 0..6 {
+                let client = client.clone();
+                scope.spawn(move || assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x));
+            }
+        });
+    }
+}
+
 #[test]
 fn sixty_four_clients_are_served() {
     let net = Net::new("many");
