@@ -4,14 +4,12 @@
 
 use crate::common;
 use crate::hosts;
-#[path = "hostile/peer.rs"]
-mod peer;
 
 use std::time::{Duration, Instant};
 
+use crate::hostile::peer::Peer;
 use common::{LONG, eventually};
 use hosts::Hosts;
-use peer::Peer;
 use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
 use rnet_net::wire::{Document, Item, Want};
 use rnet_net::{HostId, Presence};

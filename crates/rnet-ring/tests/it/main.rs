@@ -6,6 +6,7 @@ mod admission_model;
 mod cut_short;
 #[cfg(not(loom))]
 mod growth_model;
+#[cfg(not(loom))]
 mod hostile_log;
 #[cfg(not(loom))]
 mod log_model;
@@ -13,6 +14,7 @@ mod log_model;
 mod loom_models;
 #[cfg(loom)]
 mod loom_state;
+#[cfg(not(loom))]
 mod state_doc;
 #[cfg(not(loom))]
 mod state_hostile;

@@ -10,7 +10,7 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
 
 // The file itself, so that this test holds whatever the crate makes public of it.
 #[path = "../../src/builtin.rs"]
-mod builtin;
+mod table;
 
 /// Vectors that say no unit themselves: the field that holds one says it.
 const VECTORS: &[&str] = &["foxglove.Vector2", "foxglove.Vector3", "foxglove.Point2"];
@@ -44,10 +44,10 @@ const UNITS: &[&str] = &[
 /// The built-in files, each read by itself: names of types stand as they were written.
 fn parsed() -> Vec<FileDescriptorProto> {
     let parse = |path| {
-        let text = builtin::text(path).expect("the table finds what it lists");
+        let text = table::text(path).expect("the table finds what it lists");
         protox_parse::parse(path, text).unwrap_or_else(|error| panic!("{path}: {error:?}"))
     };
-    builtin::builtin_files().map(parse).collect()
+    table::builtin_files().map(parse).collect()
 }
 
 fn repository() -> PathBuf {
@@ -180,18 +180,18 @@ fn the_table_has_every_file_of_the_folder() {
     let mut folder = Vec::new();
     walk(&root, &root, &mut folder);
     folder.sort_unstable();
-    let table: Vec<&str> = builtin::builtin_files().collect();
+    let table: Vec<&str> = table::builtin_files().collect();
     assert_eq!(table, folder, "src/builtin.rs lists the files of msgs/, in order");
 }
 
 #[test]
 fn a_file_can_import_all_of_them() {
     let mut text = String::from("syntax = \"proto3\";\n");
-    for path in builtin::builtin_files() {
+    for path in table::builtin_files() {
         text += &format!("import \"{path}\";\n");
     }
     text += "message Robot {\n";
-    for (number, path) in (1..).zip(builtin::builtin_files()) {
+    for (number, path) in (1..).zip(table::builtin_files()) {
         let ty = path.strip_suffix(".proto").expect("a file of messages").replace('/', ".");
         text += &format!("  {ty} f{number} = {number};\n");
     }
@@ -204,7 +204,7 @@ fn a_file_can_import_all_of_them() {
 #[test]
 fn everything_has_a_comment_and_every_quantity_a_unit() {
     let files = parsed();
-    assert_eq!(files.len(), builtin::builtin_files().count());
+    assert_eq!(files.len(), table::builtin_files().count());
     let mut units = 0;
     let mut complaints = Vec::new();
     for item in files.iter().flat_map(items) {

@@ -183,47 +183,6 @@ fn a_call_whose_time_is_over_is_cancelled_and_hinders_none() {
 }
 
 #[test]
-fn many_threads_share_a_client() {
-    let net = Net::new("threads");
-    let (a, b) = (net.node("a"), net.node("b"));
-    let service =
-        a.service::<N, N>("/double").at_once(4).backlog(1000).serve(|x| Ok(n(2 * x.x))).unwrap();
-    let client = b.client::<N, N>("/double").unwrap();
-    std::thread::scope(|scope| {
-        for thread in 0..8_u64 {
-            let client = client.clone();
-            scope.spawn(move || {
-                for x in thread * 100..thread * 100 + 50 {
-                    assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x);
-                }
-            });
-        }
-    });
-    let pending: Vec<_> = (0..200).map(|x| client.start(&n(x), options()).unwrap()).collect();
-    for (x, call) in pending.into_iter().enumerate().rev() {
-        assert_eq!(*call.wait().unwrap(), 2 * x as u64);
-    }
-    assert_eq!((service.stats().calls, client.stats().late), (600, 0));
-}
-
-/// The thread that reads for all hands over to a thread that still waits, and not to one whose reply has come.
-#[test]
-fn the_last_threads_of_a_client_are_not_left_alone() {
-    let net = Net::new("last_threads");
-    let (a, b) = (net.node("a"), net.node("b"));
-    let _service = a.service::<N, N>("/double").at_once(4).serve(|x| Ok(n(2 * x.x))).unwrap();
-    let client = b.client::<N, N>("/double").unwrap();
-    for _ in 0..300 {
-        std::thread::scope(|scope| {
-            for x in 0..6 {
-                let client = client.clone();
-                scope.spawn(move || assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x));
-            }
-        });
-    }
-}
-
-#[test]
 fn sixty_four_clients_are_served() {
     let net = Net::new("many");
     let (a, b) = (net.node("a"), net.node("b"));

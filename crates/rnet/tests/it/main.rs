@@ -8,6 +8,7 @@ mod call_time_outs;
 mod callback_waits;
 mod calls;
 mod calls_of_nobody;
+mod calls_of_threads;
 mod command_thread;
 mod commands;
 mod commands_at_bad_moments;

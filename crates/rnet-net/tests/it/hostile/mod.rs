@@ -4,7 +4,7 @@
 use crate::common;
 use crate::hosts;
 mod partial;
-mod peer;
+pub mod peer;
 mod rules;
 mod told;
 mod versions;

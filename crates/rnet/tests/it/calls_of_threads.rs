@@ -1,0 +1,68 @@
+//! Threads that share a client: one of them reads the replies of all.
+
+use rnet::CallOptions;
+
+use crate::common::{LONG, Net};
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+struct Number {
+    value: u64,
+}
+
+fn number(value: u64) -> Number {
+    Number { value }
+}
+
+#[test]
+fn many_threads_share_a_client() {
+    let net = Net::new("threads");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let service = a
+        .service::<Number, Number>("/double")
+        .at_once(4)
+        .backlog(1000)
+        .serve(|x| Ok(number(2 * x.value)))
+        .unwrap();
+    let client = b.client::<Number, Number>("/double").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let client = client.clone();
+            scope.spawn(move || {
+                for x in thread * 100..thread * 100 + 50 {
+                    assert_eq!(*client.call(&number(x), LONG).unwrap(), number(2 * x));
+                }
+            });
+        }
+    });
+    let pending: Vec<_> = (0..200)
+        .map(|x| client.start(&number(x), CallOptions::new().timeout(LONG.unwrap())).unwrap())
+        .collect();
+    for (x, call) in pending.into_iter().enumerate().rev() {
+        assert_eq!(*call.wait().unwrap(), number(2 * x as u64));
+    }
+    assert_eq!((service.stats().calls, client.stats().late), (600, 0));
+}
+
+/// The thread that reads for all hands over to a thread that still waits, and not to one whose reply has come.
+#[test]
+fn the_last_threads_of_a_client_are_not_left_alone() {
+    let net = Net::new("last_threads");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let _service = a
+        .service::<Number, Number>("/double")
+        .at_once(4)
+        .serve(|x| Ok(number(2 * x.value)))
+        .unwrap();
+    let client = b.client::<Number, Number>("/double").unwrap();
+    for _ in 0..300 {
+        std::thread::scope(|scope| {
+            for x in 0..6 {
+                let client = client.clone();
+                scope.spawn(move || {
+                    assert_eq!(*client.call(&number(x), LONG).unwrap(), number(2 * x))
+                });
+            }
+        });
+    }
+}
