@@ -3,6 +3,7 @@
 //! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
 //! `cargo xtask circles` holds the files of a crate to circles of imports of at most three.
 //! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
+//! `cargo xtask lines` prints how large the project is.
 //! `cargo xtask instructions` holds sending and receiving to a number of instructions.
 //!
 //! Every check is a pure function from text to findings, with a test that shows it failing on a bad
@@ -13,6 +14,7 @@ mod circles;
 mod claims;
 mod deps;
 mod instructions;
+mod lines;
 mod manifest;
 mod markdown;
 mod tidy;
@@ -51,6 +53,9 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root");
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (task, rest) = args.split_first().map_or(("", &[][..]), |(task, rest)| (task, rest));
+    if task == "lines" && rest.is_empty() {
+        return print_lines(root);
+    }
     let outcome = match task {
         "deps" if rest.is_empty() => Some(run_deps(root)),
         "circles" if rest.is_empty() => Some(source_files(root).and_then(|f| circles::check(&f))),
@@ -59,7 +64,9 @@ fn main() -> ExitCode {
         _ => None,
     };
     let Some(outcome) = outcome else {
-        eprintln!("usage: cargo xtask deps|circles|tidy|instructions [--accept | --annotate CASE]");
+        eprintln!(
+            "usage: cargo xtask deps|circles|tidy|lines|instructions [--accept | --annotate CASE]"
+        );
         return ExitCode::from(2);
     };
     match outcome {
@@ -76,6 +83,19 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("xtask {task}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_lines(root: &Path) -> ExitCode {
+    match source_files(root) {
+        Ok(files) => {
+            let _ = write!(std::io::stdout(), "{}", lines::table(&files));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("xtask lines: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,0 +1,153 @@
+//! `cargo xtask lines`: how many lines of product code, test code and comments each crate has, and how many words the
+//! documentation has.
+//!
+//! A blank line counts nowhere. Test code is what is below `tests`, `benches`, `examples` or `fuzz`, a file `tests.rs`,
+//! and a block behind `#[cfg(test)]`. Python counts as code and comments; its docstrings are comments.
+
+use std::collections::BTreeMap;
+
+use crate::SourceFile;
+
+/// Lines of one crate or folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lines {
+    product: usize,
+    test: usize,
+    comment: usize,
+}
+
+/// The table of all crates, and the words of the documentation.
+pub fn table(files: &[SourceFile]) -> String {
+    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
+    let mut words = 0;
+    for file in files {
+        let Some(text) = file.text() else { continue };
+        if file.path.ends_with(".md") && !file.path.starts_with("bench/results/") {
+            words += text.split_whitespace().count();
+        }
+        let is_python = file.path.ends_with(".py") || file.path.ends_with(".pyi");
+        if !file.path.ends_with(".rs") && !is_python {
+            continue;
+        }
+        let lines = if is_python { count_python(text) } else { count_rust(text) };
+        let of = crates.entry(home_of(&file.path)).or_default();
+        of.comment += lines.comment;
+        match is_test(&file.path) {
+            true => of.test += lines.product + lines.test,
+            false => {
+                of.product += lines.product;
+                of.test += lines.test;
+            }
+        }
+    }
+    let mut out = String::from("product     test  comment  where\n");
+    let mut row = |lines: &Lines, name: &str| {
+        out += &format!("{:7}  {:7}  {:7}  {name}\n", lines.product, lines.test, lines.comment);
+    };
+    let mut product = Lines::default();
+    for (name, lines) in &crates {
+        row(lines, name);
+        if name.starts_with("crates/") || name == "python" {
+            product.product += lines.product;
+            product.test += lines.test;
+            product.comment += lines.comment;
+        }
+    }
+    row(&product, "crates/ and python, in Rust");
+    out += &format!("{words} words of documentation, without bench/results\n");
+    out
+}
+
+/// The crate or folder that a file belongs to.
+fn home_of(path: &str) -> String {
+    let mut parts = path.split('/');
+    match (parts.next(), parts.next()) {
+        (Some(first @ ("crates" | "tests")), Some(second)) => format!("{first}/{second}"),
+        // The bindings in Rust, and the package in Python.
+        (Some("python"), _) if !path.ends_with(".rs") => "python, in Python".to_owned(),
+        (Some(first), _) => first.to_owned(),
+        (None, _) => String::new(),
+    }
+}
+
+fn is_test(path: &str) -> bool {
+    let folders = ["tests", "benches", "examples", "fuzz"];
+    // The crates below `tests/` are tests too.
+    path.split('/').any(|part| folders.contains(&part)) || path.ends_with("/tests.rs")
+}
+
+fn count_rust(text: &str) -> Lines {
+    let mut lines = Lines::default();
+    // How deep in braces, behind `#[cfg(test)]`; `None` outside of such a block.
+    let mut test_depth: Option<isize> = None;
+    let mut in_comment = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if in_comment || line.starts_with("//") || line.starts_with("/*") {
+            in_comment = (in_comment || line.starts_with("/*")) && !line.contains("*/");
+            lines.comment += 1;
+            continue;
+        }
+        if test_depth.is_none() && line.starts_with("#[cfg(test)]") {
+            test_depth = Some(0);
+        }
+        let Some(depth) = test_depth else {
+            lines.product += 1;
+            continue;
+        };
+        lines.test += 1;
+        let depth = depth + braces(line);
+        let is_over = depth <= 0 && (line.ends_with('}') || line.ends_with(';'));
+        test_depth = if is_over { None } else { Some(depth) };
+    }
+    lines
+}
+
+/// By how much a line deepens the nesting; braces in texts nearly always come in pairs.
+fn braces(line: &str) -> isize {
+    line.chars().map(|c| isize::from(c == '{') - isize::from(c == '}')).sum()
+}
+
+fn count_python(text: &str) -> Lines {
+    let mut lines = Lines::default();
+    let mut in_docstring = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let opens = line.starts_with("\"\"\"");
+        if in_docstring || opens || line.starts_with('#') {
+            let ends = line.ends_with("\"\"\"") && !(opens && line.len() == 3 && !in_docstring);
+            in_docstring = (in_docstring || opens) && !ends;
+            lines.comment += 1;
+        } else {
+            lines.product += 1;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.into(), bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn product_test_and_comment_are_told_apart() {
+        let text = "//! Page.\n\nfn a() {}\n/* two\nlines */\n#[cfg(test)]\nmod tests {\n    fn b() {\n    }\n}\nfn c() {}\n";
+        assert_eq!(count_rust(text), Lines { product: 2, test: 5, comment: 3 });
+        let text = "\"\"\"One line.\"\"\"\n\nimport os\n\ndef f():\n    \"\"\"\n    More.\n    \"\"\"\n    # why\n    return 1\n";
+        assert_eq!(count_python(text), Lines { product: 3, test: 0, comment: 5 });
+    }
+
+    #[test]
+    fn files_of_tests_are_no_product() {
+        let files = [
+            file("crates/a/src/lib.rs", "fn a() {}\n"),
+            file("crates/a/tests/it/b.rs", "fn b() {}\nfn c() {}\n"),
+            file("docs/a.md", "three words here\n"),
+        ];
+        let table = table(&files);
+        assert!(table.contains("      1        2        0  crates/a\n"), "{table}");
+        assert!(table.ends_with("3 words of documentation, without bench/results\n"), "{table}");
+    }
+}
