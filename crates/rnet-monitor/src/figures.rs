@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rnet::inspect::{ChannelInfo, Domain, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo};
 use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
@@ -26,7 +26,7 @@ const TOOL: &str = "tool";
 /// A domain at one moment.
 #[derive(Debug)]
 pub struct Look {
-    at: Instant,
+    taken: Taken,
     /// The domain's directory, if no node has joined it yet.
     pub(crate) never_made: Option<PathBuf>,
     /// What was there.
@@ -48,7 +48,9 @@ impl Look {
     /// # Errors
     /// As [`Domain::snapshot`].
     pub fn new(domain: &mut Domain) -> rnet::Result<Look> {
+        let from = Instant::now();
         let snapshot = domain.snapshot()?;
+        let taken = Taken { from, to: Instant::now() };
         let folder = RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name));
         // Without a place for records nobody has launched anything.
         let launched = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
@@ -59,8 +61,7 @@ impl Look {
         let own_host = link::named(link.as_ref());
         let recorders = recorders::told(domain.path());
         let never_made = (!domain.exists()).then(|| domain.path().to_owned());
-        let at = Instant::now();
-        Ok(Look { at, never_made, snapshot, link, own_host, recorders, processes, launched })
+        Ok(Look { taken, never_made, snapshot, link, own_host, recorders, processes, launched })
     }
 
     /// Whether anyone has joined the domain.
@@ -75,6 +76,22 @@ impl Look {
             main.is_some_and(|main| u32::try_from(main.pid) == Ok(pid))
         };
         self.launched.iter().find(runs).map(|record| record.restarts)
+    }
+}
+
+/// The counters of a look were read between these two times.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    from: Instant,
+    to: Instant,
+}
+
+impl Taken {
+    /// The time between the readings of two looks. On a busy machine a look may take longer than the interval to the next
+    /// one; the longer estimate is used, so that a delay never inflates a rate.
+    fn since(self, before: Taken) -> Duration {
+        let (from, to) = (self.from - before.from, self.to - before.to);
+        from.max(to)
     }
 }
 
@@ -246,7 +263,7 @@ impl HostRow {
 impl Figures {
     /// What has happened between two looks, topics and nodes of robot-net itself included.
     pub fn new(before: &Look, now: &Look) -> Figures {
-        let interval_s = now.at.duration_since(before.at).as_secs_f64();
+        let interval_s = now.taken.since(before.taken).as_secs_f64();
         let between = Between { before, now, interval_s };
         let topics = now.snapshot.topics().into_iter();
         let topics: Vec<TopicRow> = topics.map(|topic| between.topic(topic)).collect();
@@ -443,5 +460,24 @@ fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
     for (at, (count, now)) in counts.iter_mut().zip(now).enumerate() {
         let grown = now.saturating_sub(before.get(at).copied().unwrap_or(0));
         *count = count.saturating_add(grown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delayed_look_does_not_inflate_rates() {
+        let start = Instant::now();
+        let taken = |from: u64, to: u64| Taken {
+            from: start + Duration::from_millis(from),
+            to: start + Duration::from_millis(to),
+        };
+        let (before, delayed, next) = (taken(0, 2), taken(250, 490), taken(500, 502));
+        // Its counters were read before or after the delay.
+        assert_eq!(delayed.since(before), Duration::from_millis(488));
+        assert_eq!(next.since(delayed), Duration::from_millis(250));
+        assert_eq!(next.since(before), Duration::from_millis(500));
     }
 }
