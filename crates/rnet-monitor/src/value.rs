@@ -3,9 +3,13 @@
 mod field;
 mod json;
 mod plain_json;
+mod readable;
+mod unit;
 
 pub use field::FieldPath;
 pub use json::{base64, from_base64, json_options, message_to_json, message_to_json_with, to_json};
+pub use readable::{Writing, readable};
+pub use unit::{unit, units};
 
 use rnet::MessageType;
 use rnet::schema::Dynamic;

@@ -28,6 +28,8 @@ pub struct Buckets {
     missing: u64,
     why: Option<String>,
     lost: u64,
+    /// Unit of the values, if known.
+    pub unit: Option<String>,
 }
 
 impl Buckets {
@@ -40,6 +42,7 @@ impl Buckets {
             missing: 0,
             why: None,
             lost: 0,
+            unit: None,
         }
     }
 
@@ -98,6 +101,9 @@ impl Buckets {
             "last": column(|b| b.last),
             "n": all.iter().map(|b| b.n).collect::<Vec<u64>>(),
         });
+        if let Some(unit) = &self.unit {
+            data["unit"] = unit.as_str().into();
+        }
         if self.missing > 0 {
             data["missing"] = std::mem::take(&mut self.missing).into();
             data["why"] = self.why.take().into();
@@ -138,10 +144,12 @@ mod tests {
     #[test]
     fn a_wall_clock_that_is_set_back_freezes_nothing() {
         let mut buckets = Buckets::new(20.0);
+        buckets.unit = Some("m/s".to_owned());
         buckets.add(5_000.0, 1.0);
         assert_eq!(json(buckets.take(1_400.0))["t_s"], json!([5_000.0]));
         buckets.add(1_400.0, 2.0);
-        assert_eq!(json(buckets.take(1_401.0))["t_s"], json!([1_400.0]));
+        let data = json(buckets.take(1_401.0));
+        assert_eq!((&data["t_s"], &data["unit"]), (&json!([1_400.0]), &json!("m/s")));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Point clouds, thinned out to what a page draws.
 
+use std::borrow::Cow;
+
 use prost::Message as _;
 use rnet::inspect::Heard;
 use rnet::msgs::foxglove::PointCloud as Cloud;
@@ -8,6 +10,7 @@ use rnet::msgs::plain::{NumberType, PointCloud, read};
 use serde_json::json;
 
 use super::picture::{Drawn, Picture};
+use super::ros2;
 
 /// Names under which clouds carry how bright a point is.
 const BRIGHT: [&str; 3] = ["intensity", "reflectivity", "i"];
@@ -44,16 +47,10 @@ impl Picture for Clouds {
                 let fields = fields.filter_map(|field| {
                     Some((field.name(), field.offset() as usize, number(field.number_type()?)))
                 });
-                // Rows may be longer than their points; the gap is no point.
                 let (row, width) = (header.row_stride() as usize, header.width() as usize);
                 let stride = header.point_stride() as usize;
-                let packed = (row != width * stride && row > 0).then(|| {
-                    let rows = data.chunks_exact(row);
-                    rows.flat_map(|row| &row[..(width * stride).min(row.len())]).copied().collect()
-                });
-                let packed: Option<Vec<u8>> = packed;
-                let data = packed.as_deref().unwrap_or(data);
-                Ok(self.drawn(&Points::new(data, stride, header.frame_id(), fields)?))
+                let data = packed(data, row, width.saturating_mul(stride));
+                Ok(self.drawn(&Points::new(&data, stride, header.frame_id(), fields)?))
             }
             Some("foxglove.PointCloud") => {
                 let cloud = Cloud::decode(bytes).map_err(|error| error.to_string())?;
@@ -63,9 +60,37 @@ impl Picture for Clouds {
                 let stride = cloud.point_stride as usize;
                 Ok(self.drawn(&Points::new(&cloud.data, stride, &cloud.frame_id, fields)?))
             }
+            Some(ros2::POINT_CLOUD) => {
+                let cloud = ros2::Fields::decode(heard, bytes)?;
+                if cloud.flag("is_bigendian") {
+                    return Err("big-endian point clouds cannot be shown".to_owned());
+                }
+                let fields: Vec<(String, usize, Number)> = cloud
+                    .list("fields")
+                    .iter()
+                    .filter_map(|field| {
+                        let number = ros2_number(field.size("datatype"))?;
+                        Some((field.text("name"), field.size("offset"), number))
+                    })
+                    .collect();
+                let fields = fields.iter().map(|(name, at, number)| (name.as_str(), *at, *number));
+                let stride = cloud.size("point_step");
+                let data = cloud.bytes("data");
+                let row = cloud.size("width").saturating_mul(stride);
+                let data = packed(&data, cloud.size("row_step"), row);
+                Ok(self.drawn(&Points::new(&data, stride, &cloud.frame_id(), fields)?))
+            }
             other => Err(format!("{} is no point cloud", other.unwrap_or("raw"))),
         }
     }
+}
+
+/// The points without the padding between rows.
+fn packed(data: &[u8], row_stride: usize, row_len: usize) -> Cow<'_, [u8]> {
+    if row_stride <= row_len {
+        return Cow::Borrowed(data);
+    }
+    data.chunks(row_stride).flat_map(|row| &row[..row_len.min(row.len())]).copied().collect()
 }
 
 impl Clouds {
@@ -111,6 +136,21 @@ fn foxglove(ty: NumericType) -> Option<Number> {
         NumericType::Int32 => NumberType::I32,
         NumericType::Float32 => NumberType::F32,
         NumericType::Float64 => NumberType::F64,
+    }))
+}
+
+/// By the numbers of `sensor_msgs/PointField`.
+fn ros2_number(datatype: usize) -> Option<Number> {
+    Some(number(match datatype {
+        1 => NumberType::I8,
+        2 => NumberType::U8,
+        3 => NumberType::I16,
+        4 => NumberType::U16,
+        5 => NumberType::I32,
+        6 => NumberType::U32,
+        7 => NumberType::F32,
+        8 => NumberType::F64,
+        _ => return None,
     }))
 }
 

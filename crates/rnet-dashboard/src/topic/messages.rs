@@ -6,7 +6,7 @@ use std::time::Instant;
 use rnet::inspect::Heard;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
-use rnet_monitor::value::{json_options, message_to_json_with};
+use rnet_monitor::value::{Writing, json_options, message_to_json_with, readable, units};
 use serde_json::{Value as Json, json};
 
 use super::sink::{Pace, TopicSink, Wants, type_of};
@@ -21,6 +21,9 @@ const MAX_RAW_LEN_BYTES: usize = 1024;
 const MAX_DEFAULTS: usize = 500_000;
 /// Elements of a list, and characters of a text, to which a message is cut that is too long: the first that fits.
 const CUTS: [usize; 3] = [256, 32, 4];
+
+/// Largest integer that JavaScript represents exactly.
+const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 
 pub struct MessagesSink {
     sub: u64,
@@ -39,6 +42,8 @@ struct Newest {
     node: String,
     type_name: String,
     ty: Result<MessageType, String>,
+    /// Units of its fields, by path.
+    units: Json,
     /// Fields of the message of its schema that has most.
     widest: usize,
     seq: u64,
@@ -62,6 +67,7 @@ impl Newest {
         Newest {
             publisher: heard.stamp.publisher,
             node: heard.node.to_owned(),
+            units: ty.as_ref().map_or(Json::Null, |ty| json!(units(ty))),
             type_name: heard.type_desc.name().unwrap_or("raw").to_owned(),
             ty,
             widest,
@@ -78,6 +84,17 @@ impl Newest {
     fn options(&self) -> JsonOptions {
         let defaults = self.bytes.len() / 2 * self.widest <= MAX_DEFAULTS;
         JsonOptions { defaults, ..json_options() }
+    }
+
+    /// The message as JSON, with text fields of plain types as strings.
+    fn json(&self, ty: &MessageType) -> Result<Json, String> {
+        match ty {
+            MessageType::Plain(plain) if plain.accepts_len(self.bytes.len()) => {
+                let writing = Writing { text: str::to_owned, time: Json::from };
+                Ok(readable(plain, &self.bytes, writing))
+            }
+            ty => message_to_json_with(ty, &self.bytes, &self.options()),
+        }
     }
 
     fn head(&self) -> Json {
@@ -119,9 +136,10 @@ impl MessagesSink {
                 data["json"] = Json::Null;
                 Ok(())
             }
-            Ok(ty) => message_to_json_with(ty, &newest.bytes, &newest.options()).map(|json| {
-                let (json, is_cut) = fit(json);
+            Ok(ty) => newest.json(ty).map(|json| {
+                let (json, is_cut) = fit(exact(json));
                 data["json"] = json;
+                data["units"] = newest.units.clone();
                 if is_cut {
                     data["truncated"] = true.into();
                 }
@@ -195,6 +213,24 @@ fn meta(meta: &Meta) -> Option<Json> {
     (!told.is_empty()).then_some(Json::Object(told))
 }
 
+/// Writes integers that JavaScript would round as strings, as the proto3 JSON mapping does.
+fn exact(json: Json) -> Json {
+    match json {
+        Json::Array(items) => items.into_iter().map(exact).collect(),
+        Json::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, exact(value))).collect()
+        }
+        Json::Number(number) => {
+            let size = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());
+            match size.is_some_and(|size| size > MAX_EXACT_INTEGER) {
+                true => number.to_string().into(),
+                false => number.into(),
+            }
+        }
+        other => other,
+    }
+}
+
 /// The message, cut until it is short enough; whether it was.
 fn fit(json: Json) -> (Json, bool) {
     let fits = |json: &Json| json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES;
@@ -227,6 +263,13 @@ fn cut(json: &Json, limit: usize) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_that_a_page_would_round_are_texts() {
+        let json = json!({"ns": 1_790_000_000_123_456_789_i64, "x": [9_007_199_254_740_991_i64, -9_007_199_254_740_992_i64, u64::MAX, 1e300]});
+        let expected = json!({"ns": "1790000000123456789", "x": [9_007_199_254_740_991_i64, "-9007199254740992", "18446744073709551615", 1e300]});
+        assert_eq!(exact(json), expected);
+    }
 
     #[test]
     fn what_is_too_long_is_cut_until_it_fits() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rnet::inspect::Heard;
+use rnet_monitor::value::unit;
 use rnet_record::read::FieldReader;
 
 use super::buckets::Buckets;
@@ -48,7 +49,9 @@ impl PlotSink {
         if self.readers.len() == MAX_PUBLISHERS {
             self.readers.clear();
         }
-        let reader = type_of(heard).and_then(|ty| FieldReader::number_of(&ty, &self.field));
+        let ty = type_of(heard);
+        self.buckets.unit = ty.as_ref().ok().and_then(|ty| unit(ty, &self.field));
+        let reader = ty.and_then(|ty| FieldReader::number_of(&ty, &self.field));
         self.readers.push((publisher, reader));
         self.readers.len() - 1
     }

@@ -6,6 +6,7 @@ use rnet::msgs::LaserScan;
 use serde_json::json;
 
 use super::picture::{Drawn, Picture};
+use super::ros2;
 use crate::wire::MAX_CLOUD_POINTS;
 
 /// Scans, as they are.
@@ -13,9 +14,22 @@ pub struct Scans;
 
 impl Picture for Scans {
     fn of(&self, heard: &Heard<'_>, bytes: &[u8]) -> Result<Drawn, String> {
-        let is_one = heard.type_desc.name() == Some("foxglove.LaserScan");
-        let scan = if is_one { LaserScan::decode(bytes).ok() } else { None };
-        let scan = scan.ok_or_else(|| format!("{} is no laser scan", heard.type_desc))?;
+        let scan = match heard.type_desc.name() {
+            Some("foxglove.LaserScan") => {
+                LaserScan::decode(bytes).map_err(|error| error.to_string())?
+            }
+            Some(ros2::LASER_SCAN) => {
+                let scan = ros2::Fields::decode(heard, bytes)?;
+                LaserScan {
+                    start_angle: scan.number("angle_min"),
+                    end_angle: scan.number("angle_max"),
+                    ranges: scan.numbers("ranges"),
+                    frame_id: scan.frame_id(),
+                    ..LaserScan::default()
+                }
+            }
+            _ => return Err(format!("{} is not a laser scan", heard.type_desc)),
+        };
         let every = scan.ranges.len().div_ceil(MAX_CLOUD_POINTS).max(1);
         let ranges: Vec<u8> = scan
             .ranges

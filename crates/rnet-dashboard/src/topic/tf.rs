@@ -10,6 +10,7 @@ use rnet::inspect::Heard;
 use rnet::msgs::{FrameTransform, FrameTransforms};
 use serde_json::{Value as Json, json};
 
+use super::ros2;
 use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants};
 use crate::outbox::Outbox;
 
@@ -57,7 +58,8 @@ impl TfSink {
 }
 
 fn is_transform(_: &str, desc: &TypeDesc) -> bool {
-    matches!(desc.name(), Some("foxglove.FrameTransform" | "foxglove.FrameTransforms"))
+    let transforms = ["foxglove.FrameTransform", "foxglove.FrameTransforms", ros2::TRANSFORMS];
+    desc.name().is_some_and(|name| transforms.contains(&name))
 }
 
 impl TopicSink for TfSink {
@@ -66,10 +68,12 @@ impl TopicSink for TfSink {
     }
 
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
-        let is_list = heard.type_desc.name() == Some("foxglove.FrameTransforms");
-        let all = match is_list {
-            true => FrameTransforms::decode(bytes).map(|all| all.transforms),
-            false => FrameTransform::decode(bytes).map(|one| vec![one]),
+        let all = match heard.type_desc.name() {
+            Some(ros2::TRANSFORMS) => ros2::transforms(heard, bytes).ok(),
+            Some("foxglove.FrameTransforms") => {
+                FrameTransforms::decode(bytes).ok().map(|all| all.transforms)
+            }
+            _ => FrameTransform::decode(bytes).ok().map(|one| vec![one]),
         };
         for transform in all.unwrap_or_default() {
             self.put(transform, heard.node, sent_s);

@@ -5,6 +5,7 @@ mod hostile;
 mod hosts;
 mod over_link;
 mod page;
+mod pictures;
 mod slow_page;
 mod stop;
 mod util;

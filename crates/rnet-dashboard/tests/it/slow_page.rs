@@ -41,7 +41,8 @@ fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
     let mut images = camera.publisher::<CompressedImage>("/image").unwrap();
     let image = CompressedImage {
         format: "jpeg".into(),
-        data: vec![7; LEN_BYTES],
+        // With the first bytes of a JPEG.
+        data: [vec![0xff, 0xd8, 0xff], vec![7; LEN_BYTES]].concat(),
         ..CompressedImage::default()
     };
     let dashboard = place.start();

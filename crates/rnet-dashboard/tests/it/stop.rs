@@ -152,7 +152,8 @@ fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
     let mut images = base.publisher::<CompressedImage>("/image").unwrap();
     let image = CompressedImage {
         format: "jpeg".into(),
-        data: vec![7; 1_900_000],
+        // With the first bytes of a JPEG.
+        data: [vec![0xff, 0xd8, 0xff], vec![7; 1_900_000]].concat(),
         ..CompressedImage::default()
     };
     let dashboard = place.start();
