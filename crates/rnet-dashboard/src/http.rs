@@ -1,5 +1,6 @@
 //! What is asked without a WebSocket.
 
+mod download;
 mod guard;
 mod page;
 
@@ -19,7 +20,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rnet_monitor::MetricsFormat;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
+pub use download::{MAX_DOWNLOADS, Taken};
 pub use guard::Guard;
 
 use crate::hub::Hub;
@@ -44,6 +47,7 @@ pub struct Shared {
     pub hub: Arc<Hub>,
     pub guard: Guard,
     pub pages: Arc<Pages>,
+    pub downloads: Arc<Semaphore>,
 }
 
 /// All that the server answers.
@@ -53,6 +57,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .route("/login", post(login))
+        .route("/recordings/{name}", get(download::download))
         .fallback(get(file))
         .layer(DefaultBodyLimit::max(MAX_BODY_LEN_BYTES))
         .layer(from_fn_with_state(shared.clone(), guarded))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::http::{Guard, Shared, router};
+use crate::http::{Guard, MAX_DOWNLOADS, Shared, Taken, router};
 use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::Pages;
@@ -32,7 +32,8 @@ const MAX_OF_PEER: usize = MAX_CONNECTIONS / 2;
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
 /// For the handshake of TLS.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
-/// For all requests of a connection that becomes no WebSocket: browsers open another.
+/// For all requests of a connection that becomes no WebSocket: browsers open another. A download may take longer while it
+/// makes progress.
 const CONNECTION_FOR: Duration = Duration::from_secs(60);
 /// Bytes of the headers of a request.
 const MAX_HEADERS_LEN_BYTES: usize = 16 << 10;
@@ -60,7 +61,7 @@ impl Dashboard {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(MAX_JOBS + MAX_STOPS)
+            .max_blocking_threads(MAX_JOBS + MAX_STOPS + MAX_DOWNLOADS)
             .thread_name("rnet-dash-job")
             .build()?;
         let asked = options.access.address;
@@ -71,7 +72,8 @@ impl Dashboard {
         let url = url(&options, address);
         let hub = Hub::start(options)?;
         let pages = Arc::new(Pages::default());
-        let shared = Shared { hub: hub.clone(), guard, pages: pages.clone() };
+        let downloads = Arc::new(Semaphore::new(MAX_DOWNLOADS));
+        let shared = Shared { hub: hub.clone(), guard, pages: pages.clone(), downloads };
         let router = router(Arc::new(shared));
         let (end, ended) = oneshot::channel();
         let serving = Serving { runtime, listener, router, acceptor, pages };
@@ -247,9 +249,18 @@ async fn serve(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
     builder.max_buf_size(MAX_HEADERS_LEN_BYTES).max_headers(64);
-    let service = TowerToHyperService::new(router);
+    let taken = Taken::default();
+    let service = TowerToHyperService::new(router.layer(Extension(taken.clone())));
     let serving = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
-    timeout(CONNECTION_FOR, serving).await?.map_err(io::Error::other)
+    let mut serving = std::pin::pin!(serving);
+    loop {
+        let parts = taken.parts();
+        match timeout(CONNECTION_FOR, &mut serving).await {
+            Ok(served) => return served.map_err(io::Error::other),
+            Err(late) if taken.parts() == parts => return Err(late.into()),
+            Err(_) => {}
+        }
+    }
 }
 
 #[cfg(test)]

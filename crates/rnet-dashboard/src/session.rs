@@ -386,6 +386,9 @@ fn job_of(op: &str) -> Option<Job> {
         "call" => |(_, running), _, fields| desk::call(running, fields),
         "record.start" => |(desk, _), _, fields| desk.recording.start(&desk.seat, fields),
         "record.stop" => |(desk, _), _, _| desk.recording.stop(),
+        "play.start" => |(desk, _), _, fields| desk.playing.start(&desk.seat, fields),
+        "play.pause" => |(desk, _), _, _| desk.playing.pause(),
+        "play.stop" => |(desk, _), _, _| desk.playing.stop(),
         "blackbox.trigger" => |(desk, _), _, fields| desk::trigger(&desk.seat, fields),
         "launch.stop" | "launch.restart" | "launch.kill" => {
             |(desk, _), op, fields| desk::order(&desk.seat, op, fields)

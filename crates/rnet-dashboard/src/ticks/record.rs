@@ -75,11 +75,14 @@ impl Sink for RecordSink {
         }
         self.last = Some(tick.now);
         let (recording, world) = (&tick.desk.recording, tick.desk.world());
+        let (files, folder_problem) = recording.folder(world, tick.now);
         let data = json!({
             "recording": recording.progress(),
+            "playing": tick.desk.playing.progress(),
             "blackbox": self.blackbox,
             "folder": world.options.recordings,
-            "folder_problem": recording.folder_problem(world, tick.now),
+            "folder_problem": folder_problem,
+            "files": files,
         });
         self.outbox.whole(self.sub, data.to_string());
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rnet::msgs::{FrameTransform, LaserScan, Twist, Vector3};
+use rnet::msgs::{Twist, Vector3};
 use rnet::{LogLevel, Node, PublisherOptions};
 use rnet_dashboard::Dashboard;
 use serde_json::{Value as Json, json};
@@ -143,6 +143,8 @@ fn a_plot_keeps_peaks_and_messages_are_shown_as_json() {
     let message = page.data(messages, |data| Some(data.clone()));
     assert_eq!((&message["node"], &message["type"]), (&json!("/imu"), &json!("rnet.msgs.Twist")));
     assert!(message["json"]["linear"]["x"].is_number(), "{message}");
+    assert_eq!(message["units"]["linear.x"], "m/s", "{message}");
+    page.data(plot, |data| (data["unit"] == "m/s").then_some(()));
     let first = message["seq"].as_u64().unwrap();
     page.data(messages, |data| (data["seq"].as_u64()? > first).then_some(()));
     let form = page.ask(json!({"op": "type", "topic": "/twist"}));
@@ -168,55 +170,6 @@ fn what_nobody_looks_at_is_let_go_of_and_what_was_kept_comes_at_once() {
         page.ask(json!({"op": "unsub", "sub": messages}));
     }
     page.ask(json!({"op": "unsub", "sub": other}));
-}
-
-#[test]
-fn pictures_are_binary_and_thinned_out() {
-    let place = Place::new();
-    let node = place.node("camera");
-    let kept = || PublisherOptions::new().transient_local(1);
-    let mut scans = node.publisher_with::<LaserScan>("/scan", kept()).unwrap();
-    let ranges = vec![1.5; 8];
-    scans
-        .send(&LaserScan { end_angle: 1.0, ranges, frame_id: "laser".into(), ..Default::default() })
-        .unwrap();
-    let image = rnet::msgs::Image::new(64, 32, "rgb8").unwrap();
-    let mut bytes = image.header_bytes().to_vec();
-    bytes.extend(vec![200; image.data_len_bytes()]);
-    let (schema, bytes) =
-        rnet::msgs::plain::to_protobuf("rnet.msgs.Image", &bytes).unwrap().unwrap();
-    let mut images = node.publisher_with::<[u8]>("/image", kept().message_type(schema)).unwrap();
-    images.send(&bytes).unwrap();
-    let mut tf = node.publisher_with::<FrameTransform>("/tf", kept()).unwrap();
-    let transform = FrameTransform {
-        parent_frame_id: "base".into(),
-        child_frame_id: "laser".into(),
-        ..Default::default()
-    };
-    tf.send(&transform).unwrap();
-    let dashboard = place.start();
-    let mut page = Page::open(&dashboard);
-    let scan = page.sub(json!({"what": "scan", "topic": "/scan"}));
-    let heard = page.until(|heard| (heard.json["sub"] == scan).then(|| heard.clone()));
-    assert_eq!(heard.json["data"]["ranges"], 8);
-    assert_eq!(heard.payload.len(), 32);
-    assert_eq!(heard.payload[..4], 1.5f32.to_le_bytes());
-    let image = page.sub(json!({"what": "image", "topic": "/image", "max_px": 512}));
-    let heard = page.until(|heard| (heard.json["sub"] == image).then(|| heard.clone()));
-    let data = &heard.json["data"];
-    assert_eq!(
-        (&data["width"], &data["height"], &data["full_width"]),
-        (&json!(32), &json!(16), &json!(64))
-    );
-    assert_eq!(heard.payload.len(), 32 * 16 * 4);
-    assert_eq!(heard.payload[..4], [200, 200, 200, 255]);
-    let tf = page.sub(what("tf"));
-    let frame = page.data(tf, |data| data["frames"].get(0).cloned());
-    assert_eq!((&frame["frame"], &frame["parent"]), (&json!("laser"), &json!("base")));
-    let wrong = page.sub(json!({"what": "cloud", "topic": "/scan"}));
-    page.until(|heard| {
-        (heard.json["sub"] == wrong && heard.json["error"].is_object()).then_some(())
-    });
 }
 
 #[test]
@@ -492,6 +445,64 @@ fn a_recording_is_started_and_stopped_in_its_folder() {
 }
 
 #[test]
+fn recordings_are_listed_downloaded_and_played() {
+    let place = Place::new();
+    let node = place.node("imu");
+    let pumping = pump(&node, "/twist");
+    let folder = place.dir.join("recordings");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut options = place.options();
+    options.recordings = Some(folder.clone());
+    let dashboard = Dashboard::start(options).unwrap();
+    let mut page = Page::open(&dashboard);
+    let record = page.sub(what("record"));
+    assert_eq!(page.ask(json!({"op": "record.start", "name": "drive"}))["ok"], true);
+    page.data(record, |data| (data["recording"]["messages"].as_u64()? > 10).then_some(()));
+    assert_eq!(page.ask(json!({"op": "record.stop"}))["ok"], true);
+    // Neither what is no recording, nor what lies elsewhere.
+    std::fs::write(folder.join("notes.txt"), "x").unwrap();
+    std::fs::write(place.dir.join("secret.mcap"), "x").unwrap();
+    std::os::unix::fs::symlink(place.dir.join("secret.mcap"), folder.join("link.mcap")).unwrap();
+    let bytes = std::fs::read(folder.join("drive.mcap")).unwrap();
+    let files = page.data_since(record, |data| {
+        let files = data["files"].as_array()?;
+        (files.first()?["bytes"] == bytes.len()).then(|| files.clone())
+    });
+    assert_eq!((files.len(), &files[0]["name"]), (1, &json!("drive.mcap")), "{files:?}");
+
+    let got = get(dashboard.address(), "/recordings/drive.mcap");
+    assert_eq!((got.status, &got.body), (200, &bytes));
+    assert_eq!(got.header("content-disposition"), Some("attachment; filename=\"drive.mcap\""));
+    for not in ["link.mcap", "notes.txt", "..%2Fsecret.mcap", "none.mcap"] {
+        assert_eq!(get(dashboard.address(), &format!("/recordings/{not}")).status, 404, "{not}");
+    }
+
+    assert_eq!(page.refused(json!({"op": "play.start", "name": "../secret.mcap"})), "not_found");
+    assert_eq!(page.refused(json!({"op": "play.start", "name": "link.mcap"})), "not_found");
+    assert_eq!(page.refused(json!({"op": "play.stop"})), "refused");
+    // Somebody publishes the topic.
+    let refused = page.ask(json!({"op": "play.start", "name": "drive.mcap"}));
+    let why = refused["error"]["message"].as_str().unwrap();
+    assert!(why.contains("/twist is published by /imu"), "{why}");
+    drop(pumping);
+    let arm = place.node("arm");
+    let mut heard = arm.subscriber::<Twist>("/twist").unwrap();
+    let start = json!({"op": "play.start", "name": "drive.mcap", "loop": true});
+    assert_eq!(page.ask(start.clone())["ok"], true);
+    heard.recv(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(page.refused(start), "refused");
+    assert_eq!(page.ask(json!({"op": "play.pause"}))["ok"], true);
+    let playing = page.data_since(record, |data| {
+        let playing = &data["playing"];
+        (playing["paused"] == true).then(|| playing.clone())
+    });
+    assert_eq!((&playing["name"], &playing["is_over"]), (&json!("drive.mcap"), &json!(false)));
+    let stopped = page.ask(json!({"op": "play.stop"}));
+    assert!(stopped["played"].as_u64().unwrap() > 0, "{stopped}");
+    page.data_since(record, |data| (data["playing"]["is_over"] == true).then_some(()));
+}
+
+#[test]
 fn read_only_refuses_each_change_and_shows_all_the_rest() {
     let place = Place::new();
     let node = place.node("arm");
@@ -512,6 +523,9 @@ fn read_only_refuses_each_change_and_shows_all_the_rest() {
         "call",
         "record.start",
         "record.stop",
+        "play.start",
+        "play.pause",
+        "play.stop",
         "blackbox.trigger",
         "launch.stop",
         "launch.restart",
