@@ -3,12 +3,22 @@
 mod picture;
 
 pub use picture::{check_name, picture};
+use rnet_monitor::value::unit;
+use rnet_record::read::Recording;
 
 /// A number over time.
 pub struct Line {
     pub name: String,
+    /// Unit of its values, if known.
+    pub unit: Option<String>,
     /// Seconds from the start of the recording, and the value there; one that is not finite interrupts the line.
     pub points: Vec<(f64, f64)>,
+}
+
+/// The unit of a field of a topic, if known.
+pub fn unit_of(recording: &Recording, topic: &str, field: &str) -> Option<String> {
+    let channels = recording.channels().filter(|channel| channel.topic == topic);
+    channels.filter_map(|channel| unit(&channel.message_type().ok()?, field)).next()
 }
 
 /// The lowest and the highest of some numbers, those that are none left out.
@@ -20,6 +30,14 @@ pub fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 impl Line {
+    /// Its name and unit.
+    pub fn label(&self) -> String {
+        match &self.unit {
+            Some(unit) => format!("{} [{unit}]", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     pub fn values(&self) -> impl Iterator<Item = f64> {
         self.points.iter().map(|(_, value)| *value)
     }
@@ -61,7 +79,7 @@ mod tests {
 
     fn line(values: impl Iterator<Item = f64>) -> Line {
         let points = values.enumerate().map(|(n, value)| (n as f64, value)).collect();
-        Line { name: "/t.x".to_owned(), points }
+        Line { name: "/t.x".to_owned(), unit: Some("m/s".to_owned()), points }
     }
 
     #[test]
@@ -84,7 +102,32 @@ mod tests {
     #[test]
     fn numbers_without_a_common_scale_are_no_picture() {
         let path = std::path::Path::new("none.svg");
-        let refused = picture(path, None, &[line([-1e308, 1e308].into_iter())], (300, 200));
+        let refused = picture(path, "", &[line([-1e308, 1e308].into_iter())], (300, 200));
         assert!(matches!(refused, Err(Failure::Failed(why)) if why.contains("no common scale")));
+    }
+
+    /// The x coordinates of all points in an SVG.
+    fn xs(svg: &str, element: &str) -> Vec<f64> {
+        let of = |text: &str| -> Vec<f64> {
+            let points = text.split(element).nth(1).and_then(|rest| rest.split('"').nth(1));
+            let points = points.unwrap_or_default().split(' ');
+            points.filter_map(|point| point.split(',').next()?.parse().ok()).collect()
+        };
+        svg.split('<').filter(|text| text.contains(element)).flat_map(of).collect()
+    }
+
+    #[test]
+    fn a_picture_has_a_title_a_unit_and_its_legend_beside_the_data() {
+        let mut other = line([1.0, 2.0, 1.5].into_iter());
+        other.name = "/another.topic.with_a_long_name".to_owned();
+        let lines = [line([3.0, 1.0, 2.0].into_iter()), other];
+        let drawn = picture(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400));
+        let svg = String::from_utf8(drawn.unwrap()).unwrap();
+        assert!(svg.contains("drive.mcap") && svg.contains("[m/s]"), "{svg}");
+        let legend = svg.split("<text").find(|text| text.contains("/t.x [m/s]")).unwrap();
+        let legend_x: f64 =
+            legend.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        let data = xs(&svg, "points=").into_iter().fold(0.0, f64::max);
+        assert!(data > 300.0 && data < legend_x, "data up to {data}, the legend from {legend_x}");
     }
 }

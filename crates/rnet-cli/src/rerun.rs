@@ -24,7 +24,7 @@ use crate::bag::file;
 use crate::bench::place::Place;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Line, check_name, picture};
+use crate::plot::{Line, check_name, picture, unit_of};
 use crate::signal;
 use crate::value::tame;
 
@@ -179,6 +179,7 @@ fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<Vec<u8>> {
     let start = recording.found().times.map_or(0, |times| times.0);
     let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Line {
         name: name.to_owned(),
+        unit: unit_of(recording, &trace.topic, &trace.field),
         points: trace
             .points
             .iter()
@@ -187,7 +188,7 @@ fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<Vec<u8>> {
     };
     let lines = [line("recorded", |point| point.1), line("re-run", |point| point.2)];
     let title = format!("{} {}", trace.topic, trace.field);
-    picture(path, Some(&title), &lines, PLOT_SIZE)
+    picture(path, &title, &lines, PLOT_SIZE)
 }
 
 fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {

@@ -137,6 +137,9 @@ pub struct PlotArgs {
     /// A new file with all of them in one picture: NAME.svg or NAME.png [default: the terminal, one below the other]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Title of the picture [default: the name of the file]
+    #[arg(long, value_name = "TEXT", requires = "output")]
+    pub title: Option<String>,
     /// Width of the picture, in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000))]
     pub width: u32,

@@ -13,7 +13,7 @@ use super::args::{PlotArgs, SelectArgs};
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Line, picture, range};
+use crate::plot::{Line, picture, range, unit_of};
 use crate::style::NOTE;
 use crate::value::tame;
 use rnet_monitor::near::did_you_mean;
@@ -36,7 +36,9 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     }
     match &args.output {
         Some(path) => {
-            let bytes = picture(path, None, &lines, (args.width, args.height))?;
+            let name = || args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let title = args.title.clone().unwrap_or_else(name);
+            let bytes = picture(path, &title, &lines, (args.width, args.height))?;
             let written = NewFile::create(path).and_then(|new| {
                 new.file()?.write_all(&bytes)?;
                 new.put()
@@ -89,13 +91,14 @@ fn read(
     let at = |ns: &u64| ns.saturating_sub(start_ns) as f64 / 1e9;
     let column = &series.columns[0];
     let values = column.to_f64();
+    let unit = unit_of(recording, topic, path);
     let per_row: usize = column.shape.iter().product();
     for element in 0..per_row.min(MAX_LINES + 1) {
         let index: String =
             if column.shape.is_empty() { String::new() } else { index(&column.shape, element) };
         let of_element = values.iter().skip(element).step_by(per_row).copied();
         let points = series.log_ns.iter().map(at).zip(of_element).collect();
-        lines.push(Line { name: format!("{topic}.{path}{index}"), points });
+        lines.push(Line { name: format!("{topic}.{path}{index}"), unit: unit.clone(), points });
     }
     Ok(series.problems.len() == already)
 }
@@ -148,6 +151,7 @@ fn of_line(line: &Line) -> Value {
     let range = range(line.values());
     json!({
         "field": line.name,
+        "unit": line.unit,
         "points": line.points.len(),
         "numbers": there,
         "min": range.map(|range| range.0),

@@ -15,9 +15,9 @@ const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x
 
 pub fn draw(context: &mut Context, line: &Line) -> Outcome {
     let (Some(times), Some(values)) = (range(line.times()), range(line.values())) else {
-        return context.line(format_args!("{}: no numbers", line.name));
+        return context.line(format_args!("{}: no numbers", line.label()));
     };
-    context.heading(&line.name)?;
+    context.heading(&line.label())?;
     let rows = characters(line, times, values);
     let labels = [(0, values.1), (HEIGHT - 1, values.0)].map(|(row, value)| (row, number(value)));
     let width = labels.iter().map(|(_, label)| label.len()).max().unwrap_or(0);
