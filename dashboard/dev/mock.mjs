@@ -44,7 +44,8 @@ export function start(port = 0, options = {}) {
       else out.text({ sub: id, data });
     };
     function handle(request) {
-      if (request.ack !== undefined) return;
+      // The acknowledgement of a picture.
+      if (request.op === undefined) return;
       const { id, op } = request;
       if (op === "sub") {
         const made = fake.subscribe(request);

@@ -6,7 +6,7 @@ export const LONG = "/perception/front_left_camera_rectified_and_undistorted_poi
 const NODES = {
   "/imu": [["/imu"], []],
   "/lidar": [["/scan", "/cloud"], []],
-  "/camera": [["/camera/image"], []],
+  "/camera": [["/camera/image", "/camera/depth"], []],
   "/force": [["/contacts"], []],
   "/estimator": [["/state_estimate", "/tf"], ["/imu", "/contacts"]],
   "/map": [["/map/grid"], ["/scan", "/state_estimate", "/cloud"]],
@@ -17,13 +17,13 @@ const NODES = {
   "/battery": [["/battery"], []],
   [LONG]: [[`${LONG}/result`], []],
 };
-const RATES = { "/imu": [1000, 120, "foxglove.Imu"], "/scan": [20, 2900, "foxglove.LaserScan"], "/cloud": [10, 480_000, "rnet.msgs.PointCloud"], "/camera/image": [30, 921_600, "rnet.msgs.Image"], "/contacts": [500, 48, "demo.Contacts"], "/state_estimate": [500, 220, "demo.Estimate"], "/tf": [100, 160, "foxglove.FrameTransforms"], "/map/grid": [1, 65_000, "foxglove.Grid"], "/plan": [5, 900, "demo.Plan"], "/motor_commands": [500, 192, "demo.MotorCommands"], "/joint_states": [500, 300, "foxglove.JointStates"], "/stop": [0, 8, "demo.Stop"], "/battery": [1, 40, "foxglove.Battery"], [`${LONG}/result`]: [10, 90, "foxglove.Imu"] };
+const RATES = { "/imu": [1000, 120, "foxglove.Imu"], "/scan": [20, 2900, "foxglove.LaserScan"], "/cloud": [10, 480_000, "rnet.msgs.PointCloud"], "/camera/image": [30, 921_600, "rnet.msgs.Image"], "/camera/depth": [15, 614_400, "sensor_msgs.msg.Image"], "/contacts": [500, 48, "demo.Contacts"], "/state_estimate": [500, 220, "demo.Estimate"], "/tf": [100, 160, "foxglove.FrameTransforms"], "/map/grid": [1, 65_000, "foxglove.Grid"], "/plan": [5, 900, "demo.Plan"], "/motor_commands": [500, 192, "demo.MotorCommands"], "/joint_states": [500, 300, "foxglove.JointStates"], "/stop": [0, 8, "demo.Stop"], "/battery": [1, 40, "foxglove.Battery"], [`${LONG}/result`]: [10, 90, "foxglove.Imu"] };
 
 const now = () => Date.now() / 1000;
 const wobble = (of) => of * (0.97 + 0.06 * Math.random());
 const NO_LOSS = { overrun: 0, link: 0, restart: 0, detached: 0 };
 
-export function robot({ topics = 0, no_figures = false }) {
+export function robot({ topics = 0, no_figures = false, no_commands = false, more_nodes = () => ({}) }) {
   const began = now();
   const params = [
     { node: "/controller", name: "/pid/gain", value: 2.5, type: "float", default: 1, min: 0, max: 10, unit: "1/s", description: "how hard the legs pull towards their target", declared: true, is_default: false, set_by: "/rnet_param_12" },
@@ -33,6 +33,7 @@ export function robot({ topics = 0, no_figures = false }) {
     { node: "/camera", name: "/odometer", value: 1234567.25, type: "float", default: 0, declared: true, is_default: false },
     { node: "/camera", name: "/exposure_us", value: 8000, type: "int", default: 8000, min: 100, max: 33000, unit: "µs", declared: true, is_default: true, durable: true },
     { node: "/camera", name: "/auto_exposure", value: true, type: "bool", default: true, declared: true, is_default: true },
+    { node: "/gripper", name: "/force_limit", value: 12, type: "float", default: 10, min: 0, max: 40, unit: "N", description: "left by a node that does not run", declared: true, is_default: false },
     { node: "/camera", name: "/serial", value: "X-1204", type: "str", default: "", read_only: true, declared: true, is_default: false },
   ].map((p) => ({ key: `/params${p.node}${p.name}`, ...p }));
   const state = new Map(
@@ -42,6 +43,8 @@ export function robot({ topics = 0, no_figures = false }) {
   );
   let held = false;
   let recording = null;
+  let playing = null;
+  const files = [["2026-11-24T06-00-00.mcap", 1_240_000_000], ["dock.mcap", 48_200_000]].map(([name, bytes], i) => ({ name, bytes, modified_s: began - 86_400 * (i + 1) }));
   let lost = 0;
 
   function figures() {
@@ -64,7 +67,7 @@ export function robot({ topics = 0, no_figures = false }) {
     });
     const up = now() - began;
     const dead = up > 20 && !topics ? "/force" : null;
-    const nodes = Object.entries(topics ? { "/sensors": [names, []], "/sink": [[], names] } : NODES)
+    const nodes = Object.entries(topics ? { "/sensors": [names, []], "/sink": [[], names] } : { ...NODES, ...more_nodes() })
       .filter(([node]) => node !== dead)
       .map(([node, [publishes, subscribes]], i) => ({ node, host: "robot", pid: 4000 + i, state: node === "/map" ? "stopped" : "runs", cpu: wobble(0.02 + 0.03 * i), rss_bytes: wobble(24e6 + i * 3e6), uptime_s: up + 342, restarts: i % 4 ? 0 : null, sent_hz: 500, received_hz: 900, publishes, subscribes }));
     return {
@@ -75,7 +78,9 @@ export function robot({ topics = 0, no_figures = false }) {
     };
   }
 
-  function point(t) {
+  /** Of a topic that nobody receives there are no latencies. */
+  function point(t, topic) {
+    if (topic === "/stop") return { t_s: [t], rate_hz: [0], bytes_per_s: [0], p50_ns: [null], p99_ns: [null], max_ns: [null], lost: [0], missed: [0], skipped: [0] };
     const p50 = 1500 + 600 * Math.sin(t / 7) + 200 * Math.random();
     return { t_s: [t], rate_hz: [1000 + 20 * Math.sin(t)], bytes_per_s: [120_000], p50_ns: [p50], p99_ns: [p50 * (3 + 2 * Math.random())], max_ns: [p50 * (8 + 20 * Math.random())], lost: [Math.random() < 0.06 ? 4 : 0], missed: [0], skipped: [Math.random() < 0.1 ? 2 : 0] };
   }
@@ -85,21 +90,21 @@ export function robot({ topics = 0, no_figures = false }) {
 
   const kinds = {
     figures: (r) => ({ each_ms: r.interval_ms ?? 500, next: no_figures ? () => null : figures }),
-    history: () => {
+    history: (r) => {
       let first = true;
       return { each_ms: 500, next() {
-        const points = first ? Array.from({ length: 200 }, (_x, i) => point(now() - (200 - i) / 2)) : [point(now())];
+        const points = first ? Array.from({ length: 200 }, (_x, i) => point(now() - (200 - i) / 2, r.topic)) : [point(now(), r.topic)];
         first = false;
         const all = {};
         for (const key of Object.keys(points[0])) all[key] = points.flatMap((p) => p[key]);
-        return { ...all, hist: hist() };
+        return { ...all, hist: r.topic === "/stop" ? [] : hist() };
       } };
     },
     plot: (r) => {
       let last = now();
       const phase = r.field.length + r.field.charCodeAt(r.field.length - 1);
       return { each_ms: 100, next() {
-        const out = { t_s: [], min: [], max: [], last: [], n: [] };
+        const out = { t_s: [], min: [], max: [], last: [], n: [], unit: /acceleration/.test(r.field) ? "m/s²" : undefined };
         for (; last < now() - r.bucket_ms / 1000; last += r.bucket_ms / 1000) {
           const v = Math.sin(last * 1.3 + phase) * 2 + Math.sin(last * 7 + phase) * 0.3;
           out.t_s.push(last); out.min.push(v - 0.25); out.max.push(v + 0.25); out.last.push(v + 0.1 * Math.random()); out.n.push(20);
@@ -115,17 +120,19 @@ export function robot({ topics = 0, no_figures = false }) {
         const json = r.topic === "/joint_states" || r.topic === "/motor_commands"
           ? { joints: Array.from({ length: 12 }, (_x, i) => ({ name: `joint_${i}`, position: Math.sin(t + i), velocity: Math.cos(t + i), effort: 0.2 * i })) }
           : r.topic === "/scan" ? { frame_id: "laser", start_angle: -2.35, end_angle: 2.35, ranges: Array.from({ length: 120 }, (_x, i) => 3 + Math.sin(i / 9 + t)) }
-          : { timestamp: new Date(t * 1000).toISOString(), frame_id: "imu", orientation: { x: 0, y: 0, z: Math.sin(t / 9), w: Math.cos(t / 9) }, angular_velocity: { x: 0.01 * Math.random(), y: Math.sin(t), z: 0.3 }, linear_acceleration: { x: Math.sin(t * 2), y: 0.2, z: 9.81 }, temperature: 36.5, valid: true, covariance: [0.01, 0, 0, 0.01] };
-        return { node: r.topic.startsWith(LONG) ? LONG : "/imu", seq, sent_s: t, type: RATES[r.topic]?.[2] ?? "raw", len: 120, json };
+          : { timestamp: new Date(t * 1000).toISOString(), frame_id: "imu", orientation: { x: 0, y: 0, z: Math.sin(t / 9), w: Math.cos(t / 9) }, angular_velocity: { x: 0.01 * Math.random(), y: Math.sin(t), z: 0.3 }, linear_acceleration: { x: Math.sin(t * 2), y: 0.2, z: 9.81 }, temperature: 36.5, exposure_ns: 1_843_000, stamp_ns: "1790000000123456789", odometer: 12345678901, valid: true, covariance: [0.01, 0, 0, 0.01] };
+        const units = { "angular_velocity.x": "rad/s", "angular_velocity.y": "rad/s", "angular_velocity.z": "rad/s", "linear_acceleration.x": "m/s²", "linear_acceleration.y": "m/s²", "linear_acceleration.z": "m/s²", temperature: "°C", "joints[].position": "rad", exposure_ns: "ns", stamp_ns: "ns" };
+        return { units, node: r.topic.startsWith(LONG) ? LONG : "/imu", seq, sent_s: t, type: RATES[r.topic]?.[2] ?? "raw", len: 120, json };
       } };
     },
-    image: () => {
+    image: (r) => {
       let seq = 1;
+      const depth = r.topic === "/camera/depth";
       return { each_ms: 125, next() {
         const [w, h, t] = [320, 240, now()];
         const payload = Buffer.alloc(w * h * 4);
         for (let y = 0; y < h; y++) for (let x = 0; x < w; x++) payload.writeUInt32LE((0xff000000 | ((128 + 127 * Math.sin(x / 40 + t)) << 16) | ((y & 255) << 8) | ((x ^ y) & 255)) >>> 0, (y * w + x) * 4);
-        return { json: { width: w, height: h, full_width: 1280, full_height: 960, encoding: "rgba8", frame_id: "camera", node: "/camera", seq: seq++, sent_s: t }, payload };
+        return { json: { width: w, height: h, full_width: 1280, full_height: 960, encoding: "rgba8", pixels: depth ? "16UC1" : "rgb8", ...(depth && { scale: { bright: 512, dark: 4830, unit: "mm" } }), frame_id: "camera", node: "/camera", seq: seq++, sent_s: t }, payload };
       } };
     },
     cloud: () => ({ each_ms: 200, next() {
@@ -170,10 +177,10 @@ export function robot({ topics = 0, no_figures = false }) {
         return { lines: [line(t - 40, "info", "/controller", "ready after 0.4 s"), line(t - 30, "warning", "/battery", "22.1 V: below 22.5 V"), line(t - 22, "error", "/force", "no answer of the sensor for 50 ms: contacts are not known"), line(t - 20, "info", "/estimator", "goes on with joint torques in place of contacts")] };
       } };
     },
-    commands: () => ({ each_ms: 300, next: () => ({ commands: [{ command: "/cmd_vel", receiver: LONG, state: held ? "fallback" : "in_force", reason: held ? "preempted" : "granted", driver: held ? "/rnet_dashboard_1" : "/planner", priority: held ? 100 : 10, lease_ns: 2e8, deadline_ns: 5e7, applied: 12345, ignored: 2, fallbacks: 1, held, stop_wanted: held }] }) }),
+    commands: () => ({ each_ms: 300, next: () => no_commands ? { commands: [] } : ({ commands: [{ command: "/cmd_vel", receiver: LONG, state: held ? "fallback" : "in_force", reason: held ? "preempted" : "granted", driver: held ? "/rnet_dashboard_1" : "/planner", priority: held ? 100 : 10, lease_ns: 2e8, deadline_ns: 5e7, applied: 12345, ignored: 2, fallbacks: 1, held, stop_wanted: held }] }) }),
     command_log: () => { let sent = false; return { each_ms: 1000, next: () => { if (sent) return null; sent = true; return { lines: [{ time_s: now() - 50, receiver: "/controller", kind: "granted", node: "/planner", priority: 10, number: 1, text: "" }] }; } }; },
     services: () => ({ each_ms: 1000, next: () => ({ services: [{ service: "/plan", kind: "service", nodes: ["/planner", LONG], clients: 1, request: "demo.PlanRequest", reply: "demo.Plan", feedback: null }, { service: "/dock", kind: "action", nodes: ["/planner"], clients: 0, request: "demo.DockGoal", reply: "demo.DockResult", feedback: "demo.DockFeedback" }] }) }),
-    record: () => ({ each_ms: 1000, next: () => ({ recording: recording && { ...recording, seconds: now() - recording.at, messages: Math.round((now() - recording.at) * 4000), bytes: Math.round((now() - recording.at) * 3e7) }, folder: "/home/robot/recordings", blackbox: { kept_s: 31, memory_bytes: 67_108_864, messages: 81_234, missing: 0, fired: 1, files: 1, pending: null, last_file: "blackbox/2026-11-24T05-00-00.mcap", triggers: ["death", "/battery.voltage < 21", "log error"] } }) }),
+    record: () => ({ each_ms: 1000, next: () => ({ recording: recording && { ...recording, seconds: now() - recording.at, messages: Math.round((now() - recording.at) * 4000), bytes: Math.round((now() - recording.at) * 3e7) }, files, playing: playing && { ...playing, at_s: playing.is_over ? 60 : now() - playing.began }, folder: "/home/robot/recordings", blackbox: { kept_s: 31, memory_bytes: 67_108_864, messages: 81_234, missing: 0, fired: 1, files: 1, pending: null, last_file: "blackbox/2026-11-24T05-00-00.mcap", triggers: ["death", "/battery.voltage < 21", "log error"] } }) }),
     launch: () => ({ each_ms: 1000, next: () => ({ nodes: Object.keys(NODES).map((node, i) => ({ node, file: "robot.toml", pid: 4000 + i, state: node === "/force" ? "failed" : "ready", restarts: node === "/force" ? 5 : 0, started_s: began, end: node === "/force" ? "exit code 1, given up" : null })) }) }),
   };
 
@@ -203,6 +210,9 @@ export function robot({ topics = 0, no_figures = false }) {
         setTimeout(() => done({ reply: { ok: true, path_m: 4.2 } }), 300 * (steps.length + 1));
         return;
       }
+      if (op === "play.start") { playing = { name: request.name, began: now(), length_s: 60, paused: false, is_over: false, played: null, problem: null }; return done({ file: `/home/robot/recordings/${request.name}` }); }
+      if (op === "play.pause") { playing.paused = !playing.paused; return done({}); }
+      if (op === "play.stop") { playing = { ...playing, is_over: true, played: 9123 }; return done({ played: 9123 }); }
       if (op === "record.start") { recording = { file: "/home/robot/recordings/2026-11-24T06-00-00.mcap", missing: 0, at: now() }; return done({ file: recording.file }); }
       if (op === "record.stop") { const { file } = recording; recording = null; return done({ file, messages: 1234, missing: 0 }); }
       if (op === "launch.logs") return done({ text: "started\nready after 0.4 s" });

@@ -2,6 +2,7 @@
 // page, and the data that have come outlive a change of the view.
 
 import { useEffect, useReducer } from "preact/hooks";
+import { is_gap } from "./draw/points";
 import { wire } from "./wire/socket";
 import type { PlotData } from "./wire/types";
 
@@ -16,6 +17,9 @@ export interface Buffer {
   min: number[];
   max: number[];
   last: number[];
+  unit: string | null;
+  /** The newest intervals between points, in s, to detect gaps. */
+  steps: number[];
   /** Why there is nothing to see. */
   why: string | null;
   missing: number;
@@ -128,10 +132,12 @@ function resubscribe(one: Held): void {
   const { topic, state, field } = one.series;
   const source = topic !== undefined ? { topic } : { state };
   const { buffer } = one;
+  buffer.steps.length = 0;
   one.off = wire.subscribe(
     { what: "plot", ...source, field, bucket_ms: one.bucket_ms },
     {
-      data: (data: PlotData) => append(buffer, data),
+      // A value of the state holds until it is set again.
+      data: (data: PlotData) => append(buffer, data, topic !== undefined),
       error: (error) => (buffer.why = error?.message ?? null),
       // A gap in the line, where nothing is known.
       restart: () => gap(buffer),
@@ -142,7 +148,7 @@ function resubscribe(one: Held): void {
 /** A clock of the robot that is set back by less is waited for; the server sends what comes late with what is new. */
 const SET_BACK_S = 2;
 
-function append(buffer: Buffer, data: PlotData): void {
+function append(buffer: Buffer, data: PlotData, has_gaps: boolean): void {
   let newest = buffer.t[buffer.t.length - 1] ?? -Infinity;
   // The robot's clock was set back: what was drawn lies in the future now, and would hide all that comes.
   const first = data.t_s[0] ?? Infinity;
@@ -152,8 +158,11 @@ function append(buffer: Buffer, data: PlotData): void {
   }
   for (let i = 0; i < data.t_s.length; i++) {
     // uPlot needs times that grow; a bucket that comes twice at a change of the bucket's length is the same data.
-    if (data.t_s[i]! <= newest) continue;
-    buffer.t.push(data.t_s[i]!);
+    const t = data.t_s[i]!;
+    if (t <= newest) continue;
+    if (has_gaps && is_gap(buffer.steps, t - newest)) gap(buffer);
+    newest = t;
+    buffer.t.push(t);
     buffer.min.push(data.min[i]!);
     buffer.max.push(data.max[i]!);
     buffer.last.push(data.last[i]!);
@@ -161,6 +170,7 @@ function append(buffer: Buffer, data: PlotData): void {
   buffer.missing += data.missing ?? 0;
   buffer.lost += data.lost ?? 0;
   buffer.why = data.why ?? null;
+  buffer.unit = data.unit ?? buffer.unit;
   const oldest = wire.now_s() - LONGEST_S;
   let cut = 0;
   while (cut < buffer.t.length && buffer.t[cut]! < oldest) cut++;
@@ -168,6 +178,7 @@ function append(buffer: Buffer, data: PlotData): void {
   if (cut > 1000) for (const column of [buffer.t, buffer.min, buffer.max, buffer.last]) column.splice(0, cut);
 }
 
+/** Ends the line, which begins again with the next point. */
 function gap(buffer: Buffer): void {
   if (!buffer.t.length) return;
   buffer.t.push(buffer.t[buffer.t.length - 1]! + 1e-3);
@@ -175,7 +186,7 @@ function gap(buffer: Buffer): void {
 }
 
 function empty(): Buffer {
-  return { t: [], min: [], max: [], last: [], why: null, missing: 0, lost: 0 };
+  return { t: [], min: [], max: [], last: [], unit: null, steps: [], why: null, missing: 0, lost: 0 };
 }
 
 function kept(): Series[] {

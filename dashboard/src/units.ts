@@ -65,18 +65,30 @@ export function percent(part: number | null | undefined): string {
   return part == null ? DASH : `${(part * 100).toFixed(part < 0.0995 ? 1 : 0)} %`;
 }
 
-/** A number of a message: as it is if short, with six digits if not. */
+/** Numbers outside this range are written with exponents. */
+const PLAIN = { most: 1e21, least: 1e-12 };
+
+/** A number of a message: integers in full, others with six decimals, or four significant digits if they are small. */
 export function number(value: number): string {
-  if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
-  const text = Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-4) ? value.toExponential(4) : value.toFixed(6);
-  return text.includes("e") ? text : text.replace(/\.?0+$/, "");
+  const size = Math.abs(value);
+  if (size >= PLAIN.most || (size > 0 && size < PLAIN.least)) return value.toExponential(4);
+  if (Number.isInteger(value)) return String(value);
+  const behind = size < 1e-3 ? 3 - Math.floor(Math.log10(size)) : 6;
+  return value.toFixed(behind).replace(/\.?0+$/, "");
 }
 
-/** The same with four digits, where it changes all the time. */
+/** The same with four digits, where it changes all the time; whole numbers are whole. */
 export function brief(value: number): string {
-  return number(Number(value.toPrecision(4)));
+  return number(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
 }
 
+/** A time in ns as a date (if it is a time since 1970) or a duration; `null` below 1 µs. */
+export function time_ns(ns: number): string | null {
+  if (ns >= 1e18 && ns < 1e19) return `${DATE.format(new Date(ns / 1e6))} ${clock(ns / 1e9, true)}`;
+  return Math.abs(ns) >= 1000 ? duration_ns(ns) : null;
+}
+
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export function clock(at_s: number | null | undefined, millis = false): string {
@@ -84,6 +96,11 @@ export function clock(at_s: number | null | undefined, millis = false): string {
   const at = new Date(at_s * 1000);
   const ms = String(at.getMilliseconds()).padStart(3, "0");
   return millis ? `${CLOCK.format(at)}.${ms}` : CLOCK.format(at);
+}
+
+/** Date and time. */
+export function date_clock(at_s: number): string {
+  return `${DATE.format(new Date(at_s * 1000))} ${clock(at_s)}`;
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

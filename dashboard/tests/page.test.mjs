@@ -34,7 +34,7 @@ for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing in any view, ${scheme}`, { skip }, async () => {
     const { page, errors } = await opened({ colorScheme: scheme, viewport: { width: 1280, height: 900 } });
     const found = [];
-    for (const view of [...VIEWS, "topics/%2Fimu", "topics/%2Fcloud", "nodes/%2Fplanner", "services/%2Fplan"]) {
+    for (const view of [...VIEWS, "topics/%2Fimu", "topics/%2Fcloud", "topics/%2Fcamera%2Fdepth", "nodes/%2Fplanner", "services/%2Fplan"]) {
       await page.goto(`${mock.url}#/${view}`);
       await page.locator("main h1").waitFor();
       await page.waitForFunction(() => ![...document.querySelectorAll("main .empty")].some((one) => one.textContent.startsWith("Waiting")));
@@ -214,6 +214,103 @@ test("Stop waits for no figures", { skip }, async () => {
   await page.locator("header button.stop", { hasText: "Stopped" }).waitFor();
   assert.deepEqual(errors, []);
   own.close();
+});
+
+test("without receivers Stop says why it cannot be pressed", { skip }, async () => {
+  const own = await start(0, { no_commands: true });
+  const { page, errors } = await opened({ viewport: { width: 1280, height: 900 } }, "overview", own.url);
+  const stop = page.getByRole("button", { name: "Stop", exact: true });
+  await stop.waitFor();
+  assert.ok(await stop.isDisabled());
+  assert.equal(await stop.getAttribute("title"), "No node receives commands");
+  await page.getByText("No node receives commands").waitFor();
+  assert.deepEqual(errors, []);
+  own.close();
+});
+
+test("boxes of the graph stay where they are when others come, and Fit shows all of them", { skip }, async () => {
+  let come = false;
+  const more_nodes = () => (come ? { "/new_sensor": [["/imu"], []], "/another": [[], ["/plan"]] } : {});
+  const own = await start(0, { more_nodes });
+  const { page, errors } = await opened({ viewport: { width: 1280, height: 800 } }, "overview", own.url);
+  const places = () => page.locator(".box[data-node]").evaluateAll((boxes) => Object.fromEntries(boxes.map((box) => [box.dataset.node, [box.querySelector("rect").getAttribute("x"), box.querySelector("rect").getAttribute("y")].join()])));
+  await page.locator('.box[data-node="/planner"]').waitFor();
+  const before = await places();
+  come = true;
+  await page.locator('.box[data-node="/new_sensor"]').waitFor();
+  await page.locator('.box[data-node="/another"]').waitFor();
+  const after = await places();
+  for (const [node, place] of Object.entries(before)) assert.equal(after[node], place, `${node} has moved`);
+  await page.getByRole("button", { name: "Fit" }).click();
+  await page.locator(".graph-frame.fit").waitFor();
+  const outside = await page.evaluate(() => {
+    const frame = document.querySelector(".graph-frame").getBoundingClientRect();
+    return [...document.querySelectorAll(".box rect")].map((rect) => rect.getBoundingClientRect()).filter((r) => r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 || r.bottom > Math.min(frame.bottom, innerHeight) + 1).length;
+  });
+  assert.equal(outside, 0);
+  assert.deepEqual(errors, []);
+  own.close();
+});
+
+test("numbers have their units, in the message and in the plot", { skip }, async () => {
+  const { page, errors } = await opened({ viewport: { width: 1280, height: 900 } }, "topics/%2Fimu");
+  const line = (key) => page.locator(".message .tree li", { has: page.locator(".key", { hasText: new RegExp(`^${key}$`) }) }).last();
+  assert.match(await line("temperature").textContent(), /36\.5 °C$/);
+  assert.match(await line("exposure_ns").textContent(), /1843000 ns · 1\.84 ms$/);
+  assert.match(await line("stamp_ns").textContent(), /1790000000123456789 ns · 21 Sept? 2026/);
+  assert.match(await line("odometer").textContent(), /12345678901$/);
+  await page.getByRole("button", { name: /^linear_acceleration\.x:/ }).click();
+  await page.locator(".plot .value", { hasText: "m/s²" }).waitFor();
+  assert.deepEqual(errors, []);
+});
+
+test("a depth image says what its greys mean", { skip }, async () => {
+  const { page, errors } = await opened({}, "topics/%2Fcamera%2Fdepth");
+  await page.getByRole("img", { name: "brightest 512 mm, darkest 4830 mm, black not measured" }).waitFor();
+  await page.locator(".picture figcaption", { hasText: "16UC1" }).waitFor();
+  assert.deepEqual(errors, []);
+});
+
+test("a chart without points says so", { skip }, async () => {
+  const { page, errors } = await opened({ viewport: { width: 1280, height: 900 } }, "topics/%2Fstop");
+  await page.getByRole("region", { name: "Latency" }).locator(".chart.no-data").waitFor();
+  assert.equal(await page.getByRole("region", { name: "Rate" }).locator(".chart.no-data").count(), 0);
+  assert.deepEqual(errors, []);
+});
+
+test("parameters of a node that does not run do not look alive", { skip }, async () => {
+  const { page, errors } = await opened({}, "params");
+  const panel = (name) => page.locator(".panel", { has: page.getByRole("link", { name, exact: true }) });
+  await panel("/gripper").getByText("not running", { exact: true }).waitFor();
+  assert.ok(await panel("/gripper").evaluate((one) => one.classList.contains("dead")));
+  assert.ok(!(await panel("/controller").evaluate((one) => one.classList.contains("dead"))));
+  assert.deepEqual(errors, []);
+});
+
+test("on a phone tables show what belongs to a name", { skip }, async () => {
+  const { page, errors } = await opened({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }, "topics");
+  for (const [view, column] of [["topics", "Rate"], ["nodes", "State"], ["record", "Do"], ["launch", "Do"]]) {
+    await page.goto(`${mock.url}#/${view}`);
+    const head = page.locator("thead th", { hasText: column });
+    await head.waitFor();
+    const right = await head.evaluate((one) => one.getBoundingClientRect().right);
+    assert.ok(right <= 390, `${column} of ${view} ends at ${right}`);
+  }
+  assert.deepEqual(errors, []);
+});
+
+test("recordings are listed, downloaded and played", { skip }, async () => {
+  const { page, errors } = await opened({}, "record");
+  const row = page.locator("tbody tr", { hasText: "dock.mcap" });
+  assert.match(await row.textContent(), /48\.2 MB/);
+  assert.equal(await row.getByRole("link", { name: "Download dock.mcap" }).getAttribute("href"), "/recordings/dock.mcap");
+  await row.getByRole("button", { name: "Play dock.mcap" }).click();
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("button", { name: "Resume" }).waitFor();
+  assert.ok(await row.getByRole("button", { name: "Play dock.mcap" }).isDisabled());
+  await page.getByRole("button", { name: "Stop playing" }).click();
+  await page.getByText("Played dock.mcap: 9123 messages").waitFor();
+  assert.deepEqual(errors, []);
 });
 
 test("the colours follow the button", { skip }, async () => {

@@ -17,7 +17,36 @@ test("figures have three digits and a unit", async () => {
   assert.equal(units.percent(0.034), "3.4 %");
   assert.equal(units.count(1_234_567), "1\u2009234\u2009567");
   assert.equal(units.number(-0.35), "-0.35");
-  assert.equal(units.number(1e-7), "1.0000e-7");
+});
+
+test("numbers of messages are written without exponents, as far as people can read them", async () => {
+  const units = await source("units.ts");
+  const all = [[0, "0"], [-0.35, "-0.35"], [1234567.25, "1234567.25"], [12345678901, "12345678901"], [1e15, "1000000000000000"], [1.79e18, "1790000000000000000"], [1e-7, "0.0000001"], [2.5e-9, "0.0000000025"], [0.00012345678, "0.0001235"], [1e300, "1.0000e+300"], [1e-30, "1.0000e-30"]];
+  for (const [value, text] of all) assert.equal(units.number(value), text);
+  assert.equal(units.brief(123.456), "123.5");
+  assert.equal(units.brief(1790000000123), "1790000000123");
+  assert.equal(units.time_ns(1_843), "1.84 µs");
+  assert.equal(units.time_ns(12), null);
+  assert.match(units.time_ns(1.79e18), /^21 Sept? 2026 \d\d:\d\d:\d\d\.000$/);
+});
+
+test("a gap is what is longer than usual, at any rate", async () => {
+  const { is_gap } = await source("draw/points.ts");
+  const steps = [];
+  const gaps = (all) => all.filter((step) => is_gap(steps, step));
+  assert.deepEqual(gaps([0.02, 0.02, 0.04, 0.02, 0.02]), []);
+  assert.deepEqual(gaps([0.09, 3, 0.02]), [3]);
+  // A slower rate is a gap only until it is usual.
+  assert.ok(gaps(Array(20).fill(1)).length < 10);
+  assert.deepEqual(gaps([1, 1, 2]), []);
+});
+
+test("labels that say the same are one, and points without a neighbour are found", async () => {
+  const { alone, labels } = await source("draw/points.ts");
+  const { duration_ns } = await source("units.ts");
+  assert.deepEqual(labels([0, 0.4, 0.8, 1], duration_ns), ["0 ns", "", "1 ns", ""]);
+  const column = [null, 1, null, undefined, 2, undefined, 3, null, 4];
+  assert.deepEqual(alone({ data: [[], column] }, 1), [1, 8]);
 });
 
 test("a whole number that JavaScript would round is refused, and nothing else", async () => {
@@ -49,6 +78,38 @@ test("the graph goes one way, without boxes upon each other, also with circles",
     const behind = (from, to) => placed.get(from)[along] < placed.get(to)[along];
     assert.ok(behind("a", "b") && behind("b", "c") && behind("a", "f") && behind("e", "c"));
     for (const route of routes) assert.doesNotMatch(path(route.points, way), /NaN|undefined/);
+  }
+});
+
+test("boxes stay where they are while others come, go and come back", async () => {
+  const { layout } = await source("graph/layout.ts");
+  const { extend } = await source("graph/extend.ts");
+  const ids = ["a", "b", "c", "d", "e", "f"];
+  const edges = [["a", "b"], ["b", "c"], ["c", "d"], ["a", "e"], ["e", "f"]];
+  for (const way of ["right", "down"]) {
+    const first = layout(ids.map(box), edges, way);
+    const places = new Map(first.placed);
+    const more = [...ids, "g", "h", "k", "alone"];
+    const more_edges = [...edges, ["g", "a"], ["b", "h"], ["h", "k"], ["d", "a"]];
+    const second = extend(places, more.map(box), more_edges, first.routes, way);
+    for (const id of ids) assert.deepEqual(second.placed.get(id), first.placed.get(id), `${id} has moved, ${way}`);
+    const boxes = [...second.placed.values()];
+    for (const [i, one] of boxes.entries()) {
+      const [x, y] = [one.x - second.left, one.y - second.top];
+      assert.ok(x >= 0 && y >= 0 && x + one.width <= second.width + 0.1 && y + one.height <= second.height + 0.1, `${one.id} is in the picture`);
+      for (const other of boxes.slice(i + 1)) assert.ok(!overlaps(one, other), `${one.id} and ${other.id} overlap, ${way}`);
+    }
+    const along = way === "right" ? "x" : "y";
+    const at = (id) => second.placed.get(id)[along];
+    assert.ok(at("g") < at("a") && at("b") < at("h") && at("h") < at("k"));
+    assert.equal(second.routes.length, more_edges.length);
+    // One goes, and comes back.
+    for (const [id, one] of second.placed) places.set(id, one);
+    const third = extend(places, more.filter((id) => id !== "b").map(box), more_edges, second.routes, way);
+    assert.ok(!third.placed.has("b"));
+    assert.deepEqual(extend(places, more.map(box), more_edges, third.routes, way).placed.get("b"), first.placed.get("b"));
+    // Most boxes are new: the caller lays out everything.
+    assert.equal(extend(new Map([["a", box("a")]]), ids.map(box), edges, [], way), null);
   }
 });
 

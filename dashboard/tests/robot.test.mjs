@@ -84,7 +84,7 @@ test("a field that is clicked is plotted", { skip }, async () => {
   // x is the sine that the robot sends: it is where it says, and moves.
   const values = new Set();
   await robot.until("the value moves", async () => values.add(await plot.locator(".value").first().textContent()).size > 5);
-  for (const value of values) assert.ok(value === "–" || Math.abs(Number(value)) <= 1, value);
+  for (const value of values) assert.ok(value === "–" || Math.abs(Number.parseFloat(value)) <= 1, value);
   await page.getByRole("button", { name: "Remove linear_acceleration.y from the plot" }).click();
   assert.equal(await plot.locator(".value").count(), 1);
   assert.deepEqual(errors, []);

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { colour, faint, on_theme } from "../theme";
+import { alone, labels } from "./points";
 
 export interface Line {
   label: string;
@@ -11,6 +12,8 @@ export interface Line {
   band?: boolean;
   /** Filled down to zero. */
   fill?: boolean;
+  /** Steps: the value holds until the next point. */
+  steps?: boolean;
   /** Bars in place of a line: for counts. */
   bars?: boolean;
 }
@@ -23,6 +26,8 @@ export interface ChartSpec {
   window(): [number, number];
   /** Whether the y axis begins at zero. */
   from_zero?: boolean;
+  /** Values are counts: the y axis has whole numbers only. */
+  whole?: boolean;
   /** Where the mouse is: the index of a point, or `null`. */
   at?(index: number | null): void;
   sync?: string;
@@ -36,6 +41,8 @@ export class Chart {
   private resize: ResizeObserver;
   private off_theme: () => void;
   private seen = true;
+  /** The visible time range has no points: the y axis then has no labels. */
+  private is_empty = true;
   private sight: IntersectionObserver;
 
   constructor(private place: HTMLElement, private spec: ChartSpec) {
@@ -67,25 +74,31 @@ export class Chart {
     if (this.plot && width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.spec.height });
   }
 
+  private range(low: number | null, high: number | null, from_zero: boolean): [number, number] {
+    this.is_empty = low === null || high === null;
+    this.place.classList.toggle("no-data", this.is_empty);
+    return room(low, high, from_zero);
+  }
+
   private build(): void {
     this.plot?.destroy();
-    const { lines, height, format, window, from_zero, at, sync } = this.spec;
+    const { lines, height, format, window, from_zero, whole, at, sync } = this.spec;
     const series: uPlot.Series[] = [{}];
     const bands: uPlot.Band[] = [];
     for (const line of lines) {
       const stroke = colour(line.colour);
+      const paths = line.bars ? uPlot.paths.bars!({ size: [0.8, 24, 2] }) : line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined;
       if (line.band) {
-        series.push({ show: true, label: "", points: { show: false }, spanGaps: true }, { show: true, label: "", points: { show: false }, spanGaps: true });
+        series.push({ label: "", points: { show: false }, paths }, { label: "", points: { show: false }, paths });
         bands.push({ series: [series.length - 1, series.length - 2], fill: faint(line.colour, 0.25) });
       }
       series.push({
         label: line.label,
         stroke,
         width: 1.5,
-        spanGaps: true,
-        points: { show: false },
+        points: line.bars ? { show: false } : { show: false, size: 4, fill: stroke, filter: alone },
         fill: line.fill || line.bars ? faint(line.colour, line.bars ? 0.8 : 0.12) : undefined,
-        paths: line.bars ? uPlot.paths.bars!({ size: [0.8, 24, 2] }) : undefined,
+        paths,
       });
     }
     const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, font: FONT };
@@ -96,16 +109,19 @@ export class Chart {
       bands,
       legend: { show: false },
       cursor: { points: { size: 6 }, drag: { x: false, y: false }, sync: sync ? { key: sync } : undefined },
-      scales: { x: { time: true, range: () => window() }, y: { range: (_u, low, high) => room(low, high, !!from_zero) } },
+      scales: { x: { time: true, range: () => window() }, y: { range: (_u, low, high) => this.range(low, high, !!from_zero) } },
       axes: [
         { ...axis, space: 70, size: 28, values: [[3600, "{HH}:{mm}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1], [0.001, ":{ss}.{fff}", null, null, null, null, null, null, 1]] },
-        { ...axis, values: (_u, splits) => splits.map(format), size: (u, values) => label_room(u, values), space: 28 },
+        { ...axis, values: (_u, splits) => (this.is_empty ? splits.map(() => "") : labels(splits, format)), size: (u, values) => label_room(u, values), space: 28, incrs: whole ? WHOLE : undefined },
       ],
       hooks: { setCursor: [(u) => at?.(u.cursor.idx ?? null)] },
     };
     this.plot = new uPlot(options, this.data as uPlot.AlignedData, this.place);
   }
 }
+
+/** 1, 2, 5, 10, … */
+const WHOLE = Array.from({ length: 15 }, (_x, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
 const FONT = "11px Inter, system-ui, sans-serif";
 

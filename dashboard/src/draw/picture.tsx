@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { on_theme } from "../theme";
 import * as units from "../units";
 import { wire } from "../wire/socket";
+import type { Scale } from "../wire/types";
 import { useStream } from "../wire/use";
 import { camera, steer, type Camera } from "./camera";
 import { cloud_scene, fit_cloud, fit_frames, scan_scene, transforms_scene } from "./scenes";
@@ -12,9 +13,9 @@ export type Kind = "image" | "cloud" | "scan" | "tf";
 
 const KINDS: [RegExp, Kind][] = [
   [/(^|\.)(RawImage|CompressedImage|Image)$/, "image"],
-  [/(^|\.)PointCloud$/, "cloud"],
+  [/(^|\.)PointCloud2?$/, "cloud"],
   [/(^|\.)LaserScan$/, "scan"],
-  [/(^|\.)FrameTransforms?$/, "tf"],
+  [/(^|\.)(FrameTransforms?|TFMessage)$/, "tf"],
 ];
 
 /** How messages of these types are drawn, if they are. */
@@ -38,6 +39,7 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
   const eye = useRef<Camera>(camera(kind === "scan" ? 12 : kind === "tf" ? 3 : 8));
   const fitted = useRef(false);
   const [caption, set_caption] = useState<string | null>(null);
+  const [scale, set_scale] = useState<Scale | null>(null);
   const [error, set_error] = useState<string | null>(null);
   const drawing = useRef(0);
   /** Says that the picture was drawn, and those that another took the place of. */
@@ -80,6 +82,7 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
       if (!fitted.current && kind === "cloud" && payload) fitted.current = fit_cloud(data, payload, eye.current);
       if (!fitted.current && kind === "tf") fitted.current = fit_frames(data.frames, eye.current);
       set_caption(words(kind, data));
+      set_scale(data.scale ?? null);
       if (!document.hidden) draw();
     },
     error: (failed) => set_error(failed?.message ?? null),
@@ -95,11 +98,26 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
       <div ref={frame}>
         <canvas ref={canvas} role="img" tabIndex={kind === "image" ? undefined : 0} height={HEIGHT} aria-label={`${kind === "tf" ? "transforms" : kind}: ${label}${kind === "image" ? "" : ". Arrow keys turn, + and − zoom"}`} />
       </div>
+      {scale && <ScaleLegend scale={scale} />}
       <figcaption>
         {error ? <span class="bad">{error}</span> : caption ?? <span class="dim">Waiting for the first…</span>}
         {kind !== "image" && <span class="dim"> · drag or arrows turn, wheel or + − zoom</span>}
       </figcaption>
     </figure>
+  );
+}
+
+/** The legend of a depth or 16-bit image. Pixels without a measurement are black. */
+function ScaleLegend({ scale: { bright, dark, unit } }: { scale: Scale }) {
+  const label = (value: number) => `${units.brief(value)}${unit && ` ${unit}`}`;
+  const is_distance = unit !== "";
+  return (
+    <p class="scale" role="img" aria-label={`brightest ${label(bright)}, darkest ${label(dark)}${is_distance ? ", black not measured" : ""}`}>
+      <span>{label(bright)}</span>
+      <i class={is_distance ? "distance" : ""} />
+      <span>{label(dark)}</span>
+      {is_distance && <span class="dim">black: not measured</span>}
+    </p>
   );
 }
 
@@ -120,7 +138,7 @@ function words(kind: Kind, data: any): string {
     const small = data.width !== data.full_width ? `, shown as ${data.width} × ${data.height}` : "";
     // Of a compressed image the server does not know the size; it is drawn as large as it is.
     const size = data.full_width === null ? "" : `${data.full_width} × ${data.full_height} px${small} · `;
-    return `${size}${data.encoding}${frame} · #${data.seq}`;
+    return `${size}${data.pixels ?? data.encoding}${frame} · #${data.seq}`;
   }
   if (kind === "cloud") {
     const part = data.points < data.total_points ? ` of ${units.count(data.total_points)}` : "";

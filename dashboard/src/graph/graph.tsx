@@ -1,12 +1,13 @@
-// The nodes and topics of the domain as a picture. Only its words change while the robot runs; the boxes are placed
-// anew when somebody comes, goes, or takes up another topic.
+// The nodes and topics of the domain as a picture. Boxes keep their places while others come and go. A new layout
+// is computed when most boxes are new, or on demand.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useDomain, type KnownNode } from "../domain";
 import { href } from "../router";
 import type { Figures, TopicRow } from "../wire/types";
 import * as units from "../units";
-import { layout, path, type Layout, type Vertex, type Way } from "./layout";
+import { extend } from "./extend";
+import { layout, path, type Layout, type Placed, type Vertex, type Way } from "./layout";
 
 const NODE_HEIGHT = 40;
 const TOPIC_HEIGHT = 34;
@@ -15,29 +16,50 @@ const LONGEST = 30;
 /** Words that are smaller than this cannot be read: then the picture is larger than its frame. */
 const SMALLEST = 0.72;
 
+/** The layouts in both directions, and the one that suits the page. */
+interface Pictures {
+  right: Picture;
+  down: Picture;
+  best: Way;
+}
+
+/** Places of removed boxes are kept up to this multiple of the visible boxes. */
+const MOST_PLACES = 2;
+
 interface Picture extends Layout {
-  nodes: string[];
-  topics: string[];
+  /** Places of all boxes, including removed ones. */
+  places: Map<string, Placed>;
 }
 
 export function Graph({ filter = "" }: { filter?: string }) {
   const { figures, nodes } = useDomain();
-  const [zoom, set_zoom] = useState<number | "fit">("fit");
+  const [zoom, set_zoom] = useState<number | "fit" | "read">("read");
   const [near, set_near] = useState<string | null>(null);
   const frame = useRef<HTMLDivElement>(null);
+  const whole = useRef<HTMLDivElement>(null);
   const drag = useDrag(frame);
   const shown = pick(figures, nodes, filter.toLowerCase());
+  const [arranged, arrange] = useState(0);
   const signature = JSON.stringify([shown.nodes.map((n) => n.node), shown.topics.map((t) => t.topic), shown.edges]);
-  const both = useMemo(() => ({ right: draw(shown, "right"), down: draw(shown, "down") }), [signature]);
   const [room, set_room] = useState(0);
   const [way, set_way] = useState<Way | null>(null);
-  const picture = both[way ?? best_way(both.right, both.down, room)];
+  const last = useRef<{ filter: string; arranged: number; both: Pictures } | null>(null);
+  const both = useMemo(() => {
+    const old = last.current?.filter === filter && last.current.arranged === arranged ? last.current.both : null;
+    const both = draw_both(shown, old, room);
+    last.current = { filter, arranged, both };
+    return both;
+  }, [signature, filter, arranged]);
+  const picture = both[way ?? both.best];
   useEffect(() => {
     if (!frame.current) return;
     const watch = new ResizeObserver((entries) => set_room(Math.round(entries[0]!.contentRect.width)));
     watch.observe(frame.current);
     return () => watch.disconnect();
   }, [picture.placed.size > 0]);
+  useEffect(() => {
+    if (zoom === "fit") whole.current?.scrollIntoView({ block: "start" });
+  }, [zoom]);
   if (!figures) return null;
   if (!picture.placed.size) return <NothingToDraw filter={filter} />;
 
@@ -46,14 +68,15 @@ export function Graph({ filter = "" }: { filter?: string }) {
   const touched = near === null ? null : neighbours(near, picture);
   const pad = 12;
   const [w, h] = [picture.width + 2 * pad, picture.height + 2 * pad];
-  const scale = zoom === "fit" ? null : zoom;
+  const scale = typeof zoom === "number" ? zoom : null;
   const step = (by: number) => {
-    const now = zoom === "fit" ? (frame.current?.querySelector("svg")?.clientWidth ?? w) / w : zoom;
+    const svg = frame.current?.querySelector("svg");
+    const now = scale ?? (svg ? Math.min(svg.clientWidth / w, svg.clientHeight / h) : 1);
     set_zoom(Math.min(3, Math.max(0.2, now * by)));
   };
   const faded = (id: string) => (touched && !touched.has(id) ? " faded" : "");
   return (
-    <div class="graph">
+    <div class="graph" ref={whole}>
       <div class="graph-head">
         <ul class="legend" aria-label="What the picture shows">
           <li><i class="key node" /> node</li>
@@ -62,18 +85,19 @@ export function Graph({ filter = "" }: { filter?: string }) {
           <li><i class="key bad" /> node gone, or messages lost</li>
         </ul>
         <span class="segments" role="group" aria-label="How the picture is shown">
+          <button onClick={() => (arrange(arranged + 1), set_way(null))} title="Lay out the graph again">Arrange</button>
           <button onClick={() => set_way(picture.way === "right" ? "down" : "right")}>{picture.way === "right" ? "Downwards" : "To the right"}</button>
           <button onClick={() => step(1 / 1.25)} aria-label="Smaller">−</button>
           <button onClick={() => step(1.25)} aria-label="Larger">+</button>
-          <button aria-pressed={zoom === "fit"} onClick={() => set_zoom("fit")}>Fit</button>
+          <button aria-pressed={zoom === "fit"} onClick={() => set_zoom(zoom === "fit" ? "read" : "fit")} title="All of it at once">Fit</button>
         </span>
       </div>
-      <div class={scale === null ? "graph-frame fit" : "graph-frame"} ref={frame} tabIndex={0} role="region" aria-label="Graph of nodes and topics" {...drag}>
+      <div class={`graph-frame ${scale === null ? zoom : ""}`} ref={frame} tabIndex={0} role="region" aria-label="Graph of nodes and topics" {...drag}>
         <svg
-          viewBox={`${-pad} ${-pad} ${w} ${h}`}
+          viewBox={`${picture.left - pad} ${picture.top - pad} ${w} ${h}`}
           width={scale === null ? undefined : w * scale}
           height={scale === null ? undefined : h * scale}
-          style={scale === null ? { maxWidth: `${w}px`, minWidth: `${w * SMALLEST}px` } : undefined}
+          style={scale !== null ? undefined : zoom === "fit" ? { maxWidth: `${w}px` } : { maxWidth: `${w}px`, minWidth: `${w * SMALLEST}px` }}
           onMouseLeave={() => set_near(null)}
         >
           <defs>
@@ -102,8 +126,8 @@ export function Graph({ filter = "" }: { filter?: string }) {
 }
 
 /** To the right, as one reads, unless words would become too small for that and are larger the other way. */
-function best_way(right: Picture, down: Picture, room: number): Way {
-  const scale = (picture: Picture) => Math.min(1, (room || innerWidth - 240) / (picture.width + 24));
+function best_way(right: Layout, down: Layout, room: number): Way {
+  const scale = (picture: Layout) => Math.min(1, (room || innerWidth - 240) / (picture.width + 24));
   return scale(right) < 0.85 && scale(down) > scale(right) ? "down" : "right";
 }
 
@@ -140,13 +164,33 @@ function pick(figures: Figures | null, nodes: KnownNode[], filter: string): Show
   };
 }
 
-function draw({ nodes, topics, edges }: Shown, way: Way): Picture {
+/** Both layouts; boxes of the old ones keep their places. */
+function draw_both(shown: Shown, old: Pictures | null, room: number): Pictures {
+  const vertices = boxes_of(shown);
+  const more = (way: Way) => old && extend(old[way].places, vertices, shown.edges, old[way].routes, way);
+  const [right, down] = [more("right"), more("down")];
+  if (old && right && down) {
+    const known = (way: Way, layout: Layout) => {
+      const places = new Map([...old[way].places, ...layout.placed]);
+      // Nodes with generated names never come back: their places would pile up.
+      return { ...layout, places: places.size > MOST_PLACES * vertices.length ? layout.placed : places };
+    };
+    return { right: known("right", right), down: known("down", down), best: old.best };
+  }
+  const fresh = (way: Way) => {
+    const drawn = layout(vertices, shown.edges, way);
+    return { ...drawn, places: drawn.placed };
+  };
+  const both = { right: fresh("right"), down: fresh("down") };
+  return { ...both, best: best_way(both.right, both.down, room) };
+}
+
+function boxes_of({ nodes, topics }: Shown): Vertex[] {
   const width = (name: string, least: number) => Math.max(least, Math.min(name.length, LONGEST) * CHAR + 26);
-  const vertices: Vertex[] = [
+  return [
     ...nodes.map((n) => ({ id: `n${n.node}`, width: width(n.node, 124), height: NODE_HEIGHT })),
     ...topics.map((t) => ({ id: `t${t.topic}`, width: width(t.topic, 92), height: TOPIC_HEIGHT })),
   ];
-  return { ...layout(vertices, edges, way), nodes: nodes.map((n) => n.node), topics: topics.map((t) => t.topic) };
 }
 
 function neighbours(id: string, picture: Picture): Set<string> {

@@ -29,6 +29,9 @@ export interface Layout {
   way: Way;
   placed: Map<string, Placed>;
   routes: Route[];
+  /** Where the picture begins. */
+  left: number;
+  top: number;
   width: number;
   height: number;
 }
@@ -44,8 +47,8 @@ interface Work extends Vertex {
 }
 
 /** Between layers, and within one. */
-const GAPS = { right: 52, down: 30 };
-const GAP_Y = 14;
+export const GAPS = { right: 52, down: 30 };
+export const GAP_ACROSS = 14;
 const PASS_HEIGHT = 6;
 const SWEEPS = 12;
 
@@ -55,7 +58,7 @@ export function layout(vertices: Vertex[], edges: [string, string][], way: Way):
   const { placed, routes, width, height } = layered(turned, edges, way);
   const upright = [...placed].map(([id, p]) => [id, { id, x: p.y, y: p.x, width: p.height, height: p.width }] as const);
   const lines = routes.map((route) => ({ ...route, points: route.points.map(([x, y]) => [y, x] as [number, number]) }));
-  return { way, placed: new Map(upright), routes: lines, width: height, height: width };
+  return { way, placed: new Map(upright), routes: lines, left: 0, top: 0, width: height, height: width };
 }
 
 function layered(vertices: Vertex[], edges: [string, string][], way: Way): Layout {
@@ -200,7 +203,7 @@ function set_heights(layers: Work[][]): void {
     let y = 0;
     for (const work of layer) {
       work.y = y;
-      y += work.height + GAP_Y;
+      y += work.height + GAP_ACROSS;
     }
   }
   for (let i = 0; i < 20; i++) {
@@ -221,7 +224,7 @@ function follow(layer: Work[], side: "before" | "behind", both: boolean): void {
   // Vertices that would overlap form a block, which goes to the mean of what its members want.
   const blocks: { first: number; sum: number; n: number; height: number }[] = [];
   layer.forEach((work, i) => {
-    blocks.push({ first: i, sum: wanted[i]!, n: 1, height: work.height + GAP_Y });
+    blocks.push({ first: i, sum: wanted[i]!, n: 1, height: work.height + GAP_ACROSS });
     while (blocks.length > 1) {
       const last = blocks[blocks.length - 1]!;
       const previous = blocks[blocks.length - 2]!;
@@ -236,7 +239,7 @@ function follow(layer: Work[], side: "before" | "behind", both: boolean): void {
     let y = block.sum / block.n;
     for (let i = block.first; i < block.first + block.n; i++) {
       layer[i]!.y = y;
-      y += layer[i]!.height + GAP_Y;
+      y += layer[i]!.height + GAP_ACROSS;
     }
   }
 }
@@ -271,7 +274,7 @@ function result(layers: Work[][], chains: Work[][], edges: [string, string][], t
     if (turned.has(i)) points.reverse();
     return { from: edges[i]![0], to: edges[i]![1], points };
   });
-  return { way, placed, routes, width: Math.max(0, x - GAPS[way]), height };
+  return { way, placed, routes, left: 0, top: 0, width: Math.max(0, x - GAPS[way]), height };
 }
 
 /** A smooth line through the points, which goes the way of the picture at each of them. */

@@ -18,18 +18,31 @@ interface Kept extends History {
   hists: [number, number, number][][];
 }
 
+/** The server adds a point at least every 5 s while a page is connected; a longer interval is a gap. */
+const GAP_S = 6;
+
 const COLUMNS = ["t_s", "rate_hz", "bytes_per_s", "p50_ns", "p99_ns", "max_ns", "lost", "missed", "skipped"] as const;
 
+function empty(): Kept {
+  return { t_s: [], rate_hz: [], bytes_per_s: [], p50_ns: [], p99_ns: [], max_ns: [], lost: [], missed: [], skipped: [], hists: [] };
+}
+
 function add(old: Kept | null, data: History): Kept {
-  if (!old) return { ...data, hists: data.hist ? [data.hist] : [] };
-  for (const name of COLUMNS) {
-    const column = old[name] as (number | null)[];
-    column.push(...data[name]);
-    if (column.length > KEPT) column.splice(0, column.length - KEPT);
-  }
-  if (data.hist) old.hists.push(data.hist);
-  if (old.hists.length > HIST_KEPT) old.hists.shift();
-  return old;
+  const kept = old ?? empty();
+  data.t_s.forEach((t, i) => {
+    const last = kept.t_s[kept.t_s.length - 1];
+    const is_gap = last !== undefined && t - last > GAP_S;
+    for (const name of COLUMNS) {
+      const column = kept[name] as (number | null)[];
+      if (is_gap) column.push(name === "t_s" ? last + 1e-3 : null);
+      column.push(data[name][i]!);
+    }
+  });
+  const cut = kept.t_s.length - KEPT;
+  if (cut > 0) for (const name of COLUMNS) kept[name].splice(0, cut);
+  if (data.hist) kept.hists.push(data.hist);
+  if (kept.hists.length > HIST_KEPT) kept.hists.shift();
+  return kept;
 }
 
 export function TopicHistory({ topic }: { topic: string }) {
@@ -40,7 +53,7 @@ export function TopicHistory({ topic }: { topic: string }) {
     <div class="history">
       <Lines title="Rate" x={x} columns={[data.rate_hz]} lines={[{ label: "rate", colour: "plot-1", fill: true }]} format={units.rate} />
       <Lines title="Latency" x={x} columns={[data.p50_ns, data.p99_ns, data.max_ns]} lines={[{ label: "p50", colour: "plot-3" }, { label: "p99", colour: "plot-1" }, { label: "max", colour: "plot-2" }]} format={units.duration_ns} />
-      <Lines title="Lost, missed, skipped" x={x} columns={[data.lost, data.missed, data.skipped]} lines={[{ label: "lost", colour: "bad", bars: true }, { label: "deadlines missed", colour: "plot-4" }, { label: "skipped by choice", colour: "plot-6" }]} format={units.count} />
+      <Lines title="Lost, missed, skipped" x={x} columns={[data.lost, data.missed, data.skipped]} lines={[{ label: "lost", colour: "bad", bars: true }, { label: "deadlines missed", colour: "plot-4" }, { label: "skipped by choice", colour: "plot-6" }]} format={units.count} whole />
       <Panel title="Spread of latencies" tools={<span class="dim">the last minute</span>} class="half">
         <Histogram hists={data.hists} />
       </Panel>
@@ -48,7 +61,7 @@ export function TopicHistory({ topic }: { topic: string }) {
   );
 }
 
-function Lines({ title, x, columns, lines, format }: { title: string; x: number[]; columns: (number | null)[][]; lines: Line[]; format(value: number): string }) {
+function Lines({ title, x, columns, lines, format, whole }: { title: string; x: number[]; columns: (number | null)[][]; lines: Line[]; format(value: number): string; whole?: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart | null>(null);
   const labels = useRef<HTMLUListElement>(null);
@@ -71,6 +84,7 @@ function Lines({ title, x, columns, lines, format }: { title: string; x: number[
       height: 150,
       format,
       from_zero: true,
+      whole,
       sync: "history",
       window: () => [wire.now_s() - SHOWN_S, wire.now_s()],
       at(index) {

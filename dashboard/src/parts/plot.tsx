@@ -45,7 +45,7 @@ function PlotChart({ series, linked }: { series: Series[]; linked: boolean }) {
   useEffect(() => {
     const holds = series.map(hold);
     buffers.current = holds.map(({ buffer }) => buffer);
-    const lines = series.map((one, i) => ({ label: one.field, colour: `plot-${(i % 6) + 1}`, band: true }));
+    const lines = series.map((one, i) => ({ label: one.field, colour: `plot-${(i % 6) + 1}`, band: true, steps: one.topic === undefined }));
     const window = (): [number, number] => [wire.now_s() - time_window(), wire.now_s()];
     const chart = new Chart(place.current!, { lines, height: 190, format: units.number, window, sync: "time", at: (index) => (at.current = index) });
     let drawn = 0;
@@ -68,7 +68,8 @@ function PlotChart({ series, linked }: { series: Series[]; linked: boolean }) {
     const buffer = buffers.current[i];
     const point = at.current === null ? null : shown.current[3 + 3 * i]?.[at.current];
     const now = point ?? buffer?.last[buffer.last.length - 1];
-    return now == null || Number.isNaN(now) ? "–" : units.brief(now);
+    if (now == null || Number.isNaN(now)) return "–";
+    return buffer?.unit ? `${units.brief(now)} ${buffer.unit}` : units.brief(now);
   };
   const notes = series.map((_one, i) => note(buffers.current[i])).filter((text) => text !== null);
   return (

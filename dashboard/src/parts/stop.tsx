@@ -44,16 +44,17 @@ export function useStop(command: string | null) {
 
 /** In the head of the page: all commands of the domain. */
 export function StopAll() {
-  const { commands } = useDomain();
+  const { commands: known, commands_error } = useDomain();
   const link = useLink();
   const { error, busy, stop, release, clear } = useStop(null);
-  if (!commands?.length) return null;
+  const commands = known ?? [];
+  const none = known ? "No node receives commands" : (commands_error ?? "The commands are not loaded yet");
   const wanted = commands.filter((c) => c.stop_wanted);
   const lost = wanted.filter((c) => !c.held).map((c) => c.command);
   // A link through which nothing comes may still carry this.
-  const off = link.is === "connecting" || wire.hello?.read_only;
+  const off = link.is === "connecting" || !!wire.hello?.read_only || !commands.length;
   const names = commands.map((c) => c.command);
-  const why = wire.hello?.read_only ? "The dashboard is read-only" : `Takes authority over ${plural(names.length, "command")}: ${names.join(", ")}`;
+  const why = wire.hello?.read_only ? "The dashboard is read-only" : !commands.length ? none : `Takes authority over ${plural(names.length, "command")}: ${names.join(", ")}`;
   return (
     <span class="stop-all">
       {error && (
@@ -67,8 +68,9 @@ export function StopAll() {
           Release
         </button>
       )}
+      {!commands.length && link.is !== "connecting" && <span class="dim opt">{none}</span>}
       <button class="stop" disabled={off} title={why} onClick={stop}>
-        {commands.every((c) => c.held) ? "Stopped" : "Stop"}
+        {commands.length > 0 && commands.every((c) => c.held) ? "Stopped" : "Stop"}
       </button>
     </span>
   );

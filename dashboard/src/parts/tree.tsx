@@ -1,6 +1,7 @@
 // A message as a tree. Every number in it is a button that plots it.
 
-import { useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
 import { is_plotted, toggle, usePlots } from "../plots";
 import * as units from "../units";
 import type { Json } from "../wire/types";
@@ -13,13 +14,19 @@ const LONGEST_TEXT = 200;
 
 export type Source = { topic: string } | { state: string };
 
-export function Tree({ value, source }: { value: Json; source: Source }) {
+/** Units by field path, with `[]` for list elements. */
+type Units = Record<string, string>;
+const UnitsContext = createContext<Units>({});
+
+export function Tree({ value, source, units = {} }: { value: Json; source: Source; units?: Units }) {
   usePlots();
   if (value === null || typeof value !== "object") return <div class="tree"><Leaf value={value} path="" source={source} /></div>;
   return (
-    <ul class="tree">
-      <Inside value={value} path="" source={source} depth={0} />
-    </ul>
+    <UnitsContext.Provider value={units}>
+      <ul class="tree">
+        <Inside value={value} path="" source={source} depth={0} />
+      </ul>
+    </UnitsContext.Provider>
   );
 }
 
@@ -96,6 +103,14 @@ function Branch({ name, summary, open: first, children }: { name: string; summar
 /** 64-bit integers are texts in the JSON of proto3. */
 const INTEGER = /^-?\d{1,20}$/;
 
+/** The unit of a number; for ns also the date or duration. */
+function Unit({ path, value }: { path: string; value: Json }) {
+  const unit = useContext(UnitsContext)[path.replace(/\[\d+\]/g, "[]")];
+  if (!unit || typeof value === "boolean") return null;
+  const time = unit === "ns" ? units.time_ns(Number(value)) : null;
+  return <span class="dim"> {unit}{time && ` · ${time}`}</span>;
+}
+
 function Leaf({ value, path, source }: { value: Json; path: string; source: Source }) {
   if (typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && INTEGER.test(value))) {
     const series = { ...source, field: path };
@@ -103,9 +118,12 @@ function Leaf({ value, path, source }: { value: Json; path: string; source: Sour
     const shown = typeof value === "number" ? units.number(value) : String(value);
     const name = path || "value";
     return (
-      <button class={on ? "number on" : "number"} aria-pressed={on} aria-label={`${name}: ${shown}. ${on ? "Remove from the plot" : "Plot"}`} title={on ? "Remove from the plot" : "Plot this"} onClick={() => toggle(series)}>
-        {shown}
-      </button>
+      <>
+        <button class={on ? "number on" : "number"} aria-pressed={on} aria-label={`${name}: ${shown}. ${on ? "Remove from the plot" : "Plot"}`} title={on ? "Remove from the plot" : "Plot this"} onClick={() => toggle(series)}>
+          {shown}
+        </button>
+        <Unit path={path} value={value} />
+      </>
     );
   }
   if (value === null) return <span class="dim">null</span>;

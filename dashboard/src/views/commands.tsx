@@ -30,6 +30,7 @@ function CommandPanel({ command }: { command: Command }) {
   const link = useLink();
   const { error, busy, stop, release, clear } = useStop(command.command);
   const off = link.is === "connecting" || !!wire.hello?.read_only;
+  const is_gone = command.receiver === null;
   return (
     <Panel title={command.command} tools={<State word={state_of(command)} />} class={command.held ? "held" : ""}>
       <div class="command">
@@ -43,6 +44,7 @@ function CommandPanel({ command }: { command: Command }) {
               <>Nobody drives</>
             )}
             {state_of(command) === "fallback_failed" && <b class="bad"> Its fallback failed: the robot may not be safe</b>}
+            {is_gone && <b class="bad"> Its receiver is gone: Stop has no effect</b>}
             {command.state === "no_answer" && <b class="bad"> Its receiver does not answer: Stop does not reach it</b>}
             {command.stop_wanted && !command.held && <b class="bad"> Stop does not hold, and is tried again</b>}
           </p>
@@ -57,7 +59,7 @@ function CommandPanel({ command }: { command: Command }) {
           </dl>
         </div>
         <div class="command-buttons">
-          <button class="stop big" disabled={off || command.held} onClick={stop} aria-label={`Stop ${command.command}`}>
+          <button class="stop big" disabled={off || command.held || is_gone} onClick={stop} aria-label={`Stop ${command.command}`}>
             {command.held ? "Stopped" : "Stop"}
           </button>
           {command.stop_wanted && <button disabled={off || busy} onClick={release}>Release</button>}

@@ -21,7 +21,7 @@ export function Launch() {
     { title: "Node", by: (n) => n.node, cell: (n) => <NodeLink name={n.node} /> },
     { title: "State", by: (n) => n.state, cell: (n) => <><State word={n.state === "starting" ? "started" : n.state} />{n.end && <span class="dim"> {n.end}</span>}</> },
     { title: "Process", figure: true, by: (n) => n.pid, cell: (n) => n.pid ?? "–", opt: 2 },
-    { title: "Restarts", figure: true, by: (n) => n.restarts, cell: (n) => (n.restarts ? <span class="warn">{n.restarts}</span> : "0") },
+    { title: "Restarts", figure: true, by: (n) => n.restarts, cell: (n) => (n.restarts ? <span class="warn">{n.restarts}</span> : "0"), opt: 2 },
     { title: "Since", figure: true, by: (n) => n.started_s, cell: (n) => units.clock(n.started_s), opt: 2 },
     { title: "File", by: (n) => n.file, cell: (n) => <span class="dim">{n.file}</span>, opt: 1 },
     {

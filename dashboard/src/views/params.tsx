@@ -2,6 +2,7 @@
 // value that holds is shown again.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useDomain } from "../domain";
 import { Fault, Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
 import { HostChoice } from "../parts/host";
 import { Inexact, typed_json, whole as whole_number } from "../typed";
@@ -16,10 +17,14 @@ export function Params({ name: node = "" }: { name: string }) {
   // A node of another host is named with it: @robot/arm.
   const [host, set_host] = useState<string | null>(node.startsWith("@") ? node.slice(1).split("/")[0]! : null);
   const { data, error } = useSub<{ params: Param[]; away?: string | null }>(host === null ? { what: "params" } : { what: "params", host });
+  const { figures } = useDomain();
   const [filter, set_filter] = useState(node);
   const word = filter.toLowerCase();
   const shown = (data?.params ?? []).filter((p) => `${p.node}${p.name}`.toLowerCase().includes(word));
   const nodes = [...new Set(shown.map((p) => p.node))].sort();
+  // The figures do not list all nodes of other hosts.
+  const running = new Set(figures?.nodes.map((n) => n.node));
+  const is_dead = (node: string) => host === null && figures !== null && !running.has(node);
   return (
     <>
       <Head title="Parameters" note={data ? units.count(data.params.length) : undefined}>
@@ -34,7 +39,8 @@ export function Params({ name: node = "" }: { name: string }) {
         </div>
       )}
       {nodes.map((node) => (
-        <Panel key={node} title={<NodeLink name={node} />}>
+        <Panel key={node} title={<NodeLink name={node} />} class={is_dead(node) ? "dead" : ""} tools={is_dead(node) && <span class="tag bad">not running</span>}>
+          {is_dead(node) && <p class="hint">The node is not running. It uses these values when it starts.</p>}
           <ul class="params">
             {shown.filter((p) => p.node === node).map((p) => <ParamRow key={p.name} param={p} />)}
           </ul>

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { Fault, Head, Panel, Stat, Waiting } from "../parts/bits";
+import { Recordings } from "../parts/recordings";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, RecordData } from "../wire/types";
@@ -13,6 +14,7 @@ export function Record() {
       {!data ? <Waiting error={error} what="the recorder" /> : (
         <>
           <Recording data={data} />
+          <Recordings data={data} />
           <BlackBox box={data.blackbox} />
         </>
       )}
@@ -64,7 +66,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
       {folder_problem && <p class="error" role="alert">{folder_problem}</p>}
       <Fault text={error} clear={clear} />
       {done && <p class="done" role="status">Written: {done}</p>}
-      <p class="note">Publishers feel nothing of a recording. <code>rnet bag info</code> looks into the file, <code>rnet play</code> plays it.</p>
+      <p class="note">Publishers feel nothing of a recording. <code>rnet bag info</code> looks into the file.</p>
     </Panel>
   );
 }

@@ -81,7 +81,7 @@ function MessagePanel({ topic }: { topic: string }) {
       ) : shown.json !== undefined ? (
         <>
           <p class="hint">Click a number to plot it.</p>
-          <Tree value={shown.json} source={{ topic }} />
+          <Tree value={shown.json} source={{ topic }} units={shown.units} />
           {shown.truncated && <p class="note">Long lists and bytes are cut; <code>rnet topic echo {topic}</code> shows all of it.</p>}
         </>
       ) : (

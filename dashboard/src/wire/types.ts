@@ -125,6 +125,7 @@ export interface PlotData {
   missing?: number;
   why?: string;
   lost?: number;
+  unit?: string;
 }
 
 export interface Message {
@@ -134,6 +135,8 @@ export interface Message {
   type: string;
   len: number;
   json?: Json;
+  /** Units of the fields of `json` by path, with `[]` for list elements. */
+  units?: Record<string, string>;
   hex?: string;
   meta?: Record<string, Json>;
   truncated?: boolean;
@@ -267,9 +270,30 @@ export interface RecordData {
     problem?: string | null;
   } | null;
   blackbox: Record<string, Json> | null;
+  playing?: Playing | null;
+  /** The recordings in the folder, the newest first. */
+  files?: RecordedFile[];
   folder?: string | null;
   /** Why nothing can be recorded into the folder. */
   folder_problem?: string | null;
+}
+
+export interface RecordedFile {
+  name: string;
+  bytes: number;
+  modified_s: number;
+}
+
+/** The current or the last playback. */
+export interface Playing {
+  name: string;
+  at_s: number;
+  length_s: number;
+  paused: boolean;
+  is_over: boolean;
+  /** Published messages, once it is over. */
+  played: number | null;
+  problem: string | null;
 }
 
 export interface Launched {
@@ -291,6 +315,13 @@ export interface Frame {
   node: string;
 }
 
+/** The values of the brightest and the darkest pixels of a depth or 16-bit image. */
+export interface Scale {
+  bright: number;
+  dark: number;
+  unit: string;
+}
+
 export interface ImageData_ {
   /** `null` of compressed images, which say it themselves. */
   width: number | null;
@@ -298,6 +329,9 @@ export interface ImageData_ {
   full_width: number | null;
   full_height: number | null;
   encoding: string;
+  /** The encoding of the pixels that a raw image has. */
+  pixels?: string;
+  scale?: Scale;
   frame_id: string;
   node: string;
   seq: number;
