@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Place, Ran, Running};
 
 /// What takes longer hangs.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(300);
 
 /// A place with a file to launch; what still runs at its end is stopped.
 pub struct Robot {

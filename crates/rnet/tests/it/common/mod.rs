@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use rnet::{Error, Node, NodeBuilder, Subscriber};
 
 /// Long enough for anything that is going to happen at all.
-pub const LONG: Option<Duration> = Some(Duration::from_secs(30));
+pub const LONG: Option<Duration> = Some(Duration::from_secs(120));
 /// A test that runs for longer hangs.
-const WATCHDOG: Duration = Duration::from_secs(60);
+const WATCHDOG: Duration = Duration::from_secs(600);
 /// Marks a child's lines among those of the test harness.
 const MARK: &str = "@@";
 const ROLE: &str = "RNET_TEST_ROLE";
@@ -222,7 +222,7 @@ impl Child {
 
     /// The child's next line.
     pub fn hear(&mut self) -> String {
-        self.lines.recv_timeout(Duration::from_secs(50)).expect("the child says something")
+        self.lines.recv_timeout(Duration::from_secs(200)).expect("the child says something")
     }
 
     /// The child's next line, of one that works for long.
@@ -242,7 +242,7 @@ impl Child {
 
     /// A line that a child said before it was killed; `None` behind the last.
     pub fn heard_before_its_end(&mut self) -> Option<String> {
-        self.lines.recv_timeout(Duration::from_secs(50)).ok()
+        self.lines.recv_timeout(Duration::from_secs(200)).ok()
     }
 
     /// Waits for this very line.
