@@ -23,6 +23,7 @@ use crate::param::{Declaration, Param};
 use crate::publisher::Publisher;
 use crate::qos::{self, Given};
 use crate::receive::SubscriberCore;
+use crate::release::release;
 use crate::shared::NodeShared;
 use crate::state::{PyState, core::StateCore, remote::PyRemoteState};
 use crate::subscriber::Subscriber;
@@ -464,7 +465,7 @@ impl Node {
         Driver::take(py, &self.shared, (topic, message), (priority, lease_ms), timeout)
     }
 
-    /// One call, by a client that is opened for it: returns the reply, of type `reply`, None for bytes. The type of
+    /// One call, by a client that the node keeps for the next call of the service: returns the reply, of type `reply`, None for bytes. The type of
     /// the request is its class; bytes and objects with the buffer protocol are bytes. `timeout` and errors as of
     /// `Client.call`.
     #[pyo3(signature = (name, request, /, reply = None, *, timeout = Some(10.0)),
@@ -478,7 +479,7 @@ impl Node {
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         let class = py.import("rnet.calls")?.call_method1("type_of", (request,))?;
-        let client = Client::open(py, &self.shared, name, (Some(&class), reply))?;
+        let client = Client::kept(py, &self.shared, name, (&class, reply))?;
         client.call_once(py, request, timeout)
     }
 
@@ -565,6 +566,16 @@ impl Node {
     #[getter]
     fn domain(&self) -> &str {
         &self.shared.domain
+    }
+
+    /// How many exceptions callbacks, timers and handlers of the node have raised so far. Each is reported on the topic
+    /// `/log`, with its traceback, at most once a second for each function.
+    #[getter]
+    fn callback_errors(&self, py: Python<'_>) -> PyResult<u64> {
+        let node = self.shared.node().or_raise(py)?;
+        let count = node.callback_errors();
+        release(node);
+        Ok(count)
     }
 
     /// The domain's directory.

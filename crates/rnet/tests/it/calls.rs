@@ -574,3 +574,47 @@ fn hostile_messages_on_the_topics_are_counted() {
     });
     assert_eq!(service.stats().cancelled, 0);
 }
+
+#[test]
+fn callers_that_close_leave_nothing_in_the_server() {
+    let net = Net::new("callers leave");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let _service = double(&a);
+    let publishers = || net.inspect().publishers.iter().filter(|end| end.node == "/a").count();
+    let before = publishers();
+    for turn in 0..20 {
+        let client = b.client::<N, N>("/double").unwrap();
+        assert_eq!(*client.call(&n(turn), LONG).unwrap(), 2 * turn);
+    }
+    eventually("the server has forgotten them", || publishers() == before);
+}
+
+#[test]
+fn one_shot_calls_of_a_node_share_a_client() {
+    let net = Net::new("one-shot calls");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let _service = double(&a);
+    let clients = || {
+        let ends = net.inspect().subscriptions;
+        ends.iter().filter(|end| end.node == "/b" && end.topic.ends_with("/reply")).count()
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let b = &b;
+            scope.spawn(move || {
+                for turn in 0..10 {
+                    let x = 100 * thread + turn;
+                    assert_eq!(*b.call::<N, N>("/double", &n(x), LONG).unwrap(), 2 * x);
+                }
+            });
+        }
+    });
+    assert_eq!(clients(), 1);
+    // Another type is another client.
+    let error = b.call::<F, N>("/double", &F { x: 1.0 }, LONG).err().unwrap();
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
+    assert_eq!(clients(), 2);
+    // The clients do not keep the node.
+    drop(b);
+    eventually("the node has left", || net.inspect().node("/b").is_none());
+}
