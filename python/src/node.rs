@@ -460,9 +460,8 @@ impl Node {
         Driver::take(py, &self.shared, (topic, message), (priority, lease_ms), timeout)
     }
 
-    /// One call: returns the reply, of type `reply`, None for bytes. The node keeps the client for its next call. The
-    /// type of the request is its class; bytes and objects with the buffer protocol are bytes. `timeout` and errors as
-    /// of `Client.call`.
+    /// One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the
+    /// request is its class; objects with the buffer protocol are bytes. `timeout` and errors as of `Client.call`.
     #[pyo3(signature = (name, request, /, reply = None, *, timeout = Some(10.0)),
         text_signature = "($self, name, request, /, reply=None, *, timeout=10.0)")]
     fn call(
@@ -474,8 +473,7 @@ impl Node {
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         let class = py.import("rnet.calls")?.call_method1("type_of", (request,))?;
-        let client = Client::kept(py, &self.shared, name, (&class, reply))?;
-        client.call_once(py, request, timeout)
+        Client::kept(py, &self.shared, name, (&class, reply))?.call_once(py, request, timeout)
     }
 
     /// Calls `callback` each time `period` seconds are over, or once with `once=True`, with a Tick, on the
