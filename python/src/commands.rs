@@ -7,8 +7,9 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use rnet::msgs::command_status::State;
-use rnet::{FallbackReason, MessageType};
+use rnet::{AlreadyCounted, FallbackReason, MessageType};
 
+use crate::callback;
 use crate::calls::{decoded, encoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
@@ -34,11 +35,11 @@ fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
 fn call(function: &Py<PyAny>, argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
     let called = gate::enter(|py| {
         let done = argument(py).and_then(|argument| function.call1(py, (argument,)));
-        done.map(drop).map_err(|error| error.write_unraisable(py, Some(function.bind(py))))
+        done.map(drop).map_err(|error| callback::report(py, error, function))
     });
     if let Some(Err(())) = called {
-        // Without a message of its own: it was shown.
-        resume_unwind(Box::new("an exception of Python"));
+        // Without a message of its own: it was shown, and counted.
+        resume_unwind(Box::new(AlreadyCounted));
     }
 }
 

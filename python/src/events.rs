@@ -10,6 +10,7 @@ use rnet::{
     MatchEvent, NodeEvent,
 };
 
+use crate::callback;
 use crate::codec::Decoder;
 use crate::errors::{is_malformed, raise};
 use crate::meta::make;
@@ -20,7 +21,7 @@ pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyRes
     // After the interpreter has been taken down nobody is told.
     crate::gate::enter(|py| {
         if let Err(error) = event(py).and_then(|event| callback.call1(py, (event,))) {
-            error.write_unraisable(py, Some(callback.bind(py)));
+            callback::report(py, error, callback);
         }
     });
 }
@@ -138,31 +139,41 @@ impl MessageCallback {
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {
                         on_error.call1(py, (error.into_value(py),))
                     }
-                    (Err(error), _) => Err(error),
+                    // It is the message's error, and not the callback's.
+                    (Err(error), _) => {
+                        return error.write_unraisable(py, Some(self.callback.bind(py)));
+                    }
                 },
-                Err(error) => report(py, self.on_error.as_ref(), &error),
+                Err(error) => {
+                    return tell_error_in(py, &self.callback, self.on_error.as_ref(), &error);
+                }
             };
             if let Err(error) = outcome {
-                error.write_unraisable(py, Some(self.callback.bind(py)));
+                callback::report(py, error, &self.callback);
             }
         });
     }
 }
 
-/// Calls `on_error`; without it an error that is not counted is raised.
-fn report(py: Python<'_>, on_error: Option<&Py<PyAny>>, error: &Error) -> PyResult<Py<PyAny>> {
+/// Calls `on_error`; without it an error that is not counted goes to `sys.unraisablehook`, for `callback`.
+fn tell_error_in(
+    py: Python<'_>,
+    callback: &Py<PyAny>,
+    on_error: Option<&Py<PyAny>>,
+    error: &Error,
+) {
     match (on_error, error) {
-        (Some(on_error), _) => on_error.call1(py, (raise(py, error).into_value(py),)),
-        (None, Error::PeerLost { .. } | Error::Detached { .. }) => Ok(py.None()),
-        (None, _) => Err(raise(py, error)),
+        (Some(on_error), _) => {
+            if let Err(raised) = on_error.call1(py, (raise(py, error).into_value(py),)) {
+                callback::report(py, raised, callback);
+            }
+        }
+        (None, Error::PeerLost { .. } | Error::Detached { .. }) => {}
+        (None, _) => raise(py, error).write_unraisable(py, Some(callback.bind(py))),
     }
 }
 
-/// As [`report`], for `callback`; what is raised goes to `sys.unraisablehook`.
+/// As [`tell_error_in`], from outside of Python.
 pub(crate) fn tell_error(callback: &Py<PyAny>, on_error: Option<&Py<PyAny>>, error: &Error) {
-    crate::gate::enter(|py| {
-        if let Err(error) = report(py, on_error, error) {
-            error.write_unraisable(py, Some(callback.bind(py)));
-        }
-    });
+    crate::gate::enter(|py| tell_error_in(py, callback, on_error, error));
 }

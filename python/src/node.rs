@@ -46,13 +46,12 @@ pub(crate) struct Node {
 
 #[pymethods]
 impl Node {
-    /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
-    /// RNET_DIR (else /dev/shm), RNET_GROUP (else nobody shares the domain), RNET_TUNE_THREADS (else
-    /// "1"), RNET_SIM_TIME (else "0"). `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else
-    /// $XDG_STATE_HOME/rnet, or ~/.local/state/rnet); the domain has a folder of its own in it. With
-    /// `tune_threads=False` waiting changes nothing of the threads that wait: neither the length of
-    /// their time slices nor the slack of their timers. With `sim_time=True` the node's time is what
-    /// `/clock` says: see `now`.
+    /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"), RNET_DIR (else
+    /// /dev/shm), RNET_GROUP (else nobody shares the domain), RNET_TUNE_THREADS (else "1"), RNET_SIM_TIME (else "0").
+    /// `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else $XDG_STATE_HOME/rnet, or
+    /// ~/.local/state/rnet); the domain has a folder of its own in it. With `tune_threads=False` waiting changes
+    /// nothing of the threads that wait: neither the length of their time slices nor the slack of their timers. With
+    /// `sim_time=True` the node's time is what `/clock` says: see `now`.
     ///
     /// Names without a leading `/` go below `namespace` (else RNET_NAMESPACE, else nothing), and `~/x` below the
     /// node's name. `remap` is a dict of names and what becomes of them, ahead of the rules of RNET_REMAP:
@@ -95,15 +94,13 @@ impl Node {
 
     /// Publishes on a topic.
     ///
-    /// `type` is None for raw bytes, a protobuf message class (of rnet.msgs, rnet.load or protoc), a
-    /// ctypes.Structure class, or a numpy dtype. With
-    /// `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what a send
-    /// does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default
-    /// is Wait(1.0). `transient_local=n` keeps the last n messages for subscribers that come later;
-    /// if they have more than 4096 bytes, `pool_limit_bytes` (2 GiB by default) must hold n + 1 of
-    /// them, or the send that has no room raises OutOfMemory.
-    /// `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic
-    /// up to `log_len_bytes`; `reserve_log=True` takes all of it at once.
+    /// `type` is None for raw bytes, a protobuf message class (of rnet.msgs, rnet.load or protoc), a ctypes.Structure
+    /// class, or a numpy dtype. With `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what
+    /// a send does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default is Wait(1.0).
+    /// `transient_local=n` keeps the last n messages for subscribers that come later; if they have more than 4096
+    /// bytes, `pool_limit_bytes` (2 GiB by default) must hold n + 1 of them, or the send that has no room raises
+    /// OutOfMemory. `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic up to
+    /// `log_len_bytes`; `reserve_log=True` takes all of it at once.
     ///
     /// `deadline=s` promises a message at least every s seconds, `lifespan=s` has no subscriber get a message
     /// that is older, and `manual_by_topic=s` is alive only for as long as it sends, or calls `assert_alive`,
@@ -160,11 +157,10 @@ impl Node {
 
     /// Subscribes to a topic.
     ///
-    /// `type` is as for `publisher`, and both must agree; None receives everything as bytes. With
-    /// `on` each message goes to that function, on the node's thread for the topic's lane, until
-    /// the node or the subscriber is closed; see `Subscriber.on`. `reliable=True` holds the
-    /// publisher back rather than lose a message. `transient_local=True` first gets what the
-    /// publisher has kept. `lane` insists on "urgent" or "bulk". `wait` is "adaptive", "spin" or
+    /// `type` is as for `publisher`, and both must agree; None receives everything as bytes. With `on` each message
+    /// goes to that function, on the node's thread for the topic's lane, until the node or the subscriber is closed;
+    /// see `Subscriber.on`. `reliable=True` holds the publisher back rather than lose a message. `transient_local=True`
+    /// first gets what the publisher has kept. `lane` insists on "urgent" or "bulk". `wait` is "adaptive", "spin" or
     /// "block".
     ///
     /// `keep_last=n` passes over all but the last n unread messages of each publisher, and counts them
@@ -464,9 +460,8 @@ impl Node {
         Driver::take(py, &self.shared, (topic, message), (priority, lease_ms), timeout)
     }
 
-    /// One call, by a client that is opened for it: returns the reply, of type `reply`, None for bytes. The type of
-    /// the request is its class; bytes and objects with the buffer protocol are bytes. `timeout` and errors as of
-    /// `Client.call`.
+    /// One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the
+    /// request is its class; objects with the buffer protocol are bytes. `timeout` and errors as of `Client.call`.
     #[pyo3(signature = (name, request, /, reply = None, *, timeout = Some(10.0)),
         text_signature = "($self, name, request, /, reply=None, *, timeout=10.0)")]
     fn call(
@@ -478,8 +473,7 @@ impl Node {
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         let class = py.import("rnet.calls")?.call_method1("type_of", (request,))?;
-        let client = Client::open(py, &self.shared, name, (Some(&class), reply))?;
-        client.call_once(py, request, timeout)
+        Client::kept(py, &self.shared, name, (&class, reply))?.call_once(py, request, timeout)
     }
 
     /// Calls `callback` each time `period` seconds are over, or once with `once=True`, with a Tick, on the
@@ -565,6 +559,12 @@ impl Node {
     #[getter]
     fn domain(&self) -> &str {
         &self.shared.domain
+    }
+
+    /// Exceptions of its callbacks, timers and handlers so far. `/log` has them, at most one a second of each function.
+    #[getter]
+    fn callback_errors(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, rnet::Node::callback_errors)
     }
 
     /// The domain's directory.

@@ -9,7 +9,7 @@ use rnet::Error;
 use rnet::param::{ParamKind, Refused};
 use rnet::state::{Value, WatchHandle};
 
-use crate::callback::Callback;
+use crate::callback::{Callback, report};
 use crate::errors::{OrRaise, bad_value, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
@@ -279,7 +279,7 @@ fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
         gate::enter(|py| {
             let called = to_object(py, &value).and_then(|value| callback.call1(py, (value,)));
             if let Err(error) = called {
-                error.write_unraisable(py, Some(callback.bind(py)));
+                report(py, error, &callback);
             }
         });
     }

@@ -8,6 +8,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use rnet::Error;
 
 use crate::fork::{ForkGuard, Own};
+use crate::kept_clients::KeptClients;
 use crate::members::Members;
 use crate::release::release;
 
@@ -20,6 +21,7 @@ pub(crate) struct NodeShared {
     node: Mutex<Option<Own<rnet::Node>>>,
     fork_guard: ForkGuard,
     pub(crate) members: Members,
+    pub(crate) kept_clients: KeptClients,
 }
 
 impl NodeShared {
@@ -32,6 +34,7 @@ impl NodeShared {
             node: Mutex::new(Some(Own::new(node))),
             fork_guard: ForkGuard::here(),
             members: Members::new(),
+            kept_clients: KeptClients::default(),
         })
     }
 
@@ -90,6 +93,6 @@ impl Drop for NodeShared {
         if let Some(node) = &node {
             node.end_time();
         }
-        release((self.members.take(), node));
+        release((self.members.take(), self.kept_clients.take(), node));
     }
 }

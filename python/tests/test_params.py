@@ -292,3 +292,14 @@ def test_threads_read_while_one_sets(node: Make) -> None:
     for thread in threads:
         thread.join(LIMIT_S)
     assert len(seen) == 3 and all(0 <= value <= 10 for value in seen)
+
+
+def test_a_second_declaration_keeps_the_rules_or_is_refused(node: Make) -> None:
+    arm = node("arm")
+    param = gain(arm)
+    gain(arm).set(2.5)
+    assert param.get() == 2.5
+    with pytest.raises(rnet.BadValue, match="declared it with another minimum"):
+        arm.param("/gain", default=1.0, unit="1/s")
+    with pytest.raises(rnet.BadValue, match="above its maximum"):
+        param.set(1e9)

@@ -31,7 +31,7 @@ pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
 pub use meta::{KnownGap, Meta, Origin};
 pub use name::{DomainId, NodeName, TopicName, fnv1a_64, key_name};
-pub use naming::Naming;
+pub use naming::{Naming, is_internal};
 pub use pattern::NamePattern;
 pub use plain::{Plain, PlainField, PlainHeader};
 pub use proxy::Proxy;

@@ -20,6 +20,11 @@ const ANY: &str = "*";
 /// Rules of one node. They are looked through when something is opened.
 const MAX_RULES: usize = 1024;
 
+/// Whether a topic is one of robot-net itself: of calls, commands, the link. Tools show these on request only.
+pub fn is_internal(topic: &str) -> bool {
+    topic.starts_with(RESERVED)
+}
+
 /// The namespace and the rules of a node.
 ///
 /// ```

@@ -15,6 +15,7 @@ use rnet_shm::orphans::GivenUp;
 use rnet_shm::publisher::{PublisherMeta, Writer};
 use rnet_shm::state::Standing;
 
+use crate::callback_errors::CallbackErrors;
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
 use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts, Notice};
@@ -42,6 +43,8 @@ pub struct NodeState {
     /// What time it is for the node's timers and rates.
     pub time: NodeTime,
     pub next_task: AtomicU64,
+    /// Those of the program's callbacks.
+    pub errors: Arc<CallbackErrors>,
     naming: Naming,
 }
 
@@ -49,6 +52,7 @@ impl NodeState {
     pub fn new(own: OwnNode, time: NodeTime, naming: Naming) -> Result<Arc<NodeState>> {
         let own = Arc::new(own);
         let domain = own.domain().clone();
+        let errors = CallbackErrors::new(&own);
         Ok(Arc::new(NodeState {
             matching: Mutex::new(Matching::new(own.clone())),
             own,
@@ -61,6 +65,7 @@ impl NodeState {
             watchers: Callbacks::default(),
             time,
             next_task: AtomicU64::new(0),
+            errors,
             naming,
         }))
     }
@@ -94,7 +99,7 @@ impl NodeState {
 
     /// The dispatch thread of a lane, started at first use.
     pub fn dispatcher(&self, lane: Lane) -> &Dispatcher {
-        let start = || Dispatcher::start(&self.own, lane, self.time.clone());
+        let start = || Dispatcher::start(&self.own, lane, self.time.clone(), self.errors.clone());
         let dispatcher = self.cell(lane).get_or_init(start);
         if !dispatcher.revive() {
             // The control thread then tries again once a second.
@@ -361,6 +366,10 @@ impl NodeState {
                 }
                 Notice::Endpoint(hooks, event) => {
                     self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
+                }
+                Notice::Report(error) => {
+                    let errors = self.errors.clone();
+                    self.dispatcher(Lane::Bulk).post(Box::new(move || errors.report_other(&error)));
                 }
                 Notice::Call(call) => self.dispatcher(Lane::Bulk).post(call),
             }

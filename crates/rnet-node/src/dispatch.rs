@@ -4,6 +4,9 @@
 //! A thread waits at one bell for all its subscribers and watches of the state, and for its timers. It runs a few
 //! messages or changes of each in turn, and between any two of them the timers that are due.
 
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -18,14 +21,19 @@ use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
 
 use crate::awaited::{Awaited, BellPlace};
+use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
 use crate::pace::Pace;
 use crate::timers::{TimerTask, Timers};
 use rnet_shm::thread::spawn;
 
 /// What a dispatch thread runs.
+///
+/// One that panics, in whichever function, is dropped; the panic is counted and reported.
 pub trait Task: Send {
     fn id(&self) -> u64;
+    /// What it is, in an error: `the callback of /scan`.
+    fn describe(&self) -> String;
     /// Takes over the wake-ups of the task's subscriber.
     fn set_bell(&mut self, bell: u64);
     /// The lane, once it is known.
@@ -62,7 +70,14 @@ struct Shared {
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
     stop: AtomicBool,
+    errors: Arc<CallbackErrors>,
     fork_guard: ForkGuard,
+}
+
+impl Shared {
+    fn goes_on(&self) -> bool {
+        !self.stop.load(Ordering::Acquire) && !self.fork_guard.is_parents()
+    }
 }
 
 /// A dispatch thread.
@@ -73,7 +88,12 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub fn start(own: &OwnNode, lane: Lane, time: NodeTime) -> Dispatcher {
+    pub fn start(
+        own: &OwnNode,
+        lane: Lane,
+        time: NodeTime,
+        errors: Arc<CallbackErrors>,
+    ) -> Dispatcher {
         let bells = own.bells().clone();
         let waiter = Waiter::new(bells.clone());
         let shared = Arc::new(Shared {
@@ -85,6 +105,7 @@ impl Dispatcher {
             commands: Mutex::new(Vec::new()),
             pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            errors,
             fork_guard: ForkGuard::here(),
         });
         let dispatcher =
@@ -195,83 +216,183 @@ impl Dispatcher {
 }
 
 fn run(shared: &Shared, waiter: Waiter) {
+    shared.errors.attach_thread();
     if shared.lane == Lane::Urgent && shared.tunes {
         cpu::keep_short_slices();
     }
-    let mut tasks: Vec<Box<dyn Task>> = Vec::new();
-    let mut timers = Timers::new(shared.time.clone());
-    let mut pace = Pace::of(&shared.bells);
-    let mut came = 0u64;
-    // A callback may have forked, and come back here in the child.
-    let goes_on = || !shared.stop.load(Ordering::Acquire) && !shared.fork_guard.is_parents();
-    while goes_on() {
+    let mut work = Work {
+        shared,
+        commands: VecDeque::new(),
+        tasks: Vec::new(),
+        timers: Timers::new(shared.time.clone()),
+        pace: Pace::of(&shared.bells),
+        came: 0,
+        doing: Cell::default(),
+    };
+    while work.goes_on() {
+        let turned = catch_unwind(AssertUnwindSafe(|| work.turn(&waiter)));
+        if let Err(panic) = turned
+            && !shared.fork_guard.is_parents()
+        {
+            work.drop_failed(&*panic);
+            // To drop it may panic, too.
+            std::mem::forget(panic);
+        }
+    }
+    if shared.fork_guard.is_parents() {
+        // A callback has forked and come back here in the child, in which this is the only thread:
+        // nothing of what it holds is the child's, and the process ends with it.
+        std::mem::forget(work);
+        return;
+    }
+    let Work { tasks, timers, .. } = work;
+    tasks.into_iter().for_each(let_go);
+    let_go(timers);
+}
+
+/// What a dispatch thread has to do.
+struct Work<'a> {
+    shared: &'a Shared,
+    /// Taken from the others, and not carried out yet.
+    commands: VecDeque<Command>,
+    tasks: Vec<Box<dyn Task>>,
+    timers: Timers,
+    pace: Pace,
+    /// Messages and changes that all tasks have taken.
+    came: u64,
+    doing: Cell<Doing>,
+}
+
+/// What runs at this moment, and is to blame for a panic.
+#[derive(Clone, Copy, Default)]
+enum Doing {
+    #[default]
+    Other,
+    Timers,
+    /// The task at this place. It is dropped.
+    Task(usize),
+}
+
+impl Work<'_> {
+    /// A callback may have forked, and come back here in the child.
+    fn goes_on(&self) -> bool {
+        self.shared.goes_on()
+    }
+
+    /// Carries out the commands, runs each task and the timers that are due, and then waits if nothing was there.
+    fn turn(&mut self, waiter: &Waiter) {
+        let shared = self.shared;
         // Read first: whoever rings while the tasks run and name their places ends the sleep.
         let before = waiter.read();
         if shared.pending.swap(false, Ordering::AcqRel) {
-            obey(shared, &mut tasks, &mut timers);
+            let mut commands = shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            self.commands.extend(commands.drain(..));
+        }
+        while self.goes_on()
+            && let Some(command) = self.commands.pop_front()
+        {
+            self.obey(command);
         }
         let mut busy = false;
         let mut at = 0;
-        while goes_on() {
-            let over = timers.run(goes_on);
+        while self.goes_on() {
+            self.doing.set(Doing::Timers);
+            let over = self.timers.run(|| shared.goes_on());
+            self.doing.set(Doing::Other);
             if shared.fork_guard.is_parents() {
                 std::mem::forget(over);
-                break;
+                return;
             }
             over.into_iter().for_each(let_go);
-            if at >= tasks.len() {
-                break;
-            }
-            let lane = tasks[at].lane();
+            let Work { tasks, timers, .. } = self;
+            let Some(task) = tasks.get_mut(at) else { break };
+            self.doing.set(Doing::Task(at));
+            let lane = task.lane();
             if lane.is_some_and(|lane| lane != shared.lane) {
-                let task = tasks.swap_remove(at);
-                task.move_to(lane.unwrap_or_default());
+                self.doing.set(Doing::Other);
+                tasks.swap_remove(at).move_to(lane.unwrap_or_default());
                 continue;
             }
             let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
-            busy |= tasks[at].run(shared.lane, &must_yield);
+            busy |= task.run(shared.lane, &must_yield);
             if shared.fork_guard.is_parents() {
-                break;
+                return;
             }
-            if let Some((sent_ns, count)) = tasks[at].came() {
-                came = came.wrapping_add(count);
-                pace.came(sent_ns, came);
+            if let Some((sent_ns, count)) = task.came() {
+                self.came = self.came.wrapping_add(count);
+                self.pace.came(sent_ns, self.came);
                 if shared.lane == Lane::Bulk {
                     // As an adaptive subscriber of a bulk topic; the urgent thread has a shorter slice.
-                    pace.keep_short_slice(cpu::For::Bulk);
+                    self.pace.keep_short_slice(cpu::For::Bulk);
                 }
             }
-            if tasks[at].is_over() {
+            let is_over = task.is_over();
+            self.doing.set(Doing::Other);
+            if is_over {
                 let_go(tasks.swap_remove(at));
             } else {
                 at += 1;
             }
         }
-        let left = timers.left();
-        if busy || left == Some(Duration::ZERO) {
-            continue;
+        let left = self.timers.left();
+        if !self.goes_on() || busy || left == Some(Duration::ZERO) {
+            return;
         }
         let mut limit = left.unwrap_or(Duration::MAX);
         let by_the_clock = shared.tunes && limit < MAX_SLEEP;
+        let Work { tasks, pace, doing, .. } = self;
         let each = |look: &mut dyn FnMut(&dyn Awaited)| {
             look(shared);
-            tasks.iter().for_each(|task| task.awaited(look));
+            for (at, task) in tasks.iter().enumerate() {
+                doing.set(Doing::Task(at));
+                task.awaited(look);
+            }
+            doing.set(Doing::Other);
         };
         each(&mut |one| limit = limit.min(one.sleep_limit()));
         pace.wait(
-            &mut BellPlace { waiter: &waiter, before, by_the_clock, heeds_stops: false, each },
+            &mut BellPlace { waiter, before, by_the_clock, heeds_stops: false, each },
             Wait::Adaptive,
             limit,
         );
     }
-    if shared.fork_guard.is_parents() {
-        // A callback has forked and come back here in the child, in which this is the only thread:
-        // nothing of what it holds is the child's, and the process ends with it.
-        std::mem::forget((tasks, timers));
-        return;
+
+    /// Counts a panic, and drops the task that it came from: in an unknown state it is not run again. Everything else
+    /// goes on.
+    #[cold]
+    fn drop_failed(&mut self, panic: &(dyn Any + Send)) {
+        let lane = if self.shared.lane == Lane::Urgent { "urgent" } else { "bulk" };
+        let (task, name) = match self.doing.take() {
+            Doing::Task(at) if at < self.tasks.len() => {
+                let task = self.tasks.swap_remove(at);
+                let name = catch_unwind(AssertUnwindSafe(|| task.describe())).ok();
+                (Some(task), name)
+            }
+            Doing::Timers => (None, Some(format!("a timer of the {lane} lane"))),
+            _ => (None, None),
+        };
+        let name = name.unwrap_or_else(|| format!("a callback of the {lane} lane"));
+        self.shared.errors.note_panic(&name, panic);
+        let_go(task);
     }
-    tasks.into_iter().for_each(let_go);
-    let_go(timers);
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Post(job) => job(),
+            Command::Add(mut task) => {
+                task.set_bell(self.shared.bell);
+                self.tasks.push(task);
+            }
+            Command::AddTimer(id, timer) => self.timers.add(id, timer),
+            Command::Remove { id, done } => {
+                let at = self.tasks.iter().position(|task| task.id() == id);
+                let timer = self.timers.remove(id);
+                let found = at.is_some() || timer.is_some();
+                let_go((at.map(|at| self.tasks.swap_remove(at)), timer));
+                let _ = done.send(found);
+            }
+        }
+    }
 }
 
 impl Awaited for Shared {
@@ -285,76 +406,5 @@ fn let_go<T>(task: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }
 
-fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>, timers: &mut Timers) {
-    let commands = {
-        let mut commands = shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *commands)
-    };
-    for command in commands {
-        match command {
-            Command::Post(job) => {
-                // What panics (a callback that is dropped, say) must not end the thread of all others; the
-                // panic hook has told the user.
-                let _ = catch_unwind(AssertUnwindSafe(job));
-            }
-            Command::Add(mut task) => {
-                task.set_bell(shared.bell);
-                tasks.push(task);
-            }
-            Command::AddTimer(id, timer) => timers.add(id, timer),
-            Command::Remove { id, done } => {
-                let at = tasks.iter().position(|task| task.id() == id);
-                let timer = timers.remove(id);
-                let found = at.is_some() || timer.is_some();
-                let_go((at.map(|at| tasks.swap_remove(at)), timer));
-                let _ = done.send(found);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use rnet_core::NodeName;
-    use rnet_shm::domain::{DomainConfig, DomainDir};
-
-    use crate::pace::Place;
-
-    use super::*;
-
-    #[test]
-    fn a_ring_alone_ends_a_wait_awake() {
-        let base = std::env::temp_dir().join(format!("rnet-dispatch-{}", std::process::id()));
-        std::fs::create_dir(&base).unwrap();
-        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
-        let dir = DomainDir::open_or_create(&config).unwrap();
-        let own = OwnNode::create(&dir, &NodeName::new("n").unwrap(), "rust", "0").unwrap();
-        let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::simulated());
-        let waiter = Waiter::new(own.bells().clone());
-        let (bell, before) = (waiter.bell(), waiter.read());
-        /// Was interrupted while nobody waited for it.
-        struct Interrupted;
-        impl Awaited for Interrupted {
-            fn is_ready(&self) -> bool {
-                false
-            }
-            fn must_stop(&self) -> bool {
-                true
-            }
-        }
-        let each = |look: &mut dyn FnMut(&dyn Awaited)| {
-            look(&*dispatcher.shared);
-            look(&Interrupted);
-        };
-        let by_the_clock = false;
-        let mut place =
-            BellPlace { waiter: &waiter, before, by_the_clock, heeds_stops: false, each };
-        assert!(!place.poll(), "the thread sleeps, whoever was interrupted");
-        // As a simulated clock does.
-        own.bells().ring(bell);
-        assert!(place.poll());
-        dispatcher.stop();
-        drop((dispatcher, own));
-        std::fs::remove_dir_all(base).unwrap();
-    }
-}
+mod tests;

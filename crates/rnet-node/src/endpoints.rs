@@ -4,7 +4,7 @@
 //! watcher sees them in the order in which they were found, whichever thread found them.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -155,22 +155,27 @@ impl Watcher {
         !lock(&self.events).is_empty() && !self.scheduled.swap(true, Ordering::AcqRel)
     }
 
-    /// Calls the callback for each event; on the bulk dispatch thread.
+    /// Calls the callback for each event; on the bulk dispatch thread. One that panics is not called again, and the
+    /// panic goes on to that thread.
     pub fn run(&self) {
         self.scheduled.store(false, Ordering::Release);
+        let mut panicked = None;
         let mut callback = lock(&self.callback);
         while !self.cancelled.load(Ordering::Acquire) {
             let Some((_, event)) = lock(&self.events).pop_front() else { return };
             let Some(call) = callback.as_mut() else { break };
-            // The panic hook has told the user. In an unknown state it is not called again.
-            if catch_unwind(AssertUnwindSafe(|| call(&event))).is_err() {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| call(&event))) {
                 self.cancelled.store(true, Ordering::Release);
+                panicked = Some(panic);
             }
         }
         let ended = callback.take();
         drop(callback);
         lock(&self.events).clear();
         drop(ended);
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
     }
 
     /// No call begins any more. With `wait`, which is not for dispatch threads, none runs afterwards either.

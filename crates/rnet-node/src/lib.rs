@@ -6,9 +6,13 @@
 //! that users see are `rnet`. The modules are the engine's surface for those two crates, and are no API for
 //! users.
 
+#[doc(hidden)]
+pub mod aligned_bytes;
 mod answers;
 #[doc(hidden)]
 pub mod awaited;
+#[doc(hidden)]
+pub mod callback_errors;
 #[doc(hidden)]
 pub mod control;
 #[doc(hidden)]

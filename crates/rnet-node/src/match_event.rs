@@ -1,7 +1,7 @@
 //! What users are told of matching, and by which callbacks.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -102,19 +102,24 @@ impl<E> Callbacks<E> {
         self.any.store(true, Ordering::Release);
     }
 
+    /// Calls all of them. One that panics is not called again; the others are, and then the panic goes on, so that the
+    /// dispatch thread counts it.
     pub fn call(&self, event: &E) {
+        let mut panicked = None;
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for callback in list {
             // Only the bulk dispatch thread calls, one event at a time.
             let mut call = callback.lock().unwrap_or_else(PoisonError::into_inner);
-            let panicked = catch_unwind(AssertUnwindSafe(|| call(event))).is_err();
+            let called = catch_unwind(AssertUnwindSafe(|| call(event)));
             drop(call);
-            if panicked {
-                // The panic hook has told the user. In an unknown state it is not called again, and
-                // the others are called as if nothing had happened.
+            if let Err(panic) = called {
+                panicked = Some(panic);
                 let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
                 list.retain(|other| !Arc::ptr_eq(other, &callback));
             }
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
         }
     }
 
@@ -127,6 +132,8 @@ impl<E> Callbacks<E> {
 pub enum Notice {
     Node(NodeEvent),
     Endpoint(Arc<Hooks>, MatchEvent),
+    /// An error for the node's log.
+    Report(Error),
     /// Calls callbacks of another kind.
     Call(Box<dyn FnOnce() + Send>),
 }

@@ -38,6 +38,10 @@ pub trait Carried: Send + 'static {
     /// Whether a message that is kept needs its bytes, and with them the memory of its publisher.
     const NEEDS_BYTES: bool = Self::IN_PLACE_FROM.is_some();
 
+    /// Whether [`Carried::decode`] reads each byte at most once, and then the message may be decoded in the memory of
+    /// its publisher, who can change it meanwhile. Else a large message is copied first.
+    const READS_EACH_BYTE_ONCE: bool = false;
+
     /// [`Message::message_type`].
     ///
     /// # Errors
@@ -144,6 +148,7 @@ impl<T: Plain> Lengthened<T> {
 impl<T: Plain> Carried for T {
     type Held = Lengthened<T>;
     const IN_PLACE_FROM: Option<usize> = Some(size_of::<T>());
+    const READS_EACH_BYTE_ONCE: bool = true;
 
     fn own_type() -> Result<MessageType> {
         Ok(MessageType::Plain(T::plain_type()))

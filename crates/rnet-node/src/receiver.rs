@@ -15,6 +15,7 @@ use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 
+use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::options::{SubscriberOptions, check_ends};
@@ -79,6 +80,8 @@ pub struct Receiver {
     pub interruptible: bool,
     /// Length of the message that was decoded last.
     pub decoded_len: usize,
+    /// The large message that was decoded last: it is decoded where its publisher cannot change it.
+    pub decoded_bytes: AlignedBytes,
     /// What a look for the newest message finds; kept for its memory.
     pub found: Vec<(u64, u64)>,
 }
@@ -142,6 +145,7 @@ impl Receiver {
             tracing: Tracing::default(),
             interruptible: false,
             decoded_len: 0,
+            decoded_bytes: AlignedBytes::default(),
             found: Vec::new(),
         };
         node.refresh();

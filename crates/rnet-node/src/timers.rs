@@ -1,7 +1,6 @@
 //! The timers of a dispatch thread: which is due next, and running it.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,9 +37,8 @@ impl TimerTask {
         self.shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
         self.shared.ticks.fetch_add(1, Ordering::Relaxed);
         let callback = &mut self.callback;
-        // The panic hook has printed it; a callback in an unknown state is not called again.
-        let panicked = catch_unwind(AssertUnwindSafe(|| callback(tick))).is_err();
-        !panicked && !cancelled()
+        callback(tick);
+        !cancelled()
     }
 }
 
@@ -79,7 +77,8 @@ impl Timers {
     }
 
     /// Runs the timers that are due by now, each of them once. `goes_on` is asked after each of them.
-    /// Returns those that are over, for the caller to drop.
+    /// Returns those that are over, for the caller to drop. One that panics is dropped with the panic, which ends this
+    /// run: the others have their turn in the next.
     pub fn run(&mut self, mut goes_on: impl FnMut() -> bool) -> Vec<TimerTask> {
         let mut over = Vec::new();
         if !self.is_due() {

@@ -188,6 +188,12 @@ pub(crate) fn count() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
+/// A number that a child does not share with its parent; never 0.
+pub(crate) fn generation() -> u32 {
+    install();
+    count().wrapping_add(1)
+}
+
 /// In which process something was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkGuard(u32);

@@ -7,9 +7,8 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_ENDS_PER_PROXY, NodeName};
@@ -48,6 +47,7 @@ const GENERATION_AT: u64 = 4 * 8;
 const COUNT_AT: u64 = 5 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
 const WATCHING_AT: u64 = 7 * 8;
+const CALLBACK_ERRORS_AT: u64 = 8 * 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
@@ -177,6 +177,7 @@ pub struct OwnNode {
     types: Types,
     /// Folders of peers that could not be rung yet.
     owed: Mutex<BTreeSet<PathBuf>>,
+    callback_errors: Mutex<u64>,
     home: Arc<Home>,
 }
 
@@ -269,6 +270,7 @@ impl OwnNode {
                 }),
                 types: Types::default(),
                 owed: Mutex::default(),
+                callback_errors: Mutex::default(),
                 home,
             }),
             Err(e) => {
@@ -405,13 +407,27 @@ impl OwnNode {
             .map_err(|e| io_error("cannot write", &self.folder.join("node"), e))
     }
 
+    /// Counts an error of a callback of the node's program, where tools read it.
+    pub fn count_callback_error(&self) {
+        let mut count = self.callback_errors.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        // Under the lock, so that no smaller number is written after a larger one. A number that cannot be written is
+        // written with the next one.
+        let _ = files::write_all_at(&self.file, &count.to_le_bytes(), CALLBACK_ERRORS_AT);
+    }
+
+    /// Errors of callbacks that were counted so far.
+    pub fn callback_errors(&self) -> u64 {
+        *self.callback_errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The endpoints announced now.
     pub fn entries(&self) -> Vec<Entry> {
         self.table().slots.iter().flatten().copied().collect()
     }
 
     fn table(&self) -> std::sync::MutexGuard<'_, EntryTable> {
-        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_entry(&self, place: usize, words: [u64; 4]) -> rustix::io::Result<()> {

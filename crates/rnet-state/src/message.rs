@@ -2,6 +2,7 @@
 
 use rnet_core::{Error, Result};
 
+use rnet_node::aligned_bytes::AlignedBytes;
 use rnet_node::fit::{Told, types_fit};
 use rnet_node::{Message, MessageType};
 
@@ -103,8 +104,9 @@ impl StateMessage {
         let reader = self.reader_of::<M>()?;
         fits(&self.0.message_type, &reader).map_err(&bad)?;
         let mut held = M::hold(&reader);
-        let aligned = Aligned::copy_of(&self.0.bytes);
-        let bytes = aligned.bytes();
+        // Plain types are read where they are.
+        let aligned = AlignedBytes::copy_of(&self.0.bytes);
+        let bytes = aligned.as_slice();
         if M::IN_PLACE_FROM.is_none_or(|from| bytes.len() < from) {
             M::decode(bytes, &mut held).map_err(bad)?;
         }
@@ -121,28 +123,6 @@ impl StateMessage {
 
     pub(super) fn read_at(type_id: u64, message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
         StateMessage(Box::new(Parts { message_type, bytes, type_id: Some(type_id) }))
-    }
-}
-
-/// Bytes at a multiple of 8: plain types are read where they stand.
-struct Aligned {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Aligned {
-    fn copy_of(bytes: &[u8]) -> Aligned {
-        let word = |chunk: &[u8]| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            u64::from_ne_bytes(word)
-        };
-        Aligned { words: bytes.chunks(8).map(word).collect(), len: bytes.len() }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the words are that many bytes or more, all initialised, borrowed as long as the slice.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), self.len) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What all handles of a node's state share, and the ways into the region.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -19,7 +20,7 @@ use super::prefix::Prefix;
 use super::sweep::Sweeping;
 use super::types::Types;
 use super::value::Value;
-use crate::param::rules;
+use crate::param::{ParamDescription, rules};
 use rnet_node::MessageType;
 
 /// A buffer of a longer value is not kept for the next read.
@@ -40,6 +41,8 @@ pub struct StateShared {
     clock: Clock,
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
+    /// The parameters that this node has declared, by key.
+    pub(crate) declared: Mutex<BTreeMap<String, ParamDescription>>,
     pub(super) sweeping: Sweeping,
 }
 
@@ -126,6 +129,7 @@ impl StateShared {
             clock,
             types: Types::default(),
             spare: Mutex::default(),
+            declared: Mutex::default(),
             sweeping: Sweeping::default(),
         });
         shared.note_reports();

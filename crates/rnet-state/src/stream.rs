@@ -41,6 +41,9 @@ impl Task for WakeTask {
     fn id(&self) -> u64 {
         self.id
     }
+    fn describe(&self) -> String {
+        "the wake-up of a stream of changes".to_owned()
+    }
     fn set_bell(&mut self, bell: u64) {
         if let Some(watch) = &lock(&self.shared).watch {
             watch.set_bell(bell);

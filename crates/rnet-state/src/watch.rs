@@ -67,7 +67,7 @@ fn is_over(expires_boot_ns: u64, now: u64) -> bool {
 /// A watch without its node: what a dispatch thread holds.
 pub(super) struct WatchCore {
     pub(super) shared: Arc<StateShared>,
-    prefix: Prefix,
+    pub(super) prefix: Prefix,
     follower: Own<Follower>,
     /// What is to be told before anything that follows; no more than one for each key.
     ahead: VecDeque<Ahead>,

@@ -1,6 +1,5 @@
 //! Watches with a callback, which a dispatch thread of the node runs.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,6 +52,9 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     fn id(&self) -> u64 {
         self.id
     }
+    fn describe(&self) -> String {
+        format!("the callback of the keys under {}", self.watch.prefix.bytes())
+    }
     fn set_bell(&mut self, bell: u64) {
         self.watch.set_bell(bell);
     }
@@ -77,12 +79,8 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
                 Err(error) => Err(error),
             };
             self.failed = result.is_err();
-            let callback = &mut self.callback;
-            if catch_unwind(AssertUnwindSafe(|| callback(result))).is_err() {
-                // The panic hook has printed it; a callback in an unknown state is not called again.
-                self.over = true;
-                return true;
-            }
+            // One that panics is dropped by the dispatch thread, with its watch.
+            (self.callback)(result);
             if self.failed || self.watch.is_parents() {
                 return false;
             }

@@ -23,10 +23,6 @@ mod service;
 mod service_stats;
 mod settings;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use rnet_core::{CancelReason, Error, Result, TopicName};
 
 use crate::Node;
@@ -97,13 +93,6 @@ pub(crate) fn service_name(node: &Node, name: &str) -> Result<TopicName> {
         return Err(Error::BadName { what, name: named.into(), why });
     }
     Ok(named)
-}
-
-/// An id of a server or client, which no other of this process has, and hardly any of another.
-pub(crate) fn fresh_id() -> u32 {
-    static NEXT: OnceLock<AtomicU32> = OnceLock::new();
-    let random = || AtomicU32::new(RandomState::new().build_hasher().finish() as u32);
-    NEXT.get_or_init(random).fetch_add(1, Ordering::Relaxed)
 }
 
 /// A caller: its node, and the id of its client.

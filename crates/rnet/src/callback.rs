@@ -1,6 +1,5 @@
 //! Subscribers with a callback, which a dispatch thread runs.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,6 +42,9 @@ where
 {
     fn id(&self) -> u64 {
         self.id
+    }
+    fn describe(&self) -> String {
+        format!("the callback of {}", self.receiver.topic())
     }
     fn set_bell(&mut self, bell: u64) {
         self.receiver.set_bell(bell);
@@ -125,19 +127,13 @@ where
         if ATTENTIVE && let Some(trace) = &mut trace {
             trace.begin();
         }
-        let callback = &mut self.callback;
-        let outcome = catch_unwind(AssertUnwindSafe(|| callback(result)));
+        // One that panics is dropped by the dispatch thread, with its subscription.
+        (self.callback)(result);
         if self.receiver.is_parents() {
             return Step::End(true);
         }
         if ATTENTIVE && let Some(trace) = trace {
             trace::end(&self.receiver.state, self.receiver.id, trace);
-        }
-        if outcome.is_err() {
-            // The panic hook has printed it; a callback in an unknown state is not called
-            // again, and the node's other subscribers go on.
-            self.over = true;
-            return Step::End(true);
         }
         if starved { Step::End(false) } else { Step::GoOn }
     }

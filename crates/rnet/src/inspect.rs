@@ -113,6 +113,8 @@ pub struct NodeInfo {
     /// Its incarnation, which its endpoints' ids begin with.
     #[serde(serialize_with = "as_text")]
     pub incarnation: u64,
+    /// Exceptions and panics of its callbacks, timers and handlers so far, as the node counts them.
+    pub callback_errors: u64,
     /// Topics that it publishes.
     pub publishes: Vec<String>,
     /// Topics that it subscribes to.
@@ -433,6 +435,7 @@ impl Domain {
             let mut node = NodeInfo {
                 meta: peer.node.meta().clone(),
                 incarnation: *incarnation,
+                callback_errors: peer.node.callback_errors(),
                 publishes: Vec::new(),
                 subscribes: Vec::new(),
             };

@@ -44,6 +44,7 @@ mod callback;
 mod command;
 mod dynamic;
 pub mod inspect;
+mod kept_clients;
 mod link_start;
 mod log;
 pub mod msgs;
@@ -86,6 +87,8 @@ pub use rnet_core::{
     bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
+#[doc(hidden)]
+pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
 #[doc(hidden)]
 pub use rnet_node::receiver::{Signs, Standing};
 pub use rnet_node::{

@@ -211,9 +211,20 @@ impl Logger {
 impl WeakLogger {
     /// As [`Logger::publish`]. False once the node has ended.
     pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) -> bool {
+        self.put(level, text, (file, line), false)
+    }
+
+    /// As [`WeakLogger::publish`], on stderr too if it is so said.
+    pub(crate) fn put(
+        &self,
+        level: LogLevel,
+        text: impl Display,
+        (file, line): (&str, u32),
+        to_stderr: bool,
+    ) -> bool {
         let shared = self.0.upgrade();
         if let Some(shared) = &shared {
-            shared.log(level, text, file, line, false);
+            shared.log(level, text, file, line, to_stderr);
         }
         shared.is_some()
     }

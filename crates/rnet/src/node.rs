@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rnet_core::Result;
+use rnet_node::callback_errors::Report;
 use rnet_node::{NodeCore, NodeSettings};
 use rnet_shm::state::Clock;
 
+use crate::kept_clients::KeptClients;
 use crate::link_start::Asked;
-use crate::log::{self, Logger};
+use crate::log::{self, LogLevel, Logger};
 use crate::param::{ParamBuilder, ParamType};
 use crate::rate::Rate;
 use crate::sim_clock::SimClock;
@@ -50,6 +52,8 @@ pub struct Node {
     /// Where durable state is kept, if the program chose a place.
     state_dir: Option<Arc<Path>>,
     log: Logger,
+    /// Those that [`Node::call`] uses again; `None` in the handle that one of these clients has.
+    pub(crate) clients: Option<Arc<KeptClients>>,
 }
 
 impl Node {
@@ -190,6 +194,14 @@ impl Node {
     /// ```
     pub fn log(&self) -> &Logger {
         &self.log
+    }
+
+    /// How many panics there were so far in the node's callbacks, timers and handlers, exceptions of a binding included.
+    ///
+    /// Each is counted, and reported on [`crate::LOG_TOPIC`], at most once a second for each callback; tools show
+    /// the count.
+    pub fn callback_errors(&self) -> u64 {
+        self.core.state.own.callback_errors()
     }
 
     /// The robot's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time of a node
@@ -404,6 +416,12 @@ impl NodeBuilder {
             SimClock::start(&core)?;
         }
         let log = Logger::new(&core, level);
-        Ok(Node { core, state_dir: self.state_dir.map(Into::into), log })
+        let reports = log.downgrade();
+        core.state.errors.report_by(move |report| {
+            let Report { text, file, line, printed } = report;
+            reports.put(LogLevel::Error, text, (file.as_str(), *line), !printed);
+        });
+        let (state_dir, clients) = (self.state_dir.map(Into::into), Some(Arc::default()));
+        Ok(Node { core, state_dir, log, clients })
     }
 }

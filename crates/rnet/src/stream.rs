@@ -50,6 +50,9 @@ impl Task for WakeTask {
     fn id(&self) -> u64 {
         self.id
     }
+    fn describe(&self) -> String {
+        "the wake-up of a stream".to_owned()
+    }
     fn set_bell(&mut self, bell: u64) {
         if let Some(receiver) = &mut lock(&self.shared).receiver {
             receiver.set_bell(bell);

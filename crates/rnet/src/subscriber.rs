@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Behind, Error, LossCounts, Result, TopicName};
+use rnet_node::aligned_bytes::AlignedBytes;
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
@@ -428,9 +429,19 @@ impl Decode for Receiver {
         if !in_place {
             if self.decoded_len > MAX_KEPT_LEN_BYTES {
                 drop(T::keep(held));
+                self.decoded_bytes = AlignedBytes::default();
             }
             self.decoded_len = self.channels[at].current_len();
-            if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+            let taken = self.channels[at].current();
+            let bytes = match taken.copied_bytes() {
+                Some(bytes) => bytes,
+                None if T::READS_EACH_BYTE_ONCE => taken.bytes(),
+                None => {
+                    self.decoded_bytes.refill(taken.bytes());
+                    self.decoded_bytes.as_slice()
+                }
+            };
+            if let Err(why) = T::decode(bytes, held) {
                 return Err(self.malformed(at, why));
             }
         }

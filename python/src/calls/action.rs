@@ -8,7 +8,7 @@ use rnet::{CallContext, CallOptions, HandlerError, Policy};
 
 use super::caller::Caller;
 use super::goal::{Goal, GoalCore, Heard};
-use super::service::{Service, failure};
+use super::service::{Service, failed};
 use super::{answered, count, decoded, encoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
@@ -33,8 +33,9 @@ struct Handler {
 impl Handler {
     fn run(&self, goal: &[u8], goals: &mut Goals<'_>) -> Result<Vec<u8>, HandlerError> {
         let context = goals.context();
-        let ran =
-            gate::enter(|py| self.call(py, goal, context).map_err(|error| failure(py, &error)));
+        let ran = gate::enter(|py| {
+            self.call(py, goal, context).map_err(|error| failed(&error, self.function.bind(py)))
+        });
         ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
     }
 

@@ -11,8 +11,10 @@ use super::caller::Caller;
 use super::{encoded, limit};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
+use crate::kept_clients::Kept;
 use crate::members::{Kind, Member};
 use crate::meta::make;
+use crate::release::release;
 use crate::shared::NodeShared;
 
 /// What the Python object, its calls and its node share.
@@ -27,8 +29,14 @@ pub(crate) type ClientCore = Caller<CallCore>;
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Client {
     core: Arc<ClientCore>,
-    request: Codec,
+    request: Arc<Codec>,
     node: Arc<NodeShared>,
+}
+
+/// What the node keeps of a client for `Node.call`.
+struct KeptClient {
+    core: Arc<ClientCore>,
+    request: Arc<Codec>,
 }
 
 impl Client {
@@ -47,7 +55,40 @@ impl Client {
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
-        Ok(Client { core, request, node: node.clone() })
+        Ok(Client { core, request: Arc::new(request), node: node.clone() })
+    }
+
+    /// The client that the node keeps for calls of this service with these types, opened if there is none.
+    pub(crate) fn kept(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        name: &str,
+        (request, reply): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
+    ) -> PyResult<Client> {
+        // Ahead of the lock, which in a forked child a thread of the parent may hold.
+        release(node.node().or_raise(py)?);
+        let find = || {
+            let kept = node.kept_clients.find::<KeptClient>(name, request, reply)?;
+            let (core, request) = (kept.core.clone(), kept.request.clone());
+            Some(Client { core, request, node: node.clone() })
+        };
+        if let Some(client) = find() {
+            return Ok(client);
+        }
+        let client = Client::open(py, node, name, (Some(request), reply))?;
+        // To open it lets go of the GIL: another thread may have opened one meanwhile.
+        if let Some(other) = find() {
+            release(client.core);
+            return Ok(other);
+        }
+        let (core, codec) = (client.core.clone(), client.request.clone());
+        release(node.kept_clients.keep(Kept {
+            name: name.to_owned(),
+            request: request.clone().unbind(),
+            reply: reply.map(|reply| reply.clone().unbind()),
+            client: Arc::new(KeptClient { core, request: codec }),
+        }));
+        Ok(client)
     }
 
     fn begin(

@@ -10,7 +10,7 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use rnet::{Error, HandlerError};
 
 use super::push::SLICE;
-use super::service::{Service, failure, stats};
+use super::service::{Service, failed, failure, stats};
 use super::{decoded, lock};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, closed, raise};
@@ -37,17 +37,20 @@ pub(crate) fn open_handler(
     let codec = Codec::new(py, ty)?;
     let (message_type, what) = (codec.message_type.clone(), format!("a job of {name}"));
     let run = move |py: Python<'_>, job: &[u8], context: &rnet::JobContext| {
-        let job = decoded(py, &codec, job, &what)?;
-        let context = JobContext { inner: context.clone() };
-        match with_context {
-            true => function.call1(py, (job, context)),
-            false => function.call1(py, (job,)),
-        }
+        let call = || {
+            let job = decoded(py, &codec, job, &what)?;
+            let context = JobContext { inner: context.clone() };
+            match with_context {
+                true => function.call1(py, (job, context)),
+                false => function.call1(py, (job,)),
+            }
+        };
+        call().map_err(|error: PyErr| failed(&error, function.bind(py)))
     };
     Service::hold(py, node, || {
         let builder = node.node()?.pull::<[u8]>(name).message_type(message_type);
         builder.on(move |job, context| {
-            let ran = gate::enter(|py| run(py, job, context).map_err(|error| failure(py, &error)));
+            let ran = gate::enter(|py| run(py, job, context));
             let ended = || Err(HandlerError::new("Closed", "the program of the worker ends"));
             ran.unwrap_or_else(ended).map(drop)
         })

@@ -9,6 +9,7 @@ use pyo3::types::{PyTuple, PyType};
 use rnet::{Error, Undelivered};
 
 use super::{count, decoded, encoded, lock};
+use crate::callback::report;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::fork::{ForkGuard, Own};
@@ -110,7 +111,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
             function.call1(py, (make(py, "Undelivered", (job, error))?,))
         };
         if let Err(error) = give() {
-            error.write_unraisable(py, Some(function.bind(py)));
+            report(py, error, function);
         }
     });
 }

@@ -13,6 +13,7 @@ use crate::gate;
 use crate::held::Held;
 use crate::members::{Kind, Member};
 use crate::meta::make;
+use crate::raised;
 use crate::shared::NodeShared;
 
 /// What was asked of a server, as Python has it.
@@ -41,8 +42,9 @@ struct Handler {
 
 impl Handler {
     fn run(&self, request: &[u8], replies: &mut Replies<'_>) -> Result<(), HandlerError> {
-        let ran =
-            gate::enter(|py| self.call(py, request, replies).map_err(|error| failure(py, &error)));
+        let ran = gate::enter(|py| {
+            self.call(py, request, replies).map_err(|error| failed(&error, self.function.bind(py)))
+        });
         ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
     }
 
@@ -76,6 +78,12 @@ impl Handler {
             sent => sent.or_raise(py).map(|()| true),
         }
     }
+}
+
+/// An exception of a handler, which is counted, as the caller is told of it.
+pub(super) fn failed(error: &PyErr, handler: &Bound<'_, PyAny>) -> HandlerError {
+    raised::count(error, handler);
+    failure(handler.py(), error)
 }
 
 /// An exception as the caller is told of it.

@@ -19,7 +19,7 @@ use rnet::{Error, Interrupter};
 use super::core::StateCore;
 use super::entry::Change;
 use super::types::Types;
-use crate::callback::Callback;
+use crate::callback::{Callback, report};
 use crate::errors::{OrRaise, raise};
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
@@ -394,7 +394,7 @@ impl Watch {
                     Err(error) => Err(raise(py, &error)),
                 };
                 if let Err(error) = called {
-                    error.write_unraisable(py, Some(callback.bind(py)));
+                    report(py, error, &callback);
                 }
             });
         };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rnet_core::{Durability, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result};
+use rnet_core::{Durability, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, is_internal};
 use rnet_shm::channel::{Origin, Reader};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
@@ -84,6 +84,10 @@ impl OwnPublisher {
         if meta.counts() {
             self.state.lock().note(error.clone());
             self.state.changed.notify_all();
+            // Of a proxy, the node for which it stands tells. Servers and clients of calls tell of theirs by themselves.
+            if self.meta.proxy.is_none() && !is_internal(&self.meta.topic) {
+                notices.push(Notice::Report(error.clone()));
+            }
             push_notice(notices, self.state.hooks.clone(), MatchEvent::Incompatible(error));
         }
     }

@@ -33,6 +33,14 @@ impl Taken<'_> {
         }
     }
 
+    /// The message in the reader's own copy of the log, which its publisher cannot change; `None` for a large message,
+    /// which is read in its publisher's memory.
+    #[inline]
+    pub fn copied_bytes(&self) -> Option<&[u8]> {
+        let Reader { current, pinned, batch, .. } = &*self.reader;
+        pinned.is_none().then(|| batch.bytes(current.offset, current.len))
+    }
+
     /// Who sent it, and when.
     #[inline]
     pub fn stamp(&self) -> Stamp {

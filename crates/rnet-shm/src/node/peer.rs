@@ -15,8 +15,8 @@ use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rustix::io::Errno;
 
 use super::{
-    COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST, EndpointKind, Entry, GENERATION_AT,
-    GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
+    CALLBACK_ERRORS_AT, COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST, EndpointKind, Entry,
+    GENERATION_AT, GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -261,6 +261,11 @@ impl PeerNode {
     /// Whether it wants to be rung at every change of a list.
     pub fn is_watching(&self) -> bool {
         self.file.word(WATCHING_AT) != 0
+    }
+
+    /// Errors of callbacks of the peer's program, as it has counted them.
+    pub fn callback_errors(&self) -> u64 {
+        self.file.word(CALLBACK_ERRORS_AT)
     }
 
     /// The peer's doorbells, mapped at first use.

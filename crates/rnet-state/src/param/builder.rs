@@ -1,7 +1,7 @@
 //! Declaring a parameter.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, Result};
 
@@ -128,7 +128,8 @@ impl<T: ParamType> ParamBuilder<T> {
     /// its default, and that is told ([`ParamBuilder::on_refused`]).
     ///
     /// # Errors
-    /// `BadName`; `BadValue` if the description contradicts itself, if there is neither a value that fits nor a
+    /// `BadName`; `BadValue` if the description contradicts itself, if this node has declared the parameter with other
+    /// rules, if there is neither a value that fits nor a
     /// default, or if the key is that of another living node's parameter (`/b/c` of `/a` and `/c` of `/a/b`);
     /// those of `Node::state` and of writing state.
     pub fn declare(self) -> Result<Param<T>> {
@@ -146,7 +147,17 @@ impl<T: ParamType> ParamBuilder<T> {
         description.default = default.map(|default| description.adapt(default));
         description.min = description.min.take().map(|min| description.adapt(min));
         description.max = description.max.take().map(|max| description.adapt(max));
+        let mut known = state.shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = known.get(&place.key)
+            && let Some(difference) = before.difference(&description)
+        {
+            return Err(bad(format!(
+                "this node has declared it with another {difference}; declare it once, or with the same rules"
+            )));
+        }
         let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
+        known.entry(place.key.clone()).or_insert_with(|| description.clone());
+        drop(known);
         if let Some(refused) = &declared.refused {
             match self.on_refused {
                 Some(callback) => callback(refused),

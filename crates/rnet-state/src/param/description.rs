@@ -73,6 +73,22 @@ impl ParamDescription {
         }
     }
 
+    /// In what another declaration of the parameter differs from this one: `"maximum"`; `None` if in nothing.
+    pub(crate) fn difference(&self, other: &ParamDescription) -> Option<&'static str> {
+        let parts = [
+            ("type", self.kind != other.kind),
+            ("minimum", self.min != other.min),
+            ("maximum", self.max != other.max),
+            ("set of choices", self.choices != other.choices),
+            ("read_only", self.read_only != other.read_only),
+            ("durable", self.durable != other.durable),
+            ("default", self.default != other.default),
+            ("unit", self.unit != other.unit),
+            ("description", self.text != other.text),
+        ];
+        parts.into_iter().find_map(|(part, differs)| differs.then_some(part))
+    }
+
     /// What may not be in a description, as the words that follow "parameter /gain of /arm: ".
     pub(crate) fn check_itself(&self) -> Result<(), String> {
         let texts = self.choices.iter().chain([&self.unit, &self.text]);

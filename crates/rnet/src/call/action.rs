@@ -103,8 +103,9 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
             feedback: Some(feedback.clone()),
             ..DeskSettings::new(&name)
         };
+        let errors = node.core().state.errors.clone();
         let run = move |call: &mut Call| {
-            guarded(call, &goal, |received, call| {
+            guarded(call, &goal, &errors, |received, call| {
                 let what = format!("result of {}", call.service());
                 let mut context =
                     ActionContext { call, ty: &feedback, encoded: Vec::new(), _type: PhantomData };

@@ -220,8 +220,8 @@ impl<P> Arrivals<P> {
     }
 
     /// Drops those of callers that are gone; how many requests that were.
-    pub fn forget_gone(&mut self, there: &[u64]) -> u64 {
-        self.drop_where(|arrival| !there.contains(&arrival.publisher))
+    pub fn forget_gone(&mut self, is_gone: impl Fn(u64) -> bool) -> u64 {
+        self.drop_where(|arrival| is_gone(arrival.publisher))
     }
 
     fn drop_where(&mut self, gone: impl Fn(&Arrival) -> bool) -> u64 {

@@ -3,89 +3,9 @@
 use std::fmt;
 use std::ops::Deref;
 
+pub use rnet_node::aligned_bytes::AlignedBytes as Bytes;
+
 use crate::{Message, MessageType};
-
-/// The bytes of a message, aligned as those of a sample are.
-///
-/// A copy: a caller that keeps replies, or a queue of requests, holds no memory of a publisher's.
-#[derive(Clone, Debug, Default)]
-pub struct Bytes {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Bytes {
-    pub fn copy_of(bytes: &[u8]) -> Bytes {
-        let mut words = Vec::with_capacity(bytes.len().div_ceil(8));
-        fill(&mut words, bytes);
-        Bytes { words, len: bytes.len() }
-    }
-
-    /// Becomes a copy of these, in the same memory if that is long enough.
-    pub fn refill(&mut self, bytes: &[u8]) {
-        self.words.clear();
-        fill(&mut self.words, bytes);
-        self.len = bytes.len();
-    }
-
-    /// As a message of this type is sent.
-    ///
-    /// # Errors
-    /// In words, why it is not sent.
-    pub fn encode<T: Message + ?Sized>(
-        message: &T,
-        ty: &MessageType,
-        encoded: &mut Vec<u8>,
-    ) -> std::result::Result<(), String> {
-        let own = message.as_bytes();
-        Bytes::of(message, ty, encoded)?;
-        own.into_iter().for_each(|bytes| encoded.extend_from_slice(bytes));
-        Ok(())
-    }
-
-    /// The bytes as which a message of this type is sent: its own, or those that it is encoded to.
-    ///
-    /// # Errors
-    /// As [`Bytes::encode`].
-    pub fn of<'a, T: Message + ?Sized>(
-        message: &'a T,
-        ty: &MessageType,
-        encoded: &'a mut Vec<u8>,
-    ) -> std::result::Result<&'a [u8], String> {
-        encoded.clear();
-        message.check(ty)?;
-        let bytes = match message.as_bytes() {
-            Some(bytes) => bytes,
-            None => {
-                message.encode(encoded);
-                encoded
-            }
-        };
-        match ty.fixed_len() {
-            Some(fixed) if fixed != bytes.len() => {
-                Err(format!("it is {} bytes long, and its type {fixed}", bytes.len()))
-            }
-            _ => Ok(bytes),
-        }
-    }
-
-    pub fn as_slice(&self) -> &[u8] {
-        let at = self.words.as_ptr().cast::<u8>();
-        // SAFETY: `fill` has written at least `len` bytes of these words, which are initialised and
-        // live as long as the borrow of self; any byte is a value of u8.
-        unsafe { std::slice::from_raw_parts(at, self.len) }
-    }
-}
-
-fn fill(words: &mut Vec<u64>, bytes: &[u8]) {
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    words.extend(chunks.iter().map(|chunk| u64::from_ne_bytes(*chunk)));
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        words.push(u64::from_ne_bytes(last));
-    }
-}
 
 /// A message of a call: a request at the server, a reply at the caller.
 pub struct Received<T: Message + ?Sized> {
@@ -101,7 +21,7 @@ impl<T: Message + ?Sized> Received<T> {
         ty: &MessageType,
     ) -> std::result::Result<Received<T>, String> {
         let mut held = T::hold(ty);
-        if T::IN_PLACE_FROM.is_none_or(|len| bytes.len < len) {
+        if T::IN_PLACE_FROM.is_none_or(|len| bytes.as_slice().len() < len) {
             T::decode(bytes.as_slice(), &mut held)?;
         }
         Ok(Received { bytes, held })

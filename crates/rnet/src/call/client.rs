@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose;
+use rnet_shm::random::next_id;
 
 use super::book::ClientStats;
 use super::line::Line;
 use super::open_call::Open;
 use super::pending::Pending;
-use super::{Bytes, Received, WANTS_DONE, WANTS_FEEDBACK, fresh_id, service_name};
+use super::{Bytes, Received, WANTS_DONE, WANTS_FEEDBACK, service_name};
 use crate::{EndpointWatch, Message, MessageType, Node};
 
 /// How long a call takes at most when it does not say.
@@ -129,7 +130,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         let name = String::from(name);
         let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
         let types = (request.clone(), reply.clone());
-        let line = Line::open(node, &name, fresh_id(), types, feedback, only)?;
+        let line = Line::open(node, &name, next_id(), types, feedback, only)?;
         let watch = line.watch()?;
         Ok(Client {
             held: Arc::new(Held { line, watch, name, request, reply }),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Result};
 use rnet_shm::clock;
+use rnet_shm::random::next_id;
 use rnet_shm::ring::fail_point;
 
 use super::arrivals::{Arrivals, Early};
@@ -16,7 +17,7 @@ use super::numbers::ByNumber;
 use super::peer::Peer;
 use super::service_stats::{End, ServiceStats};
 use super::settings::DeskSettings;
-use super::{Bytes, Key, Topics, fresh_id, service_name};
+use super::{Bytes, Key, Topics, service_name};
 use crate::call::service::{CallContext, HandlerError};
 use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
 
@@ -130,7 +131,7 @@ impl Desk {
             settings.name = service_name(node, &settings.name)?.into();
         }
         settings.check()?;
-        let topics = Topics::of_server(&settings.name, fresh_id());
+        let topics = Topics::of_server(&settings.name, next_id());
         // Ahead of the requests: who finds a server knows what it answers.
         let announce = |topic: String, ty: &MessageType| {
             node.publisher_with::<[u8]>(&topic, PublisherOptions::new().message_type(ty.clone()))
@@ -158,6 +159,7 @@ impl Desk {
         for _ in 0..=desk.settings.at_once {
             let (this, door) = (desk.clone(), door.clone());
             match rnet_shm::thread::spawn("rnet-service", move || {
+                this.node.core().state.errors.attach_thread();
                 this.work(&door);
                 // Of the last thread: with the door, the server is gone for its callers.
                 if let Some(door) = Arc::into_inner(door) {
@@ -371,6 +373,7 @@ impl Desk {
                 }
                 Told::Malformed | Told::StopAll => lock(&self.book).stats.malformed += 1,
                 Told::Left => self.forget_gone(intake, arrivals),
+                Told::Closed(publishers) => self.forget(arrivals, |of| publishers.contains(&of)),
             }
         }
         if arrivals.any_unsought() {
@@ -511,12 +514,16 @@ impl Desk {
     /// Cancels the calls of callers that are gone.
     fn forget_gone(&self, intake: &Intake, arrivals: &mut Arrivals<Peer>) {
         let there = intake.publishers();
-        let unanswerable = arrivals.forget_gone(&there);
+        self.forget(arrivals, |publisher| !there.contains(&publisher));
+    }
+
+    fn forget(&self, arrivals: &mut Arrivals<Peer>, is_gone: impl Fn(u64) -> bool) {
+        let unanswerable = arrivals.forget_gone(&is_gone);
         let mut book = lock(&self.book);
         book.stats.unanswerable += unanswerable;
         let mut gone = Vec::new();
         for peers in book.peers.values_mut() {
-            gone.extend(peers.extract_if(.., |peer| !there.contains(&peer.publisher)));
+            gone.extend(peers.extract_if(.., |peer| is_gone(peer.publisher)));
         }
         book.peers.retain(|_, peers| !peers.is_empty());
         drop(book);

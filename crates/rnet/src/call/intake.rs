@@ -1,5 +1,6 @@
 //! What a server hears: requests, and what callers say of them.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rnet_core::{CancelReason, Result, Wait};
@@ -7,7 +8,8 @@ use rnet_core::{CancelReason, Result, Wait};
 use super::{Bytes, CallId, Topics};
 use crate::msgs::{CallControl, call_control::Action};
 use crate::{
-    Error, MessageType, Node, Sample, Subscriber, SubscriberOptions, WaitSet, WaitSetHandle,
+    Error, MatchEvent, MessageType, Node, Sample, Subscriber, SubscriberOptions, WaitSet,
+    WaitSetHandle,
 };
 
 /// Requests that are taken in one turn.
@@ -30,8 +32,10 @@ pub enum Told {
     /// The goals of all callers are to end.
     StopAll,
     Malformed,
-    /// The process of a caller has ended, or a caller has closed its end.
+    /// The process of a caller has ended.
     Left,
+    /// The callers with these publishers have closed their ends.
+    Closed(Vec<u64>),
 }
 
 /// What a wait has found.
@@ -54,6 +58,12 @@ pub struct Intake {
     unlearnt: Option<(u64, Option<u64>)>,
     /// What was read and not told yet.
     untold: Vec<Told>,
+    /// The publishers of callers that have closed their ends: no error says so.
+    closed: Arc<Mutex<Vec<u64>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Intake {
@@ -62,14 +72,17 @@ impl Intake {
         let typed = options.clone().message_type(request.clone());
         let requests = node.subscriber_with::<[u8]>(&topics.request(), typed)?;
         let control = node.subscriber_with::<CallControl>(&topics.control(), options)?;
-        Ok(Intake {
-            requests,
-            control,
-            set: WaitSet::adaptive(node),
-            taken: 0,
-            unlearnt: None,
-            untold: Vec::new(),
-        })
+        let set = WaitSet::adaptive(node);
+        let closed = Arc::<Mutex<Vec<u64>>>::default();
+        let (closing, reading) = (closed.clone(), set.handle());
+        requests.on_match(move |event| {
+            if let MatchEvent::Unmatched(publisher) = event {
+                lock(&closing).push(publisher.id);
+                reading.interrupt();
+            }
+        });
+        let (taken, unlearnt, untold) = Default::default();
+        Ok(Intake { requests, control, set, taken, unlearnt, untold, closed })
     }
 
     pub fn handle(&self) -> WaitSetHandle {
@@ -160,6 +173,7 @@ impl Intake {
                 Err(error) => cancels.push(of(&error)),
             }
         }
+        let mut closed = Vec::new();
         for _ in 0..TURN {
             match self.requests.try_recv() {
                 Ok(Some(sample)) => {
@@ -168,11 +182,18 @@ impl Intake {
                     self.taken += 1;
                     self.set.came(sent_ns, self.taken);
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    // What these have sent is read by now.
+                    closed = std::mem::take(&mut *lock(&self.closed));
+                    break;
+                }
                 Err(error) => told.push(of(&error)),
             }
         }
         told.extend(cancels);
+        if !closed.is_empty() {
+            told.push(Told::Closed(closed));
+        }
         told
     }
 }

@@ -1,8 +1,10 @@
 //! Maps by numbers that others choose: those of calls, and the ids of clients.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::OnceLock;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rnet_shm::random::random_u64;
 
 pub type ByNumber<T> = HashMap<u32, T, Spread>;
 
@@ -15,8 +17,16 @@ pub struct Spread {
 
 impl Default for Spread {
     fn default() -> Spread {
-        static FACTOR: OnceLock<u64> = OnceLock::new();
-        Spread { factor: *FACTOR.get_or_init(|| RandomState::new().hash_one(0) | 1) }
+        // No `OnceLock`: a fork while another thread fills it would leave it unfilled in the child for good.
+        static FACTOR: AtomicU64 = AtomicU64::new(0);
+        let factor = match FACTOR.load(Ordering::Relaxed) {
+            0 => {
+                let (order, drawn) = (Ordering::Relaxed, random_u64() | 1);
+                FACTOR.compare_exchange(0, drawn, order, order).err().unwrap_or(drawn)
+            }
+            factor => factor,
+        };
+        Spread { factor }
     }
 }
 

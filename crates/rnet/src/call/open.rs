@@ -9,6 +9,7 @@ use super::bytes::Received;
 use super::client::Client;
 use super::goal::ActionClient;
 use super::service::ServiceBuilder;
+use super::service_name;
 use crate::{Message, MessageType, Node};
 
 impl Node {
@@ -118,7 +119,7 @@ impl Node {
         ActionClient::open(self, name, [goal, feedback, result].map(Some))
     }
 
-    /// One call, by a client that is opened for it. Where there are more, hold a [`Node::client`].
+    /// One call. The node keeps the client of a service for its next call of it; [`Node::client`] has its own.
     ///
     /// # Errors
     /// As [`Node::client`] and [`Client::call`].
@@ -128,6 +129,26 @@ impl Node {
         request: &Q,
         timeout: Option<Duration>,
     ) -> Result<Received<R>> {
-        self.client::<Q, R>(name)?.call(request, timeout)
+        self.kept_client::<Q, R>(name)?.call(request, timeout)
+    }
+
+    /// The client that is kept for a service.
+    fn kept_client<Q: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+    ) -> Result<Client<Q, R>> {
+        self.core().state.check_fork()?;
+        let Some(kept) = &self.clients else { return self.client(name) };
+        let named = service_name(self, name)?;
+        kept.get(named.as_str().to_owned(), || {
+            Client::at(&self.without_clients(), named, (None, None), None, None)
+        })
+    }
+
+    /// A handle for what is kept by the node itself: it does not keep the clients, which would keep the node.
+    fn without_clients(&self) -> Node {
+        let mut node = self.clone();
+        node.clients = None;
+        node
     }
 }

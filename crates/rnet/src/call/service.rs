@@ -1,6 +1,5 @@
 //! A server of a service, as its user holds it.
 
-use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rnet_core::{CancelReason, Error, Result, TopicName};
+use rnet_node::callback_errors::{CallbackErrors, text_of_panic};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
@@ -128,8 +128,9 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         let name = &self.settings.name;
         let (request, reply) = (choose::<Q>(name, self.types.0)?, choose::<R>(name, self.types.1)?);
         let types = (request.clone(), reply.clone());
+        let errors = self.node.core().state.errors.clone();
         let run = move |call: &mut Call| {
-            guarded(call, &request, |received, call| {
+            guarded(call, &request, &errors, |received, call| {
                 let mut responder =
                     Responder { call, ty: &reply, encoded: Vec::new(), _type: PhantomData };
                 handler(received, &mut responder)
@@ -139,10 +140,11 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     }
 }
 
-/// Runs a handler on the request of a call; one that panics has failed.
+/// Runs a handler on the request of a call. One that panics has failed, which is counted.
 pub(super) fn guarded<Q: Message + ?Sized>(
     call: &mut Call,
     request: &MessageType,
+    errors: &CallbackErrors,
     handler: impl FnOnce(&Q, &mut Call) -> Result<Outcome, HandlerError>,
 ) -> Outcome {
     let failed = |kind: &str, text: String| Outcome::Failed(HandlerError::new(kind, text));
@@ -153,14 +155,11 @@ pub(super) fn guarded<Q: Message + ?Sized>(
     match catch_unwind(AssertUnwindSafe(|| handler(&received, call))) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => Outcome::Failed(error),
-        Err(panic) => failed("panic", text_of(&*panic)),
+        Err(panic) => {
+            errors.note_panic(&format!("the handler of {}", call.service()), &*panic);
+            failed("panic", text_of_panic(&*panic))
+        }
     }
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
 /// With what a handler answers one call.

@@ -1,5 +1,6 @@
 //! The receiver's thread, the only one that applies commands and decides who is in force.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -258,6 +259,7 @@ impl Receiver {
     /// Applies commands until it is closed.
     pub fn run(mut self) {
         touch_stack();
+        self.peers.core().state.errors.attach_thread();
         let text = if rnet_shm::thread::go_first() { "" } else { NOT_URGENT };
         self.tell.event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
@@ -452,10 +454,9 @@ impl Receiver {
             }
             Ok(Err(_)) => self.stats.malformed += 1,
             Err(payload) => {
-                // To drop it may panic, too.
-                std::mem::forget(payload);
                 self.stats.panics += 1;
                 self.fall_back(FallbackReason::Panicked, None);
+                self.note_panic(payload);
             }
         }
         self.show();
@@ -518,7 +519,8 @@ impl Receiver {
         }));
         self.fallen = true;
         fail_point!("command.fallen");
-        let panicked = done.map_err(std::mem::forget).is_err();
+        let panic = done.err();
+        let panicked = panic.is_some();
         self.stats.panics += u64::from(panicked);
         self.status.fallback_failed = panicked;
         if !matches!(reason, FallbackReason::Opened | FallbackReason::Closed) {
@@ -527,6 +529,18 @@ impl Receiver {
         self.say(State::Fallback, reason.wire());
         let of = ended.or(self.authority.holder());
         self.tell.event(Kind::Fallback, of, Why { reason, us, panicked });
+        if let Some(panic) = panic {
+            self.note_panic(panic);
+        }
+    }
+
+    /// Last: it allocates.
+    #[cold]
+    fn note_panic(&self, panic: Box<dyn Any + Send>) {
+        let name = format!("the command receiver of {}", self.commands.topic());
+        self.peers.core().state.errors.note_panic(&name, &*panic);
+        // To drop it may panic, too.
+        std::mem::forget(panic);
     }
 
     fn say(&mut self, state: State, reason: Reason) {

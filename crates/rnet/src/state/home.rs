@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rnet_core::{Error, OnFull, Result};
+use rnet_shm::random::random_u64;
 use rnet_state::{Change, Entry, State, WatchHandle, carried};
 
 use super::wire;
@@ -187,7 +188,7 @@ impl Feeds {
     }
 
     fn feed(&self, state: &State, prefix: &str) -> Result<Feed> {
-        let number = u64::from(crate::call::fresh_id()) << 32 | u64::from(crate::call::fresh_id());
+        let number = random_u64();
         // The newest one is kept for who comes late: it says how far the feed is.
         let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
         let publisher = self.node.publisher_with(&wire::feed_topic(&self.host, number), options)?;

@@ -6,9 +6,13 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{Error, MatchEvent, Node, NodeEvent, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::msgs::Log;
+use rnet::{
+    Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull, PublisherOptions, SubscriberOptions,
+};
 
 /// Dropped by nobody.
 static KEPT: OnceLock<Node> = OnceLock::new();
@@ -212,6 +216,61 @@ fn a_callback_that_panics_is_called_no_more_and_the_others_go_on() {
     drop((bad, dropped));
     publisher.send(&[10]).unwrap();
     assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), 10);
+}
+
+#[test]
+fn errors_of_callbacks_are_counted_and_reported() {
+    let net = Net::new("callback errors");
+    let (node, other) = (net.node("node"), net.node("other"));
+    let count = || net.inspect().node("/node").unwrap().callback_errors;
+    assert_eq!((node.callback_errors(), count()), (0, 0));
+    let mut lines = other
+        .subscriber_with::<Log>(rnet::LOG_TOPIC, SubscriberOptions::new().transient_local())
+        .unwrap();
+    let mut told = |error: u64, callback: &str| {
+        eventually(callback, || node.callback_errors() == error);
+        assert_eq!(count(), error, "{callback}");
+        let line = loop {
+            match lines.recv(LONG) {
+                Ok(line) => break line.into_message(),
+                Err(Error::PeerLost { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!((&*line.name, line.level), ("/node", LogLevel::Error as i32));
+        let expected = format!("{callback} failed: it panicked: on purpose");
+        assert_eq!(line.message, expected);
+    };
+    let mut publisher = other.publisher::<[u8]>("/t").unwrap();
+    let _message = node.subscriber::<[u8]>("/t").unwrap().on(|_| panic!("on purpose"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"x").unwrap();
+    told(1, "the callback of /t");
+    let _timer = node.timer(Duration::from_millis(1), |_| panic!("on purpose")).unwrap();
+    told(2, "a timer of the bulk lane");
+    node.on_node(|_| panic!("on purpose"));
+    let guest = net.node("guest");
+    told(3, "a callback of the bulk lane");
+    drop(guest);
+    let state = node.state().unwrap();
+    let _change = state.watch("/key").unwrap().on(|_| panic!("on purpose"));
+    state.set("/key", 1).unwrap();
+    told(4, "the callback of the keys under /key");
+    let serve = node.service::<[u8], [u8]>("/serve");
+    let _service = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("on purpose") }).unwrap();
+    assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
+    told(5, "the handler of /serve");
+    let command = node.command::<[u8]>("/cmd").deadline(Duration::from_secs(3600));
+    let _command = command.fallback_handler(|_| ()).apply(|_| panic!("on purpose")).unwrap();
+    let mut driver = other.drive::<[u8]>("/cmd").take(LONG).unwrap();
+    driver.send(b"x").unwrap();
+    told(6, "the command receiver of /cmd");
+    // Each is counted, and one of a second is reported.
+    for call in 7..17 {
+        assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
+        assert_eq!(node.callback_errors(), call);
+    }
+    assert_eq!(other.callback_errors(), 0);
 }
 
 /// A loan or a sample that unwinds gives back its memory: the pool has room for very few.

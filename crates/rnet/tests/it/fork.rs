@@ -20,13 +20,13 @@ use rnet::{
 };
 
 /// Has this process end with the one that forked it, which is to wait for it meanwhile.
-fn end_with_parent() {
+pub fn end_with_parent() {
     let kill = rustix::process::Signal::KILL;
     rustix::process::set_parent_process_death_signal(Some(kill)).unwrap();
 }
 
 /// Forks; the child runs `act` and ends as it says, without a word to the test harness.
-fn fork(act: impl FnOnce() -> libc::c_int) -> libc::pid_t {
+pub fn fork(act: impl FnOnce() -> libc::c_int) -> libc::pid_t {
     // SAFETY: the child runs what this library promises to work there, and then ends.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "cannot fork");
@@ -48,7 +48,7 @@ fn wait_for(pid: libc::pid_t) -> libc::c_int {
 }
 
 /// Waits until the test lets go of its end of the pipe. Not by std, whose lock a thread may hold.
-fn wait_for_the_end() {
+pub fn wait_for_the_end() {
     let mut byte = 0_u8;
     // SAFETY: the buffer is there.
     while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}

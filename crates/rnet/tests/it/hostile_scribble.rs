@@ -6,7 +6,7 @@ use crate::common;
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
@@ -336,4 +336,84 @@ fn scribble_over_everything() {
 #[test]
 fn scribble_over_types() {
     scribbled_over(9..10);
+}
+
+/// A message that is no message if a byte of it changes while it is decoded.
+struct Steady(u64);
+
+impl rnet::protobuf::Carried for Steady {
+    type Held = Steady;
+
+    fn own_type() -> rnet::Result<rnet::MessageType> {
+        Ok(rnet::MessageType::Raw)
+    }
+    fn hold(_: &rnet::MessageType) -> Steady {
+        Steady(0)
+    }
+    fn as_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+    fn encoded_len(&self) -> usize {
+        64 << 10
+    }
+    fn encode(&self, out: &mut impl rnet::protobuf::prost::bytes::BufMut) {
+        out.put_bytes(1, 64 << 10);
+    }
+    fn decode(bytes: &[u8], held: &mut Steady) -> Result<(), String> {
+        // As a check of limits, and then what it is for.
+        let read = || bytes.iter().map(|byte| u64::from(std::hint::black_box(*byte))).sum::<u64>();
+        held.0 = read();
+        for _ in 0..30 {
+            let now = read();
+            if now != held.0 {
+                return Err(format!("it was {} and is {now}", held.0));
+            }
+        }
+        Ok(())
+    }
+    fn view<'a>(_: &'a [u8], held: &'a Steady) -> &'a Steady {
+        held
+    }
+    fn keep(held: &mut Steady) -> Steady {
+        Steady(held.0)
+    }
+}
+
+#[test]
+fn a_message_does_not_change_while_it_is_decoded() {
+    let net = Net::new("flipped bytes");
+    let (peer, victim) = (net.node("peer"), net.node("victim"));
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut publisher = peer.publisher_with::<Steady>("/t", options).unwrap();
+    let reliable = SubscriberOptions::new().reliable();
+    let mut subscriber = victim.subscriber_with::<Steady>("/t", reliable).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let (stop, flipped) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // The memory of large messages of its only publisher, behind the header.
+                for path in files(&net, "p0.") {
+                    let Ok(file) = std::fs::OpenOptions::new().write(true).open(path) else {
+                        continue;
+                    };
+                    for byte in 0..=u8::MAX {
+                        let done = file.write_all_at(&[byte; 64], 16 << 10);
+                        flipped.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+        let (mut received, mut meanwhile) = (0, 0);
+        while received < 20 || meanwhile < 20 {
+            publisher.send(&Steady(0)).unwrap();
+            let before = flipped.load(Ordering::Relaxed);
+            let sample = subscriber.recv(LONG);
+            stop.store(sample.is_err(), Ordering::Relaxed);
+            sample.unwrap();
+            received += 1;
+            meanwhile += u64::from(flipped.load(Ordering::Relaxed) > before);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }

@@ -202,3 +202,30 @@ fn levels_have_names() {
     let error = "loud".parse::<LogLevel>().unwrap_err().to_string();
     assert!(error.contains("\"loud\"") && error.contains("fatal"), "{error}");
 }
+
+#[test]
+fn a_publisher_whose_type_no_subscriber_has_says_so_when_they_meet() {
+    let net = Net::new("log_misfit");
+    let mut reader = reader(&net);
+    let (arm, leg) = (net.node("arm"), net.node("leg"));
+    let mut says = |topic: &str, subscriber: &str| {
+        let log = next(&mut reader);
+        assert_eq!((log.name.as_str(), log.level()), ("/arm", rnet::msgs::log::Level::Error));
+        let types = format!("incompatible types on {topic}");
+        assert!(log.message.starts_with(&types), "{}", log.message);
+        assert!(log.message.contains(&format!("subscriber {subscriber}")), "{}", log.message);
+    };
+    // It is the last of both.
+    let _wanted = leg.subscriber::<rnet::msgs::Twist>("/created").unwrap();
+    let mut created = arm.publisher::<rnet::msgs::Imu>("/created").unwrap();
+    says("/created", "/leg");
+    // A publisher that one subscriber understands goes on.
+    let mut matched = arm.publisher::<rnet::msgs::Imu>("/matched").unwrap();
+    let mut fits = leg.subscriber::<rnet::msgs::Imu>("/matched").unwrap();
+    matched.wait_for_subscribers(1, LONG).unwrap();
+    let _other = net.node("foot").subscriber::<rnet::msgs::Twist>("/matched").unwrap();
+    says("/matched", "/foot");
+    created.send(&Default::default()).unwrap();
+    matched.send(&Default::default()).unwrap();
+    fits.recv(LONG).unwrap();
+}

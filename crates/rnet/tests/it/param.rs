@@ -459,3 +459,42 @@ fn a_time_to_live_ends_with_the_declaration() {
     assert!(why(state.put(needed.key()).ttl(ttl()).set(3.0)).contains("cannot expire"));
     assert!(why(state.put(fixed.key()).ttl(ttl()).set(3.0)).contains("read-only"));
 }
+
+#[test]
+fn a_second_declaration_keeps_the_rules_or_is_refused() {
+    let net = Net::new("param again");
+    let arm = net.node("arm");
+    let param = gain(&arm);
+    // The same rules: another handle.
+    let same = gain(&arm);
+    same.set(2.0).unwrap();
+    assert_eq!(param.get(), Ok(2.0));
+    let without_bounds = why(arm.param("/gain").default(1.0).unit("1/s").declare());
+    assert!(without_bounds.contains("another minimum"), "{without_bounds}");
+    assert!(why(gain_up_to(&arm, 20.0)).contains("another maximum"));
+    let whole = arm.param::<i64>("gain").default(1).min(0).max(10).unit("1/s").declare();
+    assert!(why(whole).contains("another type"));
+    // Its handles are gone, and others still set it by its rules.
+    drop((param, same));
+    assert!(why(gain_up_to(&arm, 20.0)).contains("another maximum"));
+    assert!(
+        why(net.node("other").state().unwrap().set("/params/arm/gain", 11.0)).contains("above")
+    );
+    // Many at once: one set of rules is in force, and the others are refused.
+    let most = |thread: u32| f64::from(thread) + 1.0;
+    let declared: Vec<u32> = std::thread::scope(|scope| {
+        let declare = |thread: u32| arm.param("/speed").default(0.5).max(most(thread)).declare();
+        let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || (n, declare(n)))).collect();
+        let all = threads.into_iter().map(|thread| thread.join().unwrap());
+        all.filter_map(|(n, declared)| declared.is_ok().then_some(n)).collect()
+    });
+    let [first] = declared[..] else { panic!("declared with the rules of {declared:?}") };
+    assert_eq!(
+        info(&arm, "/arm", "/speed").description.unwrap().max,
+        Some(Value::Float(most(first)))
+    );
+    // Another start of the node may have other rules.
+    drop(arm);
+    let again = gain_up_to(&net.node("arm"), 20.0).unwrap();
+    again.set(15.0).unwrap();
+}

@@ -64,8 +64,9 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     ) -> Result<Service> {
         let ty = choose::<J>(&self.name, self.ty)?;
         let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
+        let errors = self.node.core().state.errors.clone();
         let run = move |call: &mut Call| {
-            let outcome = guarded(call, &ty, |job, call| {
+            let outcome = guarded(call, &ty, &errors, |job, call| {
                 handler(job, &JobContext(call.context())).map(|()| Outcome::Returned)
             });
             match outcome {

@@ -126,13 +126,17 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         let name = client.name().to_owned();
         let hand_back: HandBack = match self.undelivered {
             Some(callback) => {
-                let ty = ty.clone();
+                let (ty, errors) = (ty.clone(), self.node.core().state.errors.clone());
+                let queue = name.clone();
                 Box::new(move |encoded, error| {
                     // It was encoded by push: it can be decoded.
                     if let Ok(job) = Received::decode(Bytes::copy_of(&encoded), &ty) {
                         let undelivered = Undelivered { job, error };
-                        // The panic was reported; the other jobs go on.
-                        let _ = catch_unwind(AssertUnwindSafe(|| callback(undelivered)));
+                        // The other jobs go on.
+                        let called = catch_unwind(AssertUnwindSafe(|| callback(undelivered)));
+                        if let Err(panic) = called {
+                            errors.note_panic(&format!("on_undelivered of {queue}"), &*panic);
+                        }
                     }
                 })
             }
@@ -146,7 +150,11 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         let shared = Arc::new(Shared::default());
         let work =
             Work { shared: shared.clone(), client: client.clone(), ack: self.ack, hand_back };
-        let thread = rnet_shm::thread::spawn("rnet-push", move || work.run())?;
+        let errors = self.node.core().state.errors.clone();
+        let thread = rnet_shm::thread::spawn("rnet-push", move || {
+            errors.attach_thread();
+            work.run();
+        })?;
         let (limit, room) = (self.backlog, self.room);
         Ok(Pusher {
             shared,

@@ -18,6 +18,7 @@ macro_rules! message {
         impl Carried for $type {
             type Held = Self;
             const NEEDS_BYTES: bool = true;
+            const READS_EACH_BYTE_ONCE: bool = true;
 
             fn own_type() -> Result<MessageType> {
                 Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))

@@ -1,0 +1,178 @@
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+
+use rnet_core::NodeName;
+use rnet_shm::domain::{DomainConfig, DomainDir};
+
+use crate::pace::Place;
+
+use super::*;
+
+fn node(test: &str) -> (PathBuf, Arc<OwnNode>) {
+    let base = std::env::temp_dir().join(format!("rnet-dispatch-{test}-{}", std::process::id()));
+    std::fs::create_dir(&base).unwrap();
+    let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+    let dir = DomainDir::open_or_create(&config).unwrap();
+    let own = OwnNode::create(&dir, &NodeName::new("n").unwrap(), "rust", "0").unwrap();
+    (base, Arc::new(own))
+}
+
+#[test]
+fn a_ring_alone_ends_a_wait_awake() {
+    let (base, own) = node("bell");
+    let errors = CallbackErrors::new(&own);
+    let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::simulated(), errors);
+    let waiter = Waiter::new(own.bells().clone());
+    let (bell, before) = (waiter.bell(), waiter.read());
+    /// Was interrupted while nobody waited for it.
+    struct Interrupted;
+    impl Awaited for Interrupted {
+        fn is_ready(&self) -> bool {
+            false
+        }
+        fn must_stop(&self) -> bool {
+            true
+        }
+    }
+    let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+        look(&*dispatcher.shared);
+        look(&Interrupted);
+    };
+    let by_the_clock = false;
+    let mut place = BellPlace { waiter: &waiter, before, by_the_clock, heeds_stops: false, each };
+    assert!(!place.poll(), "the thread sleeps, whoever was interrupted");
+    // As a simulated clock does.
+    own.bells().ring(bell);
+    assert!(place.poll());
+    dispatcher.stop();
+    drop((dispatcher, own));
+    std::fs::remove_dir_all(base).unwrap();
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    SetBell,
+    Lane,
+    MoveTo,
+    Run,
+    Came,
+    IsOver,
+    Awaited,
+    Describe,
+    Drop,
+    Never,
+}
+
+/// A task that panics at one stage, and says when it has run and when it is gone.
+struct Broken {
+    at: Stage,
+    ran: Sender<()>,
+    armed: bool,
+}
+
+impl Broken {
+    fn pass(&self, stage: Stage) {
+        // `describe` is asked for one that has failed in another way.
+        let at =
+            if self.at == Stage::Describe && stage == Stage::Run { Stage::Run } else { self.at };
+        assert!(at != stage, "on purpose, in {stage:?}");
+    }
+}
+
+impl Task for Broken {
+    fn id(&self) -> u64 {
+        1
+    }
+    fn describe(&self) -> String {
+        self.pass(Stage::Describe);
+        "the broken task".to_owned()
+    }
+    fn set_bell(&mut self, _bell: u64) {
+        self.pass(Stage::SetBell);
+    }
+    fn lane(&self) -> Option<Lane> {
+        self.pass(Stage::Lane);
+        (self.at == Stage::MoveTo).then_some(Lane::Urgent)
+    }
+    fn run(&mut self, _lane: Lane, _must_yield: &dyn Fn() -> bool) -> bool {
+        let _ = self.ran.send(());
+        self.pass(Stage::Run);
+        false
+    }
+    fn awaited(&self, _look: &mut dyn FnMut(&dyn Awaited)) {
+        self.pass(Stage::Awaited);
+    }
+    fn came(&mut self) -> Option<(u64, u64)> {
+        self.pass(Stage::Came);
+        None
+    }
+    fn is_over(&self) -> bool {
+        self.pass(Stage::IsOver);
+        self.at == Stage::Drop
+    }
+    fn move_to(self: Box<Self>, _lane: Lane) {
+        self.pass(Stage::MoveTo);
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        if std::mem::take(&mut self.armed) && !std::thread::panicking() {
+            self.pass(Stage::Drop);
+        }
+    }
+}
+
+#[test]
+fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
+    let (base, own) = node("panics");
+    let errors = CallbackErrors::new(&own);
+    let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::default(), errors);
+    let (ran, runs) = mpsc::channel();
+    let add = |at: Stage, ran: Sender<()>| {
+        assert!(dispatcher.add(Box::new(Broken { at, ran, armed: true })));
+    };
+    add(Stage::Never, ran);
+    let stages = [
+        Stage::SetBell,
+        Stage::Lane,
+        Stage::MoveTo,
+        Stage::Run,
+        Stage::Came,
+        Stage::IsOver,
+        Stage::Awaited,
+        Stage::Describe,
+        Stage::Drop,
+    ];
+    let mut failed = 0;
+    for stage in stages {
+        let (broken, ended) = mpsc::channel();
+        add(stage, broken);
+        // Its end of the channel goes with it.
+        while ended.recv().is_ok() {}
+        failed += u64::from(stage != Stage::Drop);
+        // What is posted comes after the count.
+        let (done, posted) = mpsc::channel();
+        dispatcher.post(Box::new(move || done.send(()).unwrap()));
+        posted.recv().unwrap();
+        assert_eq!(own.callback_errors(), failed, "{stage:?}");
+        // The other task goes on.
+        while runs.try_recv().is_ok() {}
+        dispatcher.wake();
+        runs.recv().unwrap();
+    }
+    dispatcher.post(Box::new(|| panic!("on purpose, in what was posted")));
+    let (tick, ticks) = mpsc::channel();
+    let timer = |callback: Box<dyn FnMut(crate::Tick) + Send>| TimerTask {
+        schedule: crate::schedule::Schedule::each("t", Duration::from_millis(1), 0).unwrap(),
+        callback,
+        shared: Arc::default(),
+    };
+    dispatcher.add_timer(2, timer(Box::new(|_| panic!("on purpose, in a timer"))));
+    dispatcher.add_timer(3, timer(Box::new(move |_| tick.send(()).unwrap())));
+    (0..3).for_each(|_| ticks.recv().unwrap());
+    assert_eq!(own.callback_errors(), failed + 2);
+    dispatcher.stop();
+    drop((dispatcher, own));
+    std::fs::remove_dir_all(base).unwrap();
+}

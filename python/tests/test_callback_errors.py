@@ -1,0 +1,96 @@
+"""What callbacks, timers and handlers raise is counted for their node, and reported on `/log`."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+
+import pytest
+import rnet
+from rnet.msgs import Log
+
+from conftest import LIMIT_S
+
+Make = Callable[..., rnet.Node]
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """Waits for a condition; the limit of the test ends it."""
+    while not done():
+        threading.Event().wait(0.001)  # sleep: between two looks at a condition
+
+
+@pytest.fixture
+def lines(node: Make) -> rnet.Subscriber[Log]:
+    """What nodes log, from now on."""
+    return node("reader").subscribe("/log", Log, transient_local=True, keep_all=True)
+
+
+def test_each_kind_is_counted_and_reported(
+    node: Make, lines: rnet.Subscriber[Log], unraisable: queue.Queue
+) -> None:
+    broken, other = node("broken"), node("other")
+    assert broken.callback_errors == 0
+
+    def message(_: object) -> None:
+        raise ValueError("of a message")
+
+    def tick(_: rnet.Tick) -> None:
+        raise ValueError("of a timer")
+
+    def change(_: object) -> None:
+        raise ValueError("of a parameter")
+
+    def handler(_: bytes) -> bytes:
+        raise ValueError("of a handler")
+
+    def apply(_: bytes) -> None:
+        raise ValueError("of a command")
+
+    def reported(count: int, text: str, function: Callable[..., object]) -> None:
+        wait_until(lambda: broken.callback_errors >= count)
+        line = lines.recv(timeout=LIMIT_S)
+        assert line.name == "/broken" and line.level == Log.ERROR
+        first, *trace = line.message.splitlines()
+        assert first == f"{function.__qualname__} failed: ValueError: {text}"
+        assert trace[0].startswith("Traceback") and f"in {function.__name__}" in line.message
+        assert line.file.endswith("test_callback_errors.py") and line.line > 0
+
+    broken.subscribe("/t", on=message)
+    out = other.publisher("/t")
+    out.wait_for_subscribers(timeout=LIMIT_S)
+    out.send(b"x")
+    reported(1, "of a message", message)
+    broken.timer(0.001, tick, once=True)
+    reported(2, "of a timer", tick)
+    broken.param("/gain", default=1.0, on_change=change).set(2.0)
+    reported(3, "of a parameter", change)
+    service = broken.service("/serve", None, None, handler)
+    with pytest.raises(rnet.CallFailed):
+        other.call("/serve", b"x", timeout=LIMIT_S)
+    reported(4, "of a handler", handler)
+    command = broken.command("/cmd", None, apply, fallback="hold", deadline_ms=60_000)
+    with other.drive("/cmd", None) as driver:
+        driver.send(b"x")
+        reported(5, "of a command", apply)
+    assert other.callback_errors == 0
+    assert unraisable.qsize() == 4, "the caller has the exception of the handler"
+    service.close()
+    command.close()
+
+
+def test_one_that_fails_always_is_counted_and_reported_once_a_second(
+    node: Make, lines: rnet.Subscriber[Log], unraisable: queue.Queue
+) -> None:
+    broken = node("broken")
+
+    def tick(_: rnet.Tick) -> None:
+        raise ValueError("again")
+
+    with broken.timer(0.001, tick):
+        first = lines.recv(timeout=LIMIT_S)
+        second = lines.recv(timeout=LIMIT_S)
+    assert " more since the last report)" not in first.message
+    assert " more since the last report)" in second.message
+    assert broken.callback_errors >= 2 and unraisable.qsize() >= 2
