@@ -4,10 +4,11 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple, PyType};
 use rnet::msgs::command_status::State;
-use rnet::{AlreadyCounted, FallbackReason, MessageType};
+use rnet::{AlreadyCounted, FallbackReason, MessageType, StillValid};
 
 use crate::callback;
 use crate::calls::{decoded, encoded, limit};
@@ -30,16 +31,71 @@ fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
     })
 }
 
-/// Calls a function of the user's on the command's thread. What it raises is shown as Python shows what a thread
-/// raises, and is to robot-net a panic of the code that applies commands.
-fn call(function: &Py<PyAny>, argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+/// What the user's functions raise while a receiver is opened, which is raised where it is opened.
+struct Opening(Mutex<Option<Option<PyErr>>>);
+
+impl Opening {
+    fn begin() -> Arc<Opening> {
+        Arc::new(Opening(Mutex::new(Some(None))))
+    }
+
+    /// Keeps what was raised; later it is reported and counted as of any callback.
+    fn raised(&self, py: Python<'_>, error: PyErr, function: &Py<PyAny>) {
+        let mut opening = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = &mut *opening {
+            *first = Some(error);
+            return;
+        }
+        // Python may run another thread meanwhile.
+        drop(opening);
+        callback::report(py, error, function);
+    }
+
+    fn end(&self) -> Option<PyErr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().flatten()
+    }
+}
+
+/// Calls a function of the user's on the command's thread, if the command is still valid when the lock of the interpreter
+/// is held. What it raises is to robot-net a panic of the code that applies commands.
+fn call(
+    function: &Py<PyAny>,
+    opening: &Opening,
+    argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    still_valid: &mut StillValid<'_>,
+) {
     let called = gate::enter(|py| {
-        let done = argument(py).and_then(|argument| function.call1(py, (argument,)));
-        done.map(drop).map_err(|error| callback::report(py, error, function))
+        let call = |argument: Py<PyAny>| match still_valid() {
+            true => function.call1(py, (argument,)).map(drop),
+            false => Ok(()),
+        };
+        argument(py).and_then(call).map_err(|error| opening.raised(py, error, function))
     });
     if let Some(Err(())) = called {
-        // Without a message of its own: it was shown, and counted.
+        // Without a message of its own: the exception is reported, and counted.
         resume_unwind(Box::new(AlreadyCounted));
+    }
+}
+
+/// A wait that ends when a signal handler raises.
+#[derive(Default)]
+struct UntilSignal(Mutex<Option<PyErr>>);
+
+impl UntilSignal {
+    fn goes_on(&self) -> bool {
+        let Some(checked) = gate::enter(|py| py.check_signals()) else { return false };
+        let raised = checked.err();
+        let goes_on = raised.is_none();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = raised;
+        goes_on
+    }
+
+    /// What a handler has raised, or else what came of the wait.
+    fn end<T>(self, py: Python<'_>, waited: rnet::Result<T>) -> PyResult<T> {
+        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(raised) => Err(raised),
+            None => waited.or_raise(py),
+        }
     }
 }
 
@@ -49,11 +105,42 @@ fn reason_name(reason: FallbackReason) -> &'static str {
         FallbackReason::Deadline => "deadline",
         FallbackReason::Expired => "expired",
         FallbackReason::Released => "released",
+        FallbackReason::Preempted => "preempted",
         FallbackReason::DriverLost => "driver_lost",
         FallbackReason::Overrun => "overrun",
         FallbackReason::Panicked => "panicked",
         FallbackReason::Closed => "closed",
         _ => "unknown",
+    }
+}
+
+const FALLBACKS: &str =
+    "give a message of the type, \"zero\", \"hold\", or a function that takes the reason";
+
+/// Says what a fallback may be, because of another error.
+fn bad_fallback(py: Python<'_>, topic: &str, why: &str, cause: PyErr) -> PyErr {
+    let error = PyTypeError::new_err(format!("the fallback of {topic} {why}; {FALLBACKS}"));
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// What a receiver does with commands.
+pub(crate) enum Target {
+    Apply(Py<PyAny>),
+    /// Publishes them on this topic.
+    Forward(String),
+}
+
+impl Target {
+    pub(crate) fn of(apply: Option<Py<PyAny>>, forward: Option<String>) -> PyResult<Target> {
+        match (apply, forward) {
+            (Some(apply), None) => Ok(Target::Apply(apply)),
+            (None, Some(topic)) => Ok(Target::Forward(topic)),
+            _ => {
+                let why = "give either apply, a function, or forward, a topic";
+                Err(PyTypeError::new_err(why))
+            }
+        }
     }
 }
 
@@ -72,18 +159,24 @@ impl Command {
         py: Python<'_>,
         node: &Arc<NodeShared>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
-        apply: Py<PyAny>,
+        target: Target,
         fallback: &Bound<'_, PyAny>,
         deadline_ms: f64,
     ) -> PyResult<Command> {
         let takes_one = py.import("rnet.calls")?.getattr("takes_one")?;
-        takes_one.call1((&apply, "message"))?;
+        if let Target::Apply(apply) = &target {
+            takes_one.call1((apply, "message"))?;
+        }
         let codec = Codec::new(py, ty)?;
         let deadline = millis(py, "deadline_ms", deadline_ms)?;
         let builder = node.node().or_raise(py)?.command::<[u8]>(topic).deadline(deadline);
         let mut builder = builder.message_type(codec.message_type.clone());
         let place = format!("the fallback of {topic}");
-        let value = |object: &Bound<'_, PyAny>| encoded(&codec, object, &place, <[u8]>::to_vec);
+        let value = |object: &Bound<'_, PyAny>| {
+            encoded(&codec, object, &place, <[u8]>::to_vec)
+                .map_err(|error| bad_fallback(py, topic, &format!("is not valid: {error}"), error))
+        };
+        let opening = Opening::begin();
         if let Ok(word) = fallback.cast::<PyString>() {
             builder = match (word.to_str()?, ty) {
                 ("hold", _) => builder.fallback_hold(),
@@ -98,26 +191,46 @@ impl Command {
                     return Err(bad_value(py, &place, why));
                 }
             };
+        } else if let Ok(class) = fallback.cast::<PyType>() {
+            let name = class.qualname()?;
+            let why = format!(
+                "the fallback of {topic} is the class {name}: {FALLBACKS}, such as {name}()"
+            );
+            return Err(PyTypeError::new_err(why));
         } else if fallback.is_callable() {
             takes_one.call1((fallback, "reason"))?;
-            let function = fallback.clone().unbind();
+            let (function, opening) = (fallback.clone().unbind(), opening.clone());
             builder = builder.fallback_handler(move |reason| {
-                call(&function, |py| {
-                    Ok(PyString::new(py, reason_name(reason)).into_any().unbind())
-                });
+                let name = reason_name(reason);
+                let name = |py: Python<'_>| Ok(PyString::new(py, name).into_any().unbind());
+                call(&function, &opening, name, &mut || true);
             });
         } else {
             builder = builder.fallback(&value(fallback)?);
         }
         let what = format!("a command of {topic}");
-        let apply = move |bytes: &[u8]| call(&apply, |py| decoded(py, &codec, bytes, &what));
+        let applying = opening.clone();
         let open = || {
-            let command = builder.apply(apply)?;
+            let command = match target {
+                Target::Forward(topic) => builder.forward(&topic)?,
+                Target::Apply(apply) => builder.apply_checked(move |bytes, still_valid| {
+                    call(&apply, &applying, |py| decoded(py, &codec, bytes, &what), still_valid);
+                })?,
+            };
             let (topic, held) = (command.topic().to_owned(), Held::new(command));
             node.members.add_kept(Kind::Service, &held);
             Ok((topic, held))
         };
-        let (topic, held) = py.detach(open).or_raise(py)?;
+        let opened: rnet::Result<_> = py.detach(open);
+        if let Some(error) = opening.end() {
+            if let Ok((_, held)) = opened {
+                py.detach(|| held.close());
+                node.members.forget(&held);
+            }
+            let why = format!("failed when the receiver was opened: {error}");
+            return Err(bad_fallback(py, topic, &why, error));
+        }
+        let (topic, held) = opened.or_raise(py)?;
         Ok(Command { topic, held, node: node.clone() })
     }
 
@@ -202,7 +315,7 @@ impl Driver {
         py: Python<'_>,
         node: &Arc<NodeShared>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
-        (priority, lease_ms): (i64, f64),
+        (priority, lease_ms, auto_retake): (i64, f64, bool),
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
         let (lowest, highest) = (i32::MIN, rnet::HIGHEST_PRIORITY);
@@ -211,28 +324,18 @@ impl Driver {
         let codec = Codec::new(py, ty)?;
         let (lease, timeout) = (millis(py, "lease_ms", lease_ms)?, limit(py, timeout)?);
         let message_type = codec.message_type.clone();
-        // What a signal handler has raised, which ends the wait.
-        let raised = Mutex::new(None);
-        let goes_on = || {
-            let Some(checked) = gate::enter(|py| py.check_signals()) else { return false };
-            let ends = checked.err();
-            let goes_on = ends.is_none();
-            *raised.lock().unwrap_or_else(PoisonError::into_inner) = ends;
-            goes_on
-        };
+        let signal = UntilSignal::default();
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
-            let driver = drive.message_type(message_type).take_while(Some(timeout), goes_on)?;
+            let drive = drive.auto_retake(auto_retake).message_type(message_type);
+            let driver = drive.take_while(Some(timeout), || signal.goes_on())?;
             let (topic, held) = (driver.topic().to_owned(), Held::new(driver));
             // Ahead of the publishers of the node, to say that it is over.
             node.members.add(Kind::Client, &held);
             Ok((topic, held))
         };
         let taken = py.detach(take);
-        if let Some(error) = raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        let (topic, held) = taken.or_raise(py)?;
+        let (topic, held) = signal.end(py, taken)?;
         Ok(Driver { topic, codec, held, node: node.clone() })
     }
 
@@ -265,22 +368,40 @@ impl Driver {
         sent?.or_raise(py)
     }
 
-    /// Begins the lease anew without a command. Raises NotInForce; Timeout.
+    /// Begins the lease again without a command. Raises NotInForce; Timeout.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
         self.held.with(py, &self.name(), |driver| driver.renew())?.or_raise(py)
     }
 
-    /// Gives authority back: the receiver falls back at once. One that does not answer falls back when the lease ends.
-    fn release(&self, py: Python<'_>) {
+    /// Takes authority again once it has ended; waits for a receiver, at most `timeout` seconds. A driver that is in
+    /// force stays so. Raises NotInForce if another driver has it; Timeout.
+    #[pyo3(signature = (timeout = Some(10.0)), text_signature = "($self, timeout=10.0)")]
+    fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = limit(py, timeout)?;
+        let signal = UntilSignal::default();
+        let taken = self.held.with(py, &self.name(), |driver| {
+            driver.retake_while(Some(timeout), || signal.goes_on())
+        })?;
+        signal.end(py, taken)
+    }
+
+    /// Gives authority back, and closes the driver: the receiver falls back at once. Raises NotInForce if the process
+    /// of the receiver is stopped, and Timeout if it does not answer within the lease; the authority then ends with it.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        if self.held.is_closed() {
+            return Ok(());
+        }
+        let released = self.held.with(py, &self.name(), |driver| driver.give_back());
+        self.close(py);
+        released?.or_raise(py)
+    }
+
+    /// As `release`, without an error.
+    fn close(&self, py: Python<'_>) {
         py.detach(|| {
             self.held.close();
             self.node.members.forget(&self.held);
         });
-    }
-
-    /// The same.
-    fn close(&self, py: Python<'_>) {
-        self.release(py);
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -289,7 +410,7 @@ impl Driver {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.release(py);
+        self.close(py);
     }
 
     fn __repr__(&self) -> String {

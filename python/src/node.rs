@@ -12,7 +12,7 @@ use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 use crate::callback::Callback;
 use crate::calls::{ActionClient, Client, Puller, PushSettings, Pusher, Service, open_handler};
 use crate::codec::Codec;
-use crate::commands::{Command, Driver};
+use crate::commands::{Command, Driver, Target};
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
@@ -380,9 +380,8 @@ impl Node {
     ///
     /// `job` is a type as for `publisher`, None for bytes. `backlog` jobs may be open at a time (1 to 65,536); `wait` is
     /// how long a push waits for room, in seconds, before it raises LimitReached. A worker that does not acknowledge
-    /// within `ack_within` seconds counts as lost; None waits as long as it takes. `on_undelivered` gets an Undelivered
-    /// for each job that nobody has acknowledged, on a thread of the pusher's; without it, a line of the node's log says
-    /// so.
+    /// within `ack_within` seconds counts as lost. `on_undelivered` gets an Undelivered for each job that nobody has
+    /// acknowledged, on a thread of the pusher's; without it, a line of the node's log says so.
     #[pyo3(signature = (name, job = None, *, backlog = 1024, wait = 0.0, ack_within = None, on_undelivered = None))]
     #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn push(
@@ -400,8 +399,7 @@ impl Node {
         Pusher::open(py, &self.shared, (name, job), settings)
     }
 
-    /// A worker of a work queue, which has one job at a time: a Puller. `job` is a type as for `publisher`, None for
-    /// bytes.
+    /// A worker of a work queue, which has one job at a time: a Puller. `job` is a type as for `push`.
     ///
     /// With a handler `on` it is a Service, which calls it with each job on a thread of its own, until it is closed;
     /// with two parameters it gets a JobContext, too. Its return acknowledges the job; what it raises fails it.
@@ -413,41 +411,42 @@ impl Node {
         job: Option<&Bound<'_, PyAny>>,
         on: Option<Callback>,
     ) -> PyResult<Py<PyAny>> {
-        match on {
-            Some(on) => {
-                let service = open_handler(py, &self.shared, (name, job), on.into_inner())?;
-                Ok(Py::new(py, service)?.into_any())
-            }
-            None => Ok(Py::new(py, Puller::open(py, &self.shared, (name, job))?)?.into_any()),
-        }
+        let Some(on) = on else {
+            return Ok(Py::new(py, Puller::open(py, &self.shared, (name, job))?)?.into_any());
+        };
+        let service = open_handler(py, &self.shared, (name, job), on.into_inner())?;
+        Ok(Py::new(py, service)?.into_any())
     }
 
-    /// Receives a command: gives the messages of the one driver in force to `apply`, and falls back when none comes
-    /// within `deadline_ms`, when the driver is gone, or when `apply` raises; until the Command is closed.
+    /// Receives a command: gives the messages of the one driver in force to `apply`, or publishes them on the topic
+    /// `forward` without Python. Falls back when none comes within `deadline_ms`, the driver is gone, or `apply` raises.
     ///
-    /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message, which is applied; "zero", the
-    /// type's default message; "hold", the last command once more; or a function, which gets the reason. Both
-    /// functions run on a thread that does nothing else. Raises ReceiverExists if the topic has a receiver.
-    #[pyo3(signature = (topic, message, apply, *, fallback, deadline_ms = 100.0))]
+    /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message; "zero", the type's default; "hold",
+    /// the last command; or a function, which gets the reason. Both functions run on a thread that does nothing else.
+    /// Raises ReceiverExists if the topic has a receiver.
+    #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline_ms = 100.0))]
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn command(
         &self,
         py: Python<'_>,
         topic: &str,
         message: Option<&Bound<'_, PyAny>>,
-        apply: Callback,
+        apply: Option<Callback>,
+        forward: Option<String>,
         fallback: &Bound<'_, PyAny>,
         deadline_ms: f64,
     ) -> PyResult<Command> {
-        Command::open(py, &self.shared, (topic, message), apply.into_inner(), fallback, deadline_ms)
+        let target = Target::of(apply.map(Callback::into_inner), forward)?;
+        Command::open(py, &self.shared, (topic, message), target, fallback, deadline_ms)
     }
 
-    /// Takes authority over a command, and returns a Driver that has it until it is closed or loses it.
-    ///
-    /// It is granted if nobody has it, or a driver of a lower `priority`; it ends `lease_ms` after the last command
-    /// or renewal. `timeout`, in seconds, is for a receiver to be there. Raises NotInForce if another driver has it;
-    /// Timeout.
-    #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, timeout = Some(10.0)),
-        text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, timeout=10.0)")]
+    /// Takes authority over a command, if nobody has it or a driver of a lower `priority`, and returns a Driver. It ends
+    /// `lease_ms` after the last command or renewal; with `auto_retake`, each `send` asks for it again. `timeout`, in
+    /// seconds, is for a receiver to be there. Raises NotInForce if another driver has it; Timeout.
+    #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, auto_retake = false,
+        timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, \
+        auto_retake=False, timeout=10.0)")]
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn drive(
         &self,
         py: Python<'_>,
@@ -455,9 +454,10 @@ impl Node {
         message: Option<&Bound<'_, PyAny>>,
         priority: i64,
         lease_ms: f64,
+        auto_retake: bool,
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
-        Driver::take(py, &self.shared, (topic, message), (priority, lease_ms), timeout)
+        Driver::take(py, &self.shared, (topic, message), (priority, lease_ms, auto_retake), timeout)
     }
 
     /// One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the

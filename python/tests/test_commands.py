@@ -1,5 +1,7 @@
 """Commands: one driver is in force, and what is safe is done when it is not heard."""
 
+import mmap
+import os
 import signal
 import subprocess
 import sys
@@ -198,3 +200,159 @@ def test_a_driver_that_is_killed_is_followed_by_the_fallback(base):
             child.wait()
         wheels.wait_for(-1)
         eventually(lambda: command.driver is None)
+
+
+@pytest.fixture
+def child(base):
+    """Starts a program of Python in the domain of `base`, which is ended with the test."""
+    started = []
+
+    def start(source, *arguments):
+        command = [sys.executable, "-c", textwrap.dedent(source), *arguments]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_command_that_waited_for_the_interpreter_past_its_deadline_is_not_applied(base, child, tmp_path):
+    wheels, reasons = Wheels(), []
+    said = tmp_path / "said"
+    said.write_bytes(bytes(mmap.PAGESIZE))
+    with open(said, "r+b") as file, mmap.mmap(file.fileno(), 0) as shared:
+        with base.command("/cmd", Twist, wheels, deadline_ms=200, fallback=reasons.append) as command:
+            child(
+                """
+                import mmap, os, signal, sys, time
+                import rnet
+                from rnet.msgs import Twist
+
+                file = open(sys.argv[1], "r+b")
+                shared = mmap.mmap(file.fileno(), 0)
+                driver = rnet.Node("driver").drive("/cmd", Twist, lease_ms=60_000, timeout=60)
+                while not shared[0]:
+                    driver.send(Twist(linear={"x": 1}))
+                    time.sleep(0.01)  # sleep: the period of the commands
+                driver.send(Twist(linear={"x": 2}))
+                shared[1] = 1
+                os.kill(os.getpid(), signal.SIGKILL)
+                """,
+                os.fspath(said),
+            )
+            wheels.wait_for(1)
+            interval = sys.getswitchinterval()
+            # No other thread gets the lock of the interpreter before this one waits.
+            sys.setswitchinterval(1000)
+            try:
+                shared[0] = 1
+                while not shared[1]:
+                    pass
+                end = time.monotonic() + 0.4
+                while time.monotonic() < end:
+                    pass
+            finally:
+                sys.setswitchinterval(interval)
+            eventually(lambda: command.driver is None)
+            stats = command.stats()
+    assert 2 not in wheels.speeds and len(reasons) > 1
+    assert stats.late + stats.superseded > 0
+
+
+def test_authority_that_passes_to_another_driver_brings_the_fallback_at_once(base):
+    wheels, reasons = Wheels(), []
+    with base.command("/cmd", Twist, wheels, deadline_ms=600_000, fallback=reasons.append):
+        with base.drive("/cmd", Twist, priority=1, lease_ms=600_000) as driver:
+            driver.send(twist(1))
+            wheels.wait_for(1)
+            with base.drive("/cmd", Twist, priority=2, lease_ms=600_000):
+                assert reasons == ["opened", "preempted"]
+
+
+def test_commands_are_forwarded_to_a_topic(base):
+    speeds = []
+    with base.command("/cmd", Twist, forward="/wheels", deadline_ms=600_000, fallback=twist(-1)) as command:
+        base.subscribe("/wheels", Twist, on=lambda message: speeds.append(message.linear.x), transient_local=True)
+        eventually(lambda: speeds == [-1])
+        with base.drive("/cmd", Twist, lease_ms=600_000) as driver:
+            driver.send(twist(1))
+            eventually(lambda: speeds == [-1, 1])
+        eventually(lambda: speeds == [-1, 1, -1])
+        assert command.stats().applied == 1
+    for wrong in [{}, {"forward": "/wheels", "apply": print}]:
+        with pytest.raises(TypeError, match="either apply, a function, or forward, a topic"):
+            base.command("/cmd", Twist, fallback="zero", **wrong)
+    with pytest.raises(rnet.BadValue, match="cannot be published"):
+        base.command("/cmd", Twist, forward="/wheels", fallback=lambda reason: None)
+
+
+def test_a_fallback_that_cannot_work_is_refused_before_anything_moves(base):
+    def fails(_):
+        raise RuntimeError("the wheel is stuck")
+
+    for fallback, why in [
+        (Twist, r"is the class Twist: give a message of the type.*such as Twist\(\)"),
+        (dict, "is the class dict"),
+        (int, "is the class int"),
+        (5, "give a message of the type"),
+        (fails, "failed when the receiver was opened: RuntimeError: the wheel is stuck"),
+    ]:
+        with pytest.raises(TypeError, match=why):
+            base.command("/cmd", Twist, print, fallback=fallback)
+    with pytest.raises(TypeError, match="the wheel is stuck") as refused:
+        base.command("/cmd", Twist, fails, fallback="zero")
+    assert isinstance(refused.value.__cause__, RuntimeError)
+    with pytest.raises(TypeError, match="is a class"):
+        base.command("/cmd", Twist, Wheels, fallback="zero")
+    base.command("/cmd", Twist, print, fallback="zero").close()
+
+
+def test_a_driver_takes_its_authority_again(base, node):
+    wheels, other = Wheels(), node("other")
+    with base.command("/cmd", Twist, wheels, deadline_ms=600_000, fallback="zero") as command:
+        with base.drive("/cmd", Twist, priority=1, lease_ms=600_000) as driver:
+            driver.retake()
+            high = other.drive("/cmd", Twist, priority=2, lease_ms=600_000)
+            eventually(lambda: not driver.in_force)
+            with pytest.raises(rnet.NotInForce, match="retake"):
+                driver.retake()
+            high.release()
+            driver.retake(timeout=LIMIT_S)
+            driver.send(twist(1))
+            wheels.wait_for(1)
+        with base.drive("/cmd", Twist, priority=1, lease_ms=50, auto_retake=True) as driver:
+            eventually(lambda: command.driver is None)
+
+            def drives():
+                try:
+                    driver.send(twist(2))
+                except rnet.NotInForce:
+                    return False
+                return True
+
+            eventually(lambda: drives() and wheels.speeds[-1:] == [2])
+
+
+def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
+    receiver = child(
+        """
+        import time
+        import rnet
+
+        command = rnet.Node("receiver").command("/cmd", None, lambda _: None, fallback="hold")
+        print("receives", flush=True)
+        time.sleep(600)  # sleep: the test ends this process
+        """
+    )
+    assert receiver.stdout.readline() == "receives\n"
+    driver = base.drive("/cmd", lease_ms=600_000)
+    receiver.send_signal(signal.SIGSTOP)
+    with pytest.raises(rnet.NotInForce, match="receiver /receiver is stopped"):
+        base.drive("/cmd", priority=1, timeout=None)
+    with pytest.raises(rnet.NotInForce, match="receiver /receiver is stopped"):
+        driver.release()
+    driver.release()
+    receiver.send_signal(signal.SIGCONT)

@@ -309,7 +309,9 @@ pub enum Error {
         running: String,
     },
     /// A driver has no authority over a command: it was refused, or has ended.
-    #[error("not in force on {topic}: {why}; take it again, or take it with a higher priority")]
+    #[error(
+        "not in force on {topic}: {why}; take it again (Driver.retake), or with a higher priority"
+    )]
     NotInForce {
         /// The topic of the command.
         topic: String,

@@ -139,7 +139,8 @@ pub fn rerun(
         false => Calls::default(),
     };
     let recorded = (tested.recorded.clone(), tested.calls.clone());
-    let mut comparison = Comparison::new(recording, recorded, options);
+    let authorities = tested.servers.authorities();
+    let mut comparison = Comparison::new(recording, recorded, authorities, options);
     let mut feed = Feed::open(tested, recording, options)?;
     let select = Select {
         topics: feed.topics(),

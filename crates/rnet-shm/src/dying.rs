@@ -1,4 +1,4 @@
-//! Processes that are ending: a name that one of them holds is about to be free.
+//! Processes that are ending or stopped, as the kernel says. A name that an ending one holds is about to be free.
 //!
 //! A process that is killed lets go of its locks only when its memory has been taken down, which
 //! takes tens of milliseconds for a large one, or when the kernel has written its core. A
@@ -17,12 +17,22 @@ pub(crate) fn is_dying(pid: u32) -> bool {
     is_ending(&stat) || read("status").is_ok_and(|status| is_to_be_killed(&status))
 }
 
-/// From `/proc/pid/stat`: the state behind the name, which may hold anything, and the flags.
+/// Whether a signal or a debugger has stopped the process.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    matches!(fields_of(&stat).first(), Some(&("T" | "t")))
+}
+
+/// Of `/proc/pid/stat`: the state and what follows it, behind the name, which may hold anything.
+fn fields_of(stat: &str) -> Vec<&str> {
+    stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect())
+}
+
+/// From `/proc/pid/stat`: the state and the flags.
 fn is_ending(stat: &str) -> bool {
     const PF_EXITING: u64 = 0x4;
     const FLAGS: usize = 6;
-    let fields: Vec<&str> =
-        stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+    let fields = fields_of(stat);
     let flags = fields.get(FLAGS).and_then(|flags| flags.parse::<u64>().ok()).unwrap_or(0);
     matches!(fields.first(), Some(&("Z" | "X" | "x"))) || flags & PF_EXITING != 0
 }
@@ -59,6 +69,6 @@ mod tests {
 
     #[test]
     fn this_process_is_not_dying() {
-        assert!(!is_dying(std::process::id()));
+        assert!(!is_dying(std::process::id()) && !is_stopped(std::process::id()));
     }
 }

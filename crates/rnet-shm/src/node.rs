@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bell::Bells;
 use crate::domain::DomainDir;
+use crate::dying::is_stopped;
 use crate::files::{self, io_error};
 use crate::fork::{ForkGuard, Unshared};
 use crate::home::Home;
@@ -155,6 +156,11 @@ impl NodeMeta {
     /// Whether its process id means here what it means there; not where a side has no `/proc`.
     pub fn is_in_our_pid_namespace(&self) -> bool {
         self.pid_namespace != 0 && self.pid_namespace == pid_namespace()
+    }
+
+    /// Whether a signal or a debugger has stopped its process; not of one that cannot be seen from here.
+    pub fn is_stopped(&self) -> bool {
+        self.is_in_our_pid_namespace() && is_stopped(self.pid)
     }
 }
 

@@ -6,6 +6,7 @@ mod driver;
 mod fallback;
 mod open;
 mod receiver;
+mod shared;
 mod tell;
 
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub use driver::{DriveBuilder, Driver, HIGHEST_PRIORITY};
 pub use fallback::FallbackReason;
 pub use open::{Command, CommandBuilder};
 pub use receiver::CommandStats;
+#[doc(hidden)]
+pub use receiver::StillValid;
 
 const MIN_TIME: Duration = Duration::from_millis(1);
 const MAX_TIME: Duration = Duration::from_secs(3600);

@@ -69,6 +69,8 @@ pub use call::{
     Goal, HandlerError, Job, JobContext, Pending, Policy, PullBuilder, Puller, PushBuilder,
     PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
 };
+#[doc(hidden)]
+pub use command::StillValid;
 pub use command::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
     command_log_topic, command_of_status, command_status_topic,

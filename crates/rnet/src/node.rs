@@ -259,6 +259,13 @@ impl Node {
         matching.registry().peers().values().map(|peer| peer.node.meta().name.clone()).collect()
     }
 
+    /// Whether the process of another node of this host is stopped, by a signal or a debugger.
+    pub(crate) fn is_stopped(&self, name: &str) -> bool {
+        let matching = self.core.state.matching();
+        let mut peers = matching.registry().peers().values();
+        peers.any(|peer| peer.node.meta().name == name && peer.node.meta().is_stopped())
+    }
+
     /// Calls `callback` for each publisher and subscription of the domain, this node's own included: once for each
     /// that there is, then for each that is opened, and once when one of them goes. Ends when the returned
     /// [`EndpointWatch`] is dropped.

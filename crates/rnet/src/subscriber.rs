@@ -370,6 +370,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         channels.map(|c| PeerInfo { id: c.publisher(), node: c.node().to_owned() }).collect()
     }
 
+    /// Whether the publisher with this id is there, without an allocation.
+    pub(crate) fn is_served_by(&mut self, publisher: u64) -> bool {
+        self.receiver.take_in();
+        self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
+    }
+
     /// A handle with which other threads can end this subscriber's waits, those in a
     /// [`crate::WaitSet`] included.
     pub fn interrupter(&mut self) -> Interrupter {

@@ -168,13 +168,18 @@ class Node:
     def client(self, name: str, request: type[_Request], reply: None = None) -> Client[_Request, bytes]: ...
     @overload
     def client(self, name: str, request: Any = None, reply: Any = None) -> Client[Any, Any]: ...
+    @overload
     def command(
         self, topic: str, message: type[_Request] | _DType | None, apply: Callable[[_Request], object], *,
         fallback: Any, deadline_ms: float = 100.0,
     ) -> Command: ...
+    @overload
+    def command(
+        self, topic: str, message: type | _DType | None, *, forward: str, fallback: Any, deadline_ms: float = 100.0,
+    ) -> Command: ...
     def drive(
         self, topic: str, message: type | _DType | None = None, *, priority: int = 0, lease_ms: float = 200.0,
-        timeout: float | None = 10.0,
+        auto_retake: bool = False, timeout: float | None = 10.0,
     ) -> Driver: ...
     @overload
     def call(

@@ -40,6 +40,8 @@ def takes_one(function: Callable[..., Any], what: str) -> None:
     """Raises TypeError for what cannot be called with ``what`` and nothing else."""
     if inspect.iscoroutinefunction(function):
         raise TypeError(f"{function!r} is async: it runs on a thread of its command, so give a plain function")
+    if inspect.isclass(function):
+        raise TypeError(f"{function!r} is a class: give a function that takes ({what})")
     try:
         signature = inspect.signature(function)
     except ValueError:

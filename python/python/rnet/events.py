@@ -193,7 +193,7 @@ class CommandStats(NamedTuple):
 
     #: Commands that were applied.
     applied: int
-    #: Commands that were older than the deadline when they came.
+    #: Commands that were older than the deadline when they came, or when they could be applied.
     late: int
     #: Commands that had been applied before, or after which a later one had.
     repeated: int

@@ -15,6 +15,7 @@ use crate::read::{Channel, Recording, Select};
 const ROOT: &str = "/_rnet/call";
 /// The type of requests for the authority of a command, which a driver repeats by the clock.
 const AUTHORITY_TYPE: &str = "rnet.msgs.CommandRequest";
+const AUTHORITY: &str = "/authority";
 /// In the number of a call: its caller wants every reply, and its end is a status.
 const WANTS_DONE: u64 = 1 << 31;
 /// In the number of a call: its caller hears feedback.
@@ -74,6 +75,11 @@ impl<'a> CallTopic<'a> {
         Some(Self { service, id, kind })
     }
 
+    /// Whether it may be a request for the authority of a command.
+    pub fn is_of_authority(&self) -> bool {
+        self.kind == Kind::Request && self.service.ends_with(AUTHORITY)
+    }
+
     /// How it is told: no topic has such a name.
     pub fn label(&self) -> String {
         format!("{} {}", self.service, self.kind.name())
@@ -107,7 +113,7 @@ pub fn wants_feedback(correlation: u64) -> bool {
 /// Services with which a node had to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Those that it called, or drove by the authority of.
+    /// Those that it called, without those that give authority over commands.
     pub made: BTreeSet<String>,
     /// Those that it answered.
     pub answered: BTreeSet<String>,
@@ -117,8 +123,15 @@ impl Calls {
     /// Of the node with this name in the recording.
     pub(super) fn of(recording: &Recording, node: &str) -> Self {
         let mut calls = Self::default();
+        let driven = driven(recording, node);
+        let is_authority = |of: &CallTopic<'_>| {
+            of.service.strip_suffix(AUTHORITY).is_some_and(|command| driven.contains(command))
+        };
         for channel in recording.channels().filter(|channel| is_by(channel, node)) {
             let Some(topic) = CallTopic::parse(&channel.topic) else { continue };
+            if is_authority(&topic) {
+                continue;
+            }
             let services = match topic.kind {
                 Kind::Request | Kind::Control => &mut calls.made,
                 _ => &mut calls.answered,
@@ -164,6 +177,13 @@ pub struct Asked {
     clients: BTreeSet<u32>,
     /// A channel of its requests, and one of each kind of its answers.
     pub channels: BTreeMap<Kind, Arc<Channel>>,
+}
+
+impl Asked {
+    /// Of a server that no recorded request was for.
+    pub fn by_nobody(server: u32) -> Self {
+        Self { server, requests: Vec::new(), clients: BTreeSet::new(), channels: BTreeMap::new() }
+    }
 }
 
 /// The calls of a node in a recording.
@@ -249,13 +269,11 @@ impl Recorded {
                 continue;
             }
             if channel.type_name() == AUTHORITY_TYPE {
-                return Err(refuse(authority(&service)));
+                continue;
             }
             let asked = recorded.asked.entry(service.clone()).or_insert_with(|| Asked {
-                server,
-                requests: Vec::new(),
-                clients: BTreeSet::new(),
                 channels: BTreeMap::from([(Kind::Request, channel.clone())]),
+                ..Asked::by_nobody(server)
             });
             asked.clients.insert(client_of(correlation));
             asked.requests.push(Request { correlation, sent_ns });
@@ -289,8 +307,24 @@ impl Recorded {
 }
 
 fn authority(service: &str) -> String {
-    let command = service.strip_suffix("/authority").unwrap_or(service);
-    format!("the authority of the command {command}, which a driver renews by the clock")
+    let command = service.strip_suffix(AUTHORITY).unwrap_or(service);
+    format!(
+        "requests for authority over {command}, which it receives; drivers repeat them by the clock"
+    )
+}
+
+/// The commands that a node drove in a recording.
+pub fn driven(recording: &Recording, node: &str) -> BTreeSet<String> {
+    let requests = recording
+        .channels()
+        .filter(|channel| is_by(channel, node) && channel.type_name() == AUTHORITY_TYPE);
+    let services = requests.filter_map(|channel| CallTopic::parse(&channel.topic));
+    services.filter_map(|of| of.service.strip_suffix(AUTHORITY).map(str::to_owned)).collect()
+}
+
+/// The service that gives authority over a command.
+pub fn authority_of(command: &str) -> String {
+    format!("{command}{AUTHORITY}")
 }
 
 /// Whether this node published the channel.

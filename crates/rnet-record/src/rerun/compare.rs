@@ -109,6 +109,8 @@ pub struct Comparison<'a> {
     recorded: InOrder<'a>,
     carried: Carried,
     calls: Arc<Recorded>,
+    /// Services that give authority over commands: what is asked there depends on the clock.
+    authorities: BTreeSet<String>,
     topics: BTreeMap<String, Topic>,
     types: HashMap<u16, MessageType>,
     /// By publisher, with the topic.
@@ -119,13 +121,16 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// With what the node of this name published in the recording, and its calls.
+    /// With what the node of this name published in the recording, and its calls but for those for authority.
     pub fn new(
         recording: &'a Recording,
         (node, calls): (String, Arc<Recorded>),
+        authorities: BTreeSet<String>,
         options: &'a RerunOptions,
     ) -> Self {
-        let is_output = |channel: &Channel| is_by(channel, &node) && takes(options, &channel.topic);
+        let is_output = |channel: &Channel| {
+            is_by(channel, &node) && takes(options, &authorities, &channel.topic)
+        };
         let is_of_node = |c: &Channel| is_by(c, &node) && !c.topic.starts_with("/_rnet/");
         let of_node: BTreeSet<String> =
             recording.channels().filter(|c| is_of_node(c)).map(|c| c.topic.clone()).collect();
@@ -149,6 +154,7 @@ impl<'a> Comparison<'a> {
             recorded: InOrder::new(recording, recording.messages(select)),
             carried: Carried::default(),
             calls,
+            authorities,
             topics: BTreeMap::new(),
             types: HashMap::new(),
             heard_types: HashMap::new(),
@@ -272,7 +278,7 @@ impl<'a> Comparison<'a> {
 
     /// Compares a message that the node has published.
     pub fn add(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Result<(), RerunError> {
-        if !takes(self.options, heard.topic) {
+        if !takes(self.options, &self.authorities, heard.topic) {
             return Ok(());
         }
         self.type_heard(heard);
@@ -383,8 +389,11 @@ impl<'a> Comparison<'a> {
 }
 
 /// Whether a topic is compared: those of the node, and of its calls.
-fn takes(options: &RerunOptions, topic: &str) -> bool {
+fn takes(options: &RerunOptions, authorities: &BTreeSet<String>, topic: &str) -> bool {
     let call = CallTopic::parse(topic).filter(|_| !options.without_calls);
+    if call.is_some_and(|call| authorities.contains(call.service)) {
+        return false;
+    }
     let is_named = |name: &str| options.outputs.iter().any(|output| output == name);
     match (call, options.outputs.is_empty()) {
         (Some(call), true) => call.kind != Kind::Control,

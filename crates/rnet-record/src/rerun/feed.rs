@@ -11,6 +11,7 @@ use super::calls::{CallTopic, Kind};
 use super::compare::Comparison;
 use super::error::RerunError;
 use super::node::{CLOCK_TOPIC, Tested};
+use super::servers::Heard;
 use super::state::Said;
 use crate::names;
 use crate::play::{Carried, Due};
@@ -200,18 +201,18 @@ impl<'a> Feed<'a> {
             if asked.is_empty() {
                 return Ok(());
             }
-            for (service, word) in asked {
+            for request in asked {
                 let Tested { servers, node, .. } = &mut self.tested;
-                for topic in servers.answer(node, (&service, word), self.limit)? {
-                    let after = || format!("after an answer of {service}");
+                for topic in servers.answer(node, &request, self.limit)? {
+                    let after = || format!("after an answer of {}", request.service);
                     self.tested.rest(Some(&topic), self.limit, &after)?;
                 }
             }
         }
     }
 
-    /// Compares what the node has published. What it has asked: services, and correlations.
-    fn take(&mut self, comparison: &mut Comparison<'_>) -> Result<Vec<(String, u64)>, RerunError> {
+    /// Compares what the node has published. What it has asked.
+    fn take(&mut self, comparison: &mut Comparison<'_>) -> Result<Vec<Heard>, RerunError> {
         let mut asked = Vec::new();
         while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
             let heard = match passed {
@@ -228,15 +229,17 @@ impl<'a> Feed<'a> {
             };
             match of.kind {
                 Kind::Request if self.tested.servers.hears(&of) => {
-                    asked.push((heard.stamp.sent_ns, of.service.to_owned(), word));
+                    let (service, content) = (of.service.to_owned(), self.bytes.clone());
+                    let request = Heard { service, correlation: word, content };
+                    asked.push((heard.stamp.sent_ns, request));
                 }
                 Kind::Request | Kind::Control => {}
                 _ => self.tested.callers.hear(&of, word),
             }
         }
         // Clients of the node have an order between each other only by time.
-        asked.sort_by_key(|(sent_ns, ..)| *sent_ns);
-        Ok(asked.into_iter().map(|(_, service, word)| (service, word)).collect())
+        asked.sort_by_key(|(sent_ns, _)| *sent_ns);
+        Ok(asked.into_iter().map(|(_, request)| request).collect())
     }
 
     /// Whether it got anything.

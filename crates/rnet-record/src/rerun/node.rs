@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_
 
 use super::RerunOptions;
 use super::callers::Callers;
-use super::calls::{CallTopic, Calls, Kind, Recorded, is_by};
+use super::calls::{CallTopic, Calls, Kind, Recorded, driven, is_by};
 use super::error::RerunError;
 use super::rest::{Look, look};
-use super::servers::Servers;
+use super::servers::{Heard, Servers};
 use super::state;
 use crate::names;
 use crate::play::{Clock, Lives, Options, Publishers};
@@ -141,6 +141,9 @@ impl Tested {
             tested.servers = Servers::open(&calls, &tested.node)?;
             tested.calls = Arc::new(calls);
         }
+        for command in driven(recording, &tested.recorded) {
+            tested.servers.open_command(&command, &tested.node)?;
+        }
         tested.listen(recording)?;
         tested.connect(recording, options)?;
         Ok(tested)
@@ -226,6 +229,7 @@ impl Tested {
             self.answer_early(recording, options.timeout)?;
             let snapshot = self.domain.snapshot()?;
             let subscribed = self.subscribed(&snapshot);
+            self.receive_commands(&snapshot, &subscribed)?;
             for topic in &subscribed {
                 self.feed(recording, &own_channels, topic, options)?;
             }
@@ -265,6 +269,24 @@ impl Tested {
         }
     }
 
+    /// Opens a receiver for each command that the node is about to drive: it hears the status of that one, and is not the
+    /// receiver itself.
+    fn receive_commands(
+        &mut self,
+        snapshot: &Snapshot,
+        subscribed: &BTreeSet<String>,
+    ) -> Result<(), RerunError> {
+        for (topic, command) in
+            subscribed.iter().filter_map(|topic| Some((topic, rnet::command_of_status(topic)?)))
+        {
+            let mut own = snapshot.publishers.iter().filter(|p| p.node == self.name);
+            if !own.any(|p| p.topic == *topic) && !self.fed.contains(topic) {
+                self.servers.open_command(command, &self.node)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Answers what the node asks before its first input. What else it says then is let go.
     pub fn answer_early(
         &mut self,
@@ -277,8 +299,9 @@ impl Tested {
             let Passed::Message(heard) = passed else { continue };
             let of = CallTopic::parse(heard.topic).filter(|of| self.servers.hears(of));
             let (Some(of), Some(word)) = (of, heard.meta.correlation) else { continue };
-            let request = (of.service, word);
-            let answers = self.servers.answer_early(recording, &self.node, request, limit)?;
+            let request =
+                Heard { service: of.service.to_owned(), correlation: word, content: bytes.clone() };
+            let answers = self.servers.answer_early(recording, &self.node, &request, limit)?;
             for topic in answers {
                 self.rest(Some(&topic), limit, &at)?;
             }
@@ -464,11 +487,12 @@ impl Tested {
     }
 }
 
-/// Whether what a node publishes on a topic is an output: messages of its own, and of calls.
+/// Whether what a node publishes on a topic is an output, messages of its own and of calls, or asks for authority.
 fn is_heard(topic: &str, with_calls: bool) -> bool {
     match topic.starts_with(OWN_TOPICS) {
         false => true,
-        true => with_calls && CallTopic::parse(topic).is_some_and(|of| of.kind != Kind::Control),
+        true => CallTopic::parse(topic)
+            .is_some_and(|of| of.kind != Kind::Control && (with_calls || of.is_of_authority())),
     }
 }
 

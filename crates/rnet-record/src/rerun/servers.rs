@@ -2,19 +2,24 @@
 //!
 //! The n-th request of the node to a service is taken for the n-th recorded one, whatever it asks: that it asks the same
 //! is for the comparison. An answer that is due before its request has come waits for it.
+//!
+//! Requests for the authority of a command depend on the clock, so recorded answers do not fit them: a driver gets
+//! authority at once, and keeps it until it gives it back.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use prost::Message as _;
-use rnet::msgs::{CallStatus, call_status::State};
+use rnet::msgs::command_request::Action;
+use rnet::msgs::{CallStatus, CommandReply, CommandRequest, CommandStatus, call_status::State};
 use rnet::{
     Lane, Message as _, MessageType, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber,
     SubscriberOptions,
 };
 
 use super::calls::{
-    Asked, CallTopic, Kind, Recorded, client_of, feedback_type_topic, topic, wants_feedback,
+    Asked, CallTopic, Kind, Recorded, authority_of, client_of, feedback_type_topic, topic,
+    wants_feedback,
 };
 use super::error::RerunError;
 use crate::names;
@@ -25,6 +30,17 @@ use crate::read::{Recording, Select};
 const STALL: Duration = Duration::from_secs(10);
 /// Clients of the node whose calls have ended and that are still known, of a service.
 const MAX_CLIENTS: usize = 64;
+
+/// The id of the server that gives authority over a command.
+const AUTHORITY_SERVER: u32 = 1;
+
+/// A request of the node.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub service: String,
+    pub correlation: u64,
+    pub content: Vec<u8>,
+}
 
 /// A message to the node: of which kind, and its content.
 #[derive(Clone, Debug)]
@@ -40,8 +56,29 @@ struct Out {
     open: usize,
 }
 
+/// What the receiver of a command has, beside the server of its authority.
+struct Authority {
+    /// Of the driver that has it.
+    number: u64,
+    _commands: Subscriber<[u8]>,
+    _status: Publisher<CommandStatus>,
+}
+
+impl Authority {
+    fn answer(&mut self, request: &[u8]) -> Answer {
+        let request = CommandRequest::decode(request).unwrap_or_default();
+        self.number += u64::from(request.action() == Action::Take);
+        let granted = request.action() == Action::Take || request.number == self.number;
+        let (number, priority) = (self.number, request.priority);
+        let reply = CommandReply { granted, number, priority, ..CommandReply::default() };
+        Answer { kind: Kind::Reply, content: reply.encode_to_vec() }
+    }
+}
+
 struct Stand {
     asked: Asked,
+    /// For the authority of a command.
+    authority: Option<Authority>,
     /// By the recorded correlation, its place.
     places: HashMap<u64, usize>,
     /// The correlations of the re-run, by the places of their recorded requests; `None` of one that did not come.
@@ -75,6 +112,22 @@ impl Servers {
         Ok(Self { stands })
     }
 
+    /// Opens a receiver of a command that the node drives, unless there is one.
+    pub fn open_command(&mut self, command: &str, node: &Node) -> Result<(), RerunError> {
+        let service = authority_of(command);
+        if !self.stands.contains_key(&service) {
+            let stand = Stand::of_command(command, &service, node)?;
+            self.stands.insert(service, stand);
+        }
+        Ok(())
+    }
+
+    /// The services that give authority over commands.
+    pub fn authorities(&self) -> BTreeSet<String> {
+        let of = self.stands.iter().filter(|(_, stand)| stand.authority.is_some());
+        of.map(|(service, _)| service.clone()).collect()
+    }
+
     /// Whether requests on this topic are for one of these.
     pub fn hears(&self, topic: &CallTopic<'_>) -> bool {
         topic.kind == Kind::Request
@@ -89,10 +142,15 @@ impl Servers {
         &mut self,
         recording: &Recording,
         node: &Node,
-        (service, correlation): (&str, u64),
+        heard: &Heard,
         limit: Duration,
     ) -> Result<Vec<String>, RerunError> {
+        let Heard { service, correlation, .. } = heard;
+        let correlation = *correlation;
         let Some(stand) = self.stands.get_mut(service) else { return Ok(Vec::new()) };
+        if stand.authority.is_some() {
+            return self.answer(node, heard, limit);
+        }
         let place = stand.heard.len();
         let Some(request) = stand.asked.requests.get(place).copied() else {
             return Err(RerunError::UnrecordedCall { service: service.to_owned() });
@@ -108,7 +166,7 @@ impl Servers {
     /// # Errors
     /// `UnrecordedCall`: the node has asked more than was recorded of its start.
     pub fn begin(&mut self, first_input_ns: u64) -> Result<(), RerunError> {
-        for (service, stand) in &mut self.stands {
+        for (service, stand) in self.stands.iter_mut().filter(|(_, of)| of.authority.is_none()) {
             let requests = stand.asked.requests.iter();
             let before = requests.take_while(|request| request.sent_ns < first_input_ns).count();
             if stand.heard.len() > before {
@@ -123,12 +181,18 @@ impl Servers {
     pub fn answer(
         &mut self,
         node: &Node,
-        (service, correlation): (&str, u64),
+        heard: &Heard,
         limit: Duration,
     ) -> Result<Vec<String>, RerunError> {
+        let Heard { service, correlation, content } = heard;
+        let correlation = *correlation;
         let Some(stand) = self.stands.get_mut(service) else { return Ok(Vec::new()) };
         let place = stand.heard.len();
         stand.hear(node, service, correlation, limit)?;
+        if let Some(authority) = &mut stand.authority {
+            let answer = authority.answer(content);
+            return Ok(vec![stand.send(service, correlation, &answer)?]);
+        }
         let answers = match place < stand.asked.requests.len() {
             true => stand.early.remove(&place).unwrap_or_default(),
             false => vec![unrecorded()],
@@ -162,6 +226,18 @@ impl Servers {
 }
 
 impl Stand {
+    fn of_command(command: &str, service: &str, node: &Node) -> Result<Self, RerunError> {
+        let urgent = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1);
+        let commands = node.subscriber_with::<[u8]>(command, urgent)?;
+        let options = PublisherOptions::new().urgent().transient_local(1);
+        let status = node.publisher_with(&rnet::command_status_topic(command), options)?;
+        let authority = Authority { number: 0, _commands: commands, _status: status };
+        let asked = Asked::by_nobody(AUTHORITY_SERVER);
+        let types = BTreeMap::from([(Kind::Reply, CommandReply::message_type()?)]);
+        let stand = Self::connect(service, asked, Lane::default(), types, node)?;
+        Ok(Self { authority: Some(authority), ..stand })
+    }
+
     fn open(service: &str, asked: &Asked, node: &Node) -> Result<Self, RerunError> {
         let request = &asked.channels[&Kind::Request];
         let lane = request.source().map(|source| source.lane).unwrap_or_default();
@@ -169,6 +245,16 @@ impl Stand {
         for (kind, channel) in &asked.channels {
             types.insert(*kind, channel.message_type()?);
         }
+        Self::connect(service, asked.clone(), lane, types, node)
+    }
+
+    fn connect(
+        service: &str,
+        asked: Asked,
+        lane: Lane,
+        mut types: BTreeMap<Kind, MessageType>,
+        node: &Node,
+    ) -> Result<Self, RerunError> {
         types.insert(Kind::Status, CallStatus::message_type()?);
         let options = || SubscriberOptions::new().lane(lane).keep_last(1);
         let hear = |kind: Kind| {
@@ -189,7 +275,8 @@ impl Stand {
         let heard = [hear(Kind::Control)?, hear(Kind::Request)?];
         let places = asked.requests.iter().enumerate().map(|(at, r)| (r.correlation, at)).collect();
         Ok(Self {
-            asked: asked.clone(),
+            asked,
+            authority: None,
             places,
             heard: Vec::new(),
             early: BTreeMap::new(),

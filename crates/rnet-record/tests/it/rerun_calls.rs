@@ -5,6 +5,7 @@ use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use common::{LONG, Net, folder, options};
 use rnet::inspect::Location;
@@ -19,6 +20,9 @@ const ROLE: &str = "RERUN_CALLS_ROLE";
 const COUNT: u64 = 40;
 const ASKED: u64 = COUNT / 4;
 const GAINS: u64 = COUNT / 10;
+
+/// Longer than any pause of a busy machine.
+const LEASE: Duration = Duration::from_secs(600);
 
 type Number = [u8];
 
@@ -68,8 +72,11 @@ impl Calls {
 fn the_node() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let node = Node::builder("arm").open().unwrap();
-    let mut calls = (role != "serves_nothing").then(|| Calls::open(&node, &role));
-    let _driver = (role == "drives").then(|| node.drive::<Number>("/wheel").take(LONG).unwrap());
+    let calls = !matches!(role.as_str(), "serves_nothing" | "drives_alone");
+    let mut calls = calls.then(|| Calls::open(&node, &role));
+    // With a lease that passes unless it is renewed by the clock.
+    let take = || node.drive::<Number>("/wheel").lease(LEASE).take(LONG).unwrap();
+    let mut driver = role.starts_with("drives").then(take);
     let options = SubscriberOptions::new().reliable().keep_all();
     let mut angles = node.subscriber_with::<Number>("/angle", options).unwrap();
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -78,6 +85,12 @@ fn the_node() {
         let at = number(&angle);
         if let Some(calls) = &mut calls {
             calls.take(&role, at);
+        }
+        if let Some(driver) = &mut driver {
+            if at % 8 == 0 && role == "drives" {
+                driver.renew().unwrap();
+            }
+            driver.send(&bytes(at)).unwrap();
         }
         torques.send(&bytes(at)).unwrap();
     }
@@ -93,6 +106,11 @@ fn the_node_as(role: &str, location: &Location) -> Command {
 
 /// A recording of the node at its work, from its start.
 fn recorded(net: &Net, role: &str) -> PathBuf {
+    recorded_from(net, role, 0)
+}
+
+/// The same from a message on; from the start of the node if that is the first.
+fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     let file = folder(net).join("run.mcap");
     let node = net.node("body");
     let _wheel = node.command::<Number>("/wheel").fallback(&bytes(0)).apply(|_| {}).unwrap();
@@ -105,20 +123,24 @@ fn recorded(net: &Net, role: &str) -> PathBuf {
     let keep = SubscriberOptions::new().reliable().keep_all();
     let mut torques = node.subscriber_with::<Number>("/torque", keep).unwrap();
     let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").unwrap());
-    let recorder = Recorder::start(&file, options(net)).unwrap();
+    let start = || Recorder::start(&file, options(net)).unwrap();
+    let mut recorder = (from == 0).then(start);
     let location = options(net).location.unwrap();
     let mut process = the_node_as(role, &location).spawn().unwrap();
     angles.wait_for_subscribers(1, LONG).unwrap();
     torques.wait_for_publishers(1, LONG).unwrap();
     for at in 0..COUNT {
-        if at % 10 == 5 {
+        if at == from && at > 0 {
+            recorder = Some(start());
+        }
+        if at % 10 == 5 && role != "drives_alone" {
             let gain = gains[(at / 10 % 2) as usize].call(&bytes(at), LONG).unwrap();
             assert_eq!(number(&gain), 2 * at);
         }
         angles.send(&bytes(at)).unwrap();
         assert_eq!(number(&torques.recv(LONG).unwrap()), at);
     }
-    assert_eq!(recorder.stop().unwrap().losses.total(), 0);
+    assert_eq!(recorder.unwrap().stop().unwrap().losses.total(), 0);
     process.kill().unwrap();
     process.wait().unwrap();
     file
@@ -183,10 +205,29 @@ fn calls_that_were_not_recorded_are_told() {
 }
 
 #[test]
-fn the_authority_of_a_command_is_refused_by_name() {
+fn a_node_that_drives_gets_authority_and_its_commands_are_compared() {
     let net = Net::new("rerun-drives");
     let file = recorded(&net, "drives");
-    let error = again(&net, &file, "drives", RerunOptions::default()).unwrap_err();
-    assert_eq!(error.code(), "calls", "{error}");
-    assert!(error.to_string().contains("the authority of the command /wheel"), "{error}");
+    let done = again(&net, &file, "drives", RerunOptions::default()).unwrap();
+    assert!(done.is_same(), "{:?}", done.outputs);
+    assert_eq!(counts(&done, "/wheel"), [COUNT, 0, 0, 0]);
+    assert!(done.outputs.iter().all(|of| !of.topic.contains("authority")), "{:?}", done.outputs);
+    let options = RerunOptions {
+        without_calls: true,
+        outputs: vec!["/wheel".to_owned()],
+        ..RerunOptions::default()
+    };
+    let done = again(&net, &file, "drives_alone", options).unwrap();
+    assert!(done.is_same(), "{:?}", done.outputs);
+    assert_eq!(counts(&done, "/wheel"), [COUNT, 0, 0, 0]);
+}
+
+#[test]
+fn a_node_that_drives_is_run_again_from_the_middle_of_its_work() {
+    let net = Net::new("rerun-drives-later");
+    let from = COUNT / 2;
+    let file = recorded_from(&net, "drives_alone", from);
+    let done = again(&net, &file, "drives_alone", RerunOptions::default()).unwrap();
+    assert!(done.is_same(), "{:?}", done.outputs);
+    assert_eq!(counts(&done, "/wheel"), [COUNT - from, 0, 0, 0]);
 }

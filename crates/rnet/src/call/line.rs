@@ -158,11 +158,17 @@ impl Line {
     }
 
     pub fn server_count(&self) -> usize {
+        self.server_count_without(None)
+    }
+
+    /// The same without the server with this id.
+    pub fn server_count_without(&self, avoided: Option<u64>) -> usize {
         if self.is_parents() {
             return 0;
         }
         let book = lock(&self.book);
-        book.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true))).count()
+        let servers = book.servers.iter().filter(|server| Some(server.id) != avoided);
+        servers.filter(|server| matches!(server.is_ready(), Ok(true))).count()
     }
 
     /// Begins a call that has so much time.

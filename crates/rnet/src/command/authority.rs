@@ -135,7 +135,27 @@ impl Authority {
         self.holder.take_if(|holder| holder.until_ns <= now_ns)
     }
 
-    /// Whether a command is to be applied. One that is renews the lease.
+    /// Whether a command that was judged may still be applied: the holder of its authority. Only time and requests
+    /// change that.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn still_valid(
+        &self,
+        number: Option<u64>,
+        sent_ns: u64,
+        now_ns: u64,
+        deadline: Duration,
+    ) -> Result<&Holder, Ignored> {
+        let is_it = |holder: &&Holder| Some(holder.number) == number && holder.until_ns > now_ns;
+        let holder = self.holder.as_ref().filter(is_it).ok_or(Ignored::Superseded)?;
+        if now_ns.saturating_sub(sent_ns) > ns(deadline) {
+            return Err(Ignored::Late);
+        }
+        Ok(holder)
+    }
+
+    /// Whether a command that has come is to be applied. One that is renews the lease.
     ///
     /// # Errors
     /// Why it is not.
@@ -145,27 +165,26 @@ impl Authority {
         first: u64,
         deadline: Duration,
     ) -> Result<(), Ignored> {
-        let number = came.number.ok_or(Ignored::Unauthorised)?;
-        let Some(holder) = self.holder.as_mut().filter(|holder| holder.number == number) else {
+        let Came { number, sent_ns, now_ns, .. } = *came;
+        let number = number.ok_or(Ignored::Unauthorised)?;
+        let Some(holder) = self.holder.as_ref().filter(|holder| holder.number == number) else {
             let past = self.is_past(number, first);
             return Err(if past { Ignored::Superseded } else { Ignored::Unauthorised });
         };
-        if holder.until_ns <= came.now_ns {
-            return Err(Ignored::Superseded);
-        }
         if holder.node != came.node
             || holder.course.is_some_and(|(publisher, _)| publisher != came.publisher)
         {
             return Err(Ignored::Unauthorised);
         }
-        if holder.course.is_some_and(|(_, last)| came.seq <= last) {
-            return Err(Ignored::Repeated);
+        let is_repeated = holder.course.is_some_and(|(_, last)| came.seq <= last);
+        match self.still_valid(Some(number), sent_ns, now_ns, deadline) {
+            Err(Ignored::Late) | Ok(_) if is_repeated => return Err(Ignored::Repeated),
+            valid => valid.map(drop)?,
         }
-        if came.now_ns.saturating_sub(came.sent_ns) > ns(deadline) {
-            return Err(Ignored::Late);
+        if let Some(holder) = &mut self.holder {
+            holder.course = Some((came.publisher, came.seq));
+            holder.until_ns = now_ns.saturating_add(ns(holder.lease));
         }
-        holder.course = Some((came.publisher, came.seq));
-        holder.until_ns = came.now_ns.saturating_add(ns(holder.lease));
         Ok(())
     }
 }

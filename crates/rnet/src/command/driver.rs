@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Meta, Result};
 use rnet_shm::ring::fail_point;
 
+use super::open::receiver_of;
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::service_name;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
-    CallOptions, Client, Message, MessageType, Node, Publisher, PublisherOptions, Received,
+    CallOptions, Client, Message, MessageType, Node, Pending, Publisher, PublisherOptions,
     Subscriber, SubscriberOptions,
 };
 
@@ -24,16 +25,38 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const SLICE: Duration = Duration::from_millis(100);
 /// How long a driver that ends waits until the receiver has heard of it.
 const GOODBYE: Duration = Duration::from_millis(100);
+/// Between a refusal and the next request of a driver that takes authority again by itself.
+const RETRY: Duration = Duration::from_millis(50);
+/// How long one of its requests waits for a receiver.
+const REQUEST: Duration = Duration::from_secs(1);
+const ANSWER: &str = "the answer of its receiver";
+
+/// What a driver asks its receiver for.
+#[derive(Clone, Copy)]
+struct Terms {
+    priority: i32,
+    lease: Duration,
+    outlasts: bool,
+}
+
+impl Terms {
+    fn request(self) -> CommandRequest {
+        let Terms { priority, lease, outlasts } = self;
+        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        let mut request = CommandRequest { priority, lease, ..CommandRequest::default() };
+        (request.outlasts_driver, request.action) = (outlasts, Action::Take.into());
+        request
+    }
+}
 
 /// A driver without authority; made by [`Node::drive`].
 #[must_use = "nothing is driven until take() is called"]
 pub struct DriveBuilder<T: Message + ?Sized> {
     node: Node,
     topic: String,
-    priority: i32,
+    terms: Terms,
     highest: i32,
-    outlasts: bool,
-    lease: Duration,
+    auto_retake: bool,
     message_type: Option<MessageType>,
     _type: PhantomData<fn(&T)>,
 }
@@ -44,10 +67,9 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         DriveBuilder {
             node,
             topic,
-            priority: 0,
+            terms: Terms { priority: 0, lease: LEASE, outlasts: false },
             highest: HIGHEST_PRIORITY,
-            outlasts: false,
-            lease: LEASE,
+            auto_retake: false,
             message_type: None,
             _type: PhantomData,
         }
@@ -55,27 +77,36 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
 
     /// A driver takes authority from those of a lower priority; 0 by default, up to [`HIGHEST_PRIORITY`].
     pub fn priority(mut self, priority: i32) -> Self {
-        self.priority = priority;
+        self.terms.priority = priority;
         self
     }
 
     /// Above every driver: for an operator who ends the authority of whoever has it.
     #[doc(hidden)]
     pub fn above_all(mut self) -> Self {
-        (self.priority, self.highest) = (i32::MAX, i32::MAX);
+        (self.terms.priority, self.highest) = (i32::MAX, i32::MAX);
         self
     }
 
     /// Whether authority lasts until the lease has passed even if this process dies before: what stops a robot does.
     /// By default it ends with the process.
     pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
-        self.outlasts = outlasts;
+        self.terms.outlasts = outlasts;
         self
     }
 
     /// How long authority lasts after the last command or renewal: 1 ms to 1 h, 200 ms by default.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
+        self.terms.lease = lease;
+        self
+    }
+
+    /// Whether a driver that has lost its authority takes it again by itself: when its lease has passed, when the driver
+    /// that took it gives it back, or when the receiver starts again. [`Driver::send`], [`Driver::renew`] and
+    /// [`Driver::in_force`] ask for it without a wait; until it is granted they say `NotInForce`. By default only
+    /// [`Driver::retake`] does.
+    pub fn auto_retake(mut self, auto_retake: bool) -> Self {
+        self.auto_retake = auto_retake;
         self
     }
 
@@ -90,7 +121,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     /// more: so a stop is renewed after the network was gone.
     ///
     /// # Errors
-    /// `NotInForce` if a driver of the same or a higher priority has it; `Timeout` if there is no receiver;
+    /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is stopped;
+    /// `Timeout` if there is no receiver;
     /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as [`Node::publisher`].
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
         self.take_while(timeout, || true)
@@ -104,18 +136,15 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         timeout: Option<Duration>,
         goes_on: impl Fn() -> bool,
     ) -> Result<Driver<T>> {
-        let DriveBuilder { node, topic, priority, highest, outlasts, lease, message_type, .. } =
-            self;
+        let DriveBuilder { node, topic, terms, highest, auto_retake, message_type, .. } = self;
+        let priority = terms.priority;
         if priority > highest {
             let why = format!("it is {priority}, and the highest is {highest}");
             return Err(Error::BadValue { what: "priority".into(), why });
         }
         let name = service_name(&node, &topic)?;
         let topic = name.to_string();
-        check_time("lease", lease)?;
-        let after = timeout.unwrap_or(TIMEOUT);
-        let until = Instant::now().checked_add(after);
-        let wait = Wait { topic: topic.clone(), until, after, goes_on };
+        check_time("lease", terms.lease)?;
         let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
         let status = node.subscriber_with::<CommandStatus>(
             &command_status_topic(&topic),
@@ -129,37 +158,21 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let authority = authority_of(&topic)?;
         let client =
             Client::<CommandRequest, CommandReply>::at(&node, authority, (None, None), None, None)?;
-        let (number, receiver, ended) = (0, None, None);
-        let mut driver =
-            Driver { topic, publisher, status, client, lease, number, receiver, ended };
-        // Ahead of the lease, which begins when it is granted.
-        wait.until("a receiver", |slice| driver.status.wait_for_publishers(1, Some(slice)))?;
-        wait.until("a receiver", |slice| driver.publisher.wait_for_subscribers(1, Some(slice)))?;
-        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
-        let mut request = CommandRequest { priority, lease, ..CommandRequest::default() };
-        (request.outlasts_driver, request.action) = (outlasts, Action::Take.into());
-        // Answers are heard for longer than they are waited for.
-        let limit = wait.left().saturating_add(GOODBYE);
-        let asked = driver.client.start(&request, CallOptions::new().timeout(limit))?;
-        let answer = "the answer of its receiver";
-        let reply = match wait.until(answer, |slice| asked.next_within(slice)) {
-            Ok(Some(reply)) => reply.into_message(),
-            Ok(None) => return Err(wait.timed_out(answer)),
-            Err(error) => {
-                // Granted in this moment, it is given back with the driver.
-                let late = asked.next_within(GOODBYE).ok().flatten().map(Received::into_message);
-                if let Some(late) = late.filter(|late| late.granted) {
-                    driver.number = late.number;
-                }
-                return Err(error);
-            }
+        let mut driver = Driver {
+            node,
+            topic,
+            publisher,
+            status,
+            client,
+            terms,
+            auto_retake,
+            number: 0,
+            receiver: None,
+            ended: None,
+            asked: None,
+            ask_at: Instant::now(),
         };
-        if !reply.granted {
-            let CommandReply { holder, priority: of, .. } = &reply;
-            let why = format!("{holder} has it with priority {of}, and {priority} was asked with");
-            return Err(driver.lost(why));
-        }
-        driver.number = reply.number;
+        driver.take(&driver.wait(timeout.unwrap_or(TIMEOUT), goes_on))?;
         fail_point!("command.taken");
         Ok(driver)
     }
@@ -168,8 +181,9 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
 /// The highest priority of a driver: one less than that of who ends the authority of all.
 pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
 
-/// A wait for authority, in slices.
+/// A wait for the receiver, in slices.
 struct Wait<F> {
+    node: Node,
     topic: String,
     /// `None` for as long as it takes.
     until: Option<Instant>,
@@ -189,16 +203,28 @@ impl<F: Fn() -> bool> Wait<F> {
         Error::Timeout { topic: self.topic.clone(), what, after_ms }
     }
 
+    /// A receiver whose process is stopped answers when somebody lets it go on: it is not waited for.
+    fn check_running(&self) -> Result<()> {
+        match receiver_of(&self.node, &self.topic, 0)? {
+            Some(node) if self.node.is_stopped(&node) => {
+                let why = format!("the process of its receiver {node} is stopped");
+                Err(Error::NotInForce { topic: self.topic.clone(), why })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn until<R>(&self, what: &str, mut wait: impl FnMut(Duration) -> Result<R>) -> Result<R> {
         loop {
             let left = self.left();
             match wait(left.min(SLICE)) {
-                Err(Error::Timeout { .. } | Error::Interrupted) if left.is_zero() => {
-                    return Err(self.timed_out(what));
-                }
-                Err(Error::Timeout { .. } | Error::Interrupted) if (self.goes_on)() => {}
-                Err(Error::Timeout { .. } | Error::Interrupted) => return Err(Error::Interrupted),
+                Err(Error::Timeout { .. } | Error::Interrupted) => self.check_running()?,
                 done => return done,
+            }
+            match (left.is_zero(), (self.goes_on)()) {
+                (true, _) => return Err(self.timed_out(what)),
+                (false, true) => {}
+                (false, false) => return Err(Error::Interrupted),
             }
         }
     }
@@ -207,17 +233,22 @@ impl<F: Fn() -> bool> Wait<F> {
 /// The sending end of a command, with authority until it ends. Dropping it gives authority back.
 #[must_use = "authority is given back when this is dropped"]
 pub struct Driver<T: Message + ?Sized> {
+    node: Node,
     topic: String,
     publisher: Publisher<T>,
     status: Subscriber<CommandStatus>,
     client: Client<CommandRequest, CommandReply>,
-    lease: Duration,
+    terms: Terms,
+    auto_retake: bool,
     /// Of its authority; 0 before it has any.
     number: u64,
     /// The node of its receiver, once that has said that it is in force.
     receiver: Option<String>,
     /// Why it has none any more.
     ended: Option<Error>,
+    /// A request for authority that it has made by itself, and when it may make the next one.
+    asked: Option<Pending<CommandReply>>,
+    ask_at: Instant,
 }
 
 impl<T: Message + ?Sized> Driver<T> {
@@ -237,7 +268,7 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// `NotInForce` once the receiver has said that this driver's authority has ended; as [`Publisher::send`].
     pub fn send(&mut self, command: &T) -> Result<()> {
-        self.check()?;
+        self.ready()?;
         self.publisher.send_with(command, Meta::default().with_correlation(self.number))
     }
 
@@ -246,8 +277,8 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
     pub fn renew(&mut self) -> Result<()> {
-        self.check()?;
-        match self.ask(Action::Renew, Some(self.lease)) {
+        self.ready()?;
+        match self.ask(Action::Renew, Some(self.terms.lease)) {
             Ok(reply) if reply.granted => Ok(()),
             Ok(_) => Err(self.lost("its authority has ended".to_owned())),
             Err(Error::Timeout { .. }) => {
@@ -261,24 +292,169 @@ impl<T: Message + ?Sized> Driver<T> {
 
     /// Whether this driver is in force, as far as the receiver has said.
     pub fn in_force(&mut self) -> bool {
-        self.check().is_ok()
+        self.ready().is_ok()
     }
 
-    /// Gives authority back: the receiver falls back at once.
+    /// Takes authority again once it has ended, with the priority and lease of before; waits for a receiver if there is
+    /// none, for 10 s if `timeout` is `None`. A driver that is in force stays so.
     ///
     /// # Errors
-    /// As [`Client::call`]. It then ends with its lease.
+    /// As [`DriveBuilder::take`].
+    pub fn retake(&mut self, timeout: Option<Duration>) -> Result<()> {
+        self.retake_while(timeout, || true)
+    }
+
+    /// The same, as [`DriveBuilder::take_while`].
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn retake_while(
+        &mut self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<()> {
+        match self.ready() {
+            Err(Error::NotInForce { .. }) => {}
+            done => return done,
+        }
+        self.end_asking();
+        if self.check().is_ok() {
+            return Ok(());
+        }
+        let taken = self.take(&self.wait(timeout.unwrap_or(TIMEOUT), goes_on));
+        if taken.is_err() && self.check().is_ok() {
+            // Granted when it was no longer waited for.
+            let _ = self.ask(Action::Release, Some(GOODBYE));
+            self.lost("it was given back".to_owned());
+        }
+        taken
+    }
+
+    /// Gives authority back: the receiver falls back at once. A driver whose authority has ended has nothing to give
+    /// back.
+    ///
+    /// # Errors
+    /// `NotInForce` if the process of the receiver is stopped; `Timeout` if it does not answer within the lease, with
+    /// which the authority ends in any case; as [`Client::call`].
     pub fn release(mut self) -> Result<()> {
-        let released = self.ask(Action::Release, None);
+        self.give_back()
+    }
+
+    /// The same for a language that keeps the driver.
+    ///
+    /// # Errors
+    /// As [`Driver::release`].
+    #[doc(hidden)]
+    pub fn give_back(&mut self) -> Result<()> {
+        self.end_asking();
+        if self.check().is_err() {
+            return Ok(());
+        }
+        let lease = self.terms.lease;
+        let request = self.request(Action::Release);
+        let asked = self.client.start(&request, CallOptions::new().timeout(lease))?;
+        let released =
+            self.wait(lease, || true).until(ANSWER, |slice| asked.next_within(slice)).map(drop);
         fail_point!("command.released");
-        self.ended = Some(self.lost("it was released".to_owned()));
-        released.map(drop)
+        self.lost("it was released".to_owned());
+        released
+    }
+
+    fn wait<F: Fn() -> bool>(&self, after: Duration, goes_on: F) -> Wait<F> {
+        let (node, topic) = (self.node.clone(), self.topic.clone());
+        Wait { node, topic, until: Instant::now().checked_add(after), after, goes_on }
+    }
+
+    /// Waits for a receiver, and for authority over it.
+    fn take(&mut self, wait: &Wait<impl Fn() -> bool>) -> Result<()> {
+        // Ahead of the lease, which begins when it is granted.
+        wait.until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
+        wait.until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
+        self.forget_status()?;
+        // Answers are heard for longer than they are waited for.
+        let limit = wait.left().saturating_add(GOODBYE);
+        let request = self.terms.request();
+        let asked = self.client.start(&request, CallOptions::new().timeout(limit))?;
+        match wait.until(ANSWER, |slice| asked.next_within(slice)) {
+            Ok(Some(reply)) => self.granted(reply.into_message()),
+            Ok(None) => Err(wait.timed_out(ANSWER)),
+            Err(error) => {
+                // Granted in this moment, it is given back with the driver.
+                self.asked = Some(asked);
+                self.end_asking();
+                Err(error)
+            }
+        }
+    }
+
+    /// What the receiver has answered to a request for authority.
+    fn granted(&mut self, reply: CommandReply) -> Result<()> {
+        let CommandReply { granted, number, holder, priority, .. } = reply;
+        if !granted {
+            let own = self.terms.priority;
+            let why = format!("{holder} has it with priority {priority}, and {own} was asked with");
+            return Err(self.lost(why));
+        }
+        (self.number, self.receiver, self.ended) = (number, None, None);
+        Ok(())
+    }
+
+    /// What was said before authority was asked for is not about it.
+    fn forget_status(&mut self) -> Result<()> {
+        loop {
+            match self.status.try_recv() {
+                Ok(None) => return Ok(()),
+                Err(error @ Error::Closed { .. }) => return Err(error),
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    /// In force, or again in force.
+    fn ready(&mut self) -> Result<()> {
+        match self.check() {
+            Err(Error::NotInForce { .. }) if self.auto_retake => self.ask_again(),
+            checked => checked,
+        }
+    }
+
+    /// Asks for authority again, without a wait.
+    fn ask_again(&mut self) -> Result<()> {
+        if self.asked.is_none() && Instant::now() >= self.ask_at {
+            self.forget_status()?;
+            let options = CallOptions::new().timeout(REQUEST);
+            self.asked = Some(self.client.start(&self.terms.request(), options)?);
+        }
+        let Some(asked) = self.asked.take() else { return self.check() };
+        match asked.next_within(Duration::ZERO) {
+            Err(Error::Interrupted) => self.asked = Some(asked),
+            Ok(Some(reply)) => {
+                self.ask_at = Instant::now() + RETRY;
+                self.granted(reply.into_message())?;
+            }
+            Ok(None) | Err(_) => self.ask_at = Instant::now() + RETRY,
+        }
+        self.check()
+    }
+
+    /// Gives up a request. One that is granted in this moment is given back with the driver.
+    fn end_asking(&mut self) {
+        let Some(asked) = self.asked.take() else { return };
+        if let Ok(Some(reply)) = asked.next_within(GOODBYE) {
+            let _ = self.granted(reply.into_message());
+        }
     }
 
     fn ask(&mut self, action: Action, timeout: Option<Duration>) -> Result<CommandReply> {
+        let request = self.request(action);
+        Ok(self.client.call(&request, timeout)?.into_message())
+    }
+
+    fn request(&self, action: Action) -> CommandRequest {
         let mut request = CommandRequest { number: self.number, ..CommandRequest::default() };
         request.set_action(action);
-        Ok(self.client.call(&request, timeout)?.into_message())
+        request
     }
 
     fn lost(&mut self, why: String) -> Error {
@@ -339,6 +515,7 @@ fn text_of(status: &CommandStatus) -> String {
 
 impl<T: Message + ?Sized> Drop for Driver<T> {
     fn drop(&mut self) {
+        self.end_asking();
         if self.number != 0 && self.check().is_ok() {
             // One that does not hear of it waits for the lease.
             let _ = self.ask(Action::Release, Some(GOODBYE));

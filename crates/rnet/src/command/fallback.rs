@@ -16,6 +16,8 @@ pub enum FallbackReason {
     Expired,
     /// The driver has released its authority.
     Released,
+    /// A driver of a higher priority has taken authority.
+    Preempted,
     /// The driver's process or host is gone.
     DriverLost,
     /// To apply a command took longer than the deadline.
@@ -33,6 +35,7 @@ impl FallbackReason {
             FallbackReason::Deadline => Reason::Deadline,
             FallbackReason::Expired => Reason::Expired,
             FallbackReason::Released => Reason::Released,
+            FallbackReason::Preempted => Reason::Preempted,
             FallbackReason::DriverLost => Reason::DriverLost,
             FallbackReason::Overrun => Reason::Overrun,
             FallbackReason::Panicked => Reason::Panicked,
@@ -46,6 +49,7 @@ impl FallbackReason {
             FallbackReason::Deadline => "no command came within the deadline",
             FallbackReason::Expired => "the lease has passed",
             FallbackReason::Released => "the driver has released its authority",
+            FallbackReason::Preempted => "a driver of a higher priority has taken authority",
             FallbackReason::DriverLost => "the driver is gone",
             FallbackReason::Overrun => "to apply the command took longer than the deadline",
             FallbackReason::Panicked => "the code that applies commands panicked",

@@ -12,15 +12,16 @@ use rnet_shm::ring::fail_point;
 
 use super::driver::DriveBuilder;
 use super::fallback::FallbackReason;
-use super::receiver::{Apply, Ask, CommandStats, Parts, Receiver, Rest, Shared, Turn};
+use super::receiver::{Apply, CommandStats, Parts, Receiver, Rest, StillValid};
+use super::shared::{Ask, Shared, Turn};
 use super::tell::Tell;
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::{Bytes, service_name};
 use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
-    EndpointQos, HandlerError, Message, MessageType, Node, Responder, Service, ServiceBuilder,
-    Subscriber, SubscriberOptions, WaitSet,
+    EndpointQos, HandlerError, Message, MessageType, Node, PublisherOptions, Responder, Service,
+    ServiceBuilder, Subscriber, SubscriberOptions, WaitSet,
 };
 
 /// How long a command is waited for if the receiver does not say.
@@ -29,9 +30,11 @@ const DEADLINE: Duration = Duration::from_millis(100);
 const GONE: Duration = Duration::from_millis(200);
 /// How long a driver waits for the receiver's thread, which may be applying a command.
 const ANSWER: Duration = Duration::from_secs(1);
+/// How long the first fallback may take for its failure to be an error of [`CommandBuilder::apply`].
+const FIRST_FALLBACK: Duration = Duration::from_secs(5);
 
 impl Node {
-    /// The receiving end of a command, which is opened by [`CommandBuilder::apply`]: it applies the messages of the
+    /// The receiving end of a command, which is opened by [`CommandBuilder::apply`] or [`CommandBuilder::forward`]: it applies the messages of the
     /// one driver that has authority ([`Node::drive`]), and falls back to what is safe when none comes in time.
     ///
     /// ```
@@ -153,88 +156,160 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     }
 
     /// Opens the receiver: it falls back at once, and then gives each command of the driver in force to `apply`, in
-    /// a thread that does nothing else. That thread is scheduled by `SCHED_FIFO` where the process may ask for it.
+    /// a thread that does nothing else. That thread is scheduled by `SCHED_FIFO` where the process may ask for it. A
+    /// first fallback that panics is an error.
     ///
     /// `apply` should return well within the deadline and not allocate. One that takes longer is followed by the
     /// fallback when it returns, and so is one that panics; the panic is counted and the thread goes on.
     ///
     /// # Errors
     /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is not of the
-    /// type, or for a deadline that is not allowed; `BadName`; as [`Node::subscriber`].
+    /// type or fails, or for a deadline that is not allowed; `BadName`; as [`Node::subscriber`].
     pub fn apply(self, mut apply: impl FnMut(&T) + Send + 'static) -> Result<Command> {
+        self.apply_checked(move |command, still_valid| {
+            if still_valid() {
+                apply(command);
+            }
+        })
+    }
+
+    /// The same for a language whose code has to wait before it can run: `apply` asks whether the command is still valid
+    /// when it no longer waits, and does nothing if it is not.
+    ///
+    /// # Errors
+    /// As [`CommandBuilder::apply`].
+    #[doc(hidden)]
+    pub fn apply_checked(
+        self,
+        mut apply: impl FnMut(&T, &mut StillValid<'_>) + Send + 'static,
+    ) -> Result<Command> {
+        let (parts, ty) = self.parts()?;
+        let mut held = T::hold(&ty);
+        let apply: Apply = Box::new(move |bytes, still_valid| {
+            if T::IN_PLACE_FROM.is_none_or(|len| bytes.len() < len) {
+                T::decode(bytes, &mut held)?;
+            }
+            apply(T::view(bytes, &held), still_valid);
+            Ok(())
+        });
+        parts.open(ty, apply)
+    }
+
+    /// Opens a receiver that publishes each command that it would apply, and the fallback, on a plain topic: for code
+    /// that may be late, because it waits for an interpreter or runs in another process. The topic is urgent, and keeps
+    /// its last message for subscribers that come later.
+    ///
+    /// # Errors
+    /// As [`CommandBuilder::apply`]; `BadValue` for a fallback that is a function, or the topic of the command itself.
+    pub fn forward(self, topic: &str) -> Result<Command> {
+        let (parts, ty) = self.parts()?;
+        let bad = |why: &str| {
+            let what = format!("forward of {}", parts.topic);
+            Error::BadValue { what, why: why.to_owned() }
+        };
+        if matches!(parts.rest, Rest::Handler(_)) {
+            return Err(bad(
+                "a function cannot be published; fall back to a message, zero or hold",
+            ));
+        }
+        let options = PublisherOptions::new().urgent().transient_local(1).reserve_log();
+        let options = options.message_type(ty.clone());
+        let mut publisher = parts.node.publisher_with::<[u8]>(topic, options)?;
+        if publisher.topic() == parts.topic.as_str() {
+            return Err(bad("it is the topic of the command; name another one"));
+        }
+        let apply: Apply = Box::new(move |bytes, still_valid| {
+            if still_valid() {
+                // Counted as a panic of the code that applies commands, and shown as a fallback that failed.
+                publisher.send(bytes).unwrap_or_else(|error| panic!("cannot forward: {error}"));
+            }
+            Ok(())
+        });
+        parts.open(ty, apply)
+    }
+
+    fn parts(self) -> Result<(Opening, MessageType)> {
         let CommandBuilder { node, topic, deadline, message_type, fallback, .. } = self;
         node.core().state.check_fork()?;
         let topic = service_name(&node, &topic)?;
         check_time("deadline", deadline)?;
         let ty = choose::<T>(topic.as_str(), message_type)?;
-        let bad = |why: String| Error::BadValue { what: format!("fallback of {topic}"), why };
+        let bad = |why: String| bad_fallback(topic.as_str(), why);
         let rest = match fallback {
             Some(Chosen::Value(encode)) => Rest::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
             Some(Chosen::Hold) => Rest::Hold(None),
             Some(Chosen::Handler(handler)) => Rest::Handler(handler),
             None => return Err(bad("there is none, and what is safe only you know".to_owned())),
         };
-        let mut held = T::hold(&ty);
-        let apply: Apply = Box::new(move |bytes| {
-            if T::IN_PLACE_FROM.is_none_or(|len| bytes.len() < len) {
-                T::decode(bytes, &mut held)?;
-            }
-            apply(T::view(bytes, &held));
-            Ok(())
-        });
-        open(&node, (topic, deadline), ty, rest, apply)
+        Ok((Opening { node, topic, deadline, rest }, ty))
     }
 }
 
-/// Opens a receiver whose messages are bytes.
-fn open(
-    node: &Node,
-    (name, deadline): (TopicName, Duration),
-    ty: MessageType,
+fn bad_fallback(topic: &str, why: String) -> Error {
+    Error::BadValue { what: format!("fallback of {topic}"), why }
+}
+
+/// A receiver that is about to be opened.
+struct Opening {
+    node: Node,
+    topic: TopicName,
+    deadline: Duration,
     rest: Rest,
-    apply: Apply,
-) -> Result<Command> {
-    let topic = name.to_string();
-    let tell = Tell::open(node, &topic)?;
-    fail_point!("command.shown");
-    let until = Instant::now() + GONE;
-    while let Some(other) = another(node, &topic, tell.id())? {
-        if Instant::now() >= until {
-            return Err(Error::ReceiverExists { topic, node: other });
-        }
-        std::thread::sleep(GONE / 20);
-    }
-    // Only the newest of each driver counts: what came before it is old.
-    let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
-    let commands = Subscriber::<[u8]>::open(node.core(), name, options)?;
-    let set = WaitSet::new(node);
-    let shared = Arc::new(Shared::new(set.handle()));
-    let asked = shared.clone();
-    let receiver = Receiver::new(Parts {
-        peers: node.clone(),
-        deadline,
-        commands,
-        set,
-        shared,
-        tell,
-        rest,
-        apply,
-    });
-    let shared = asked.clone();
-    // First the thread: a driver that is granted authority is heard.
-    let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run())?;
-    let mut command =
-        Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
-    fail_point!("command.heard");
-    let authority = authority_of(&command.topic)?;
-    let service = ServiceBuilder::<CommandRequest, CommandReply>::at(node, &authority);
-    command.service =
-        Some(service.serve_stream(move |request, responder| answer(&asked, request, responder))?);
-    Ok(command)
 }
 
-/// Node of another receiver of the topic.
-fn another(node: &Node, topic: &str, own: u64) -> Result<Option<String>> {
+impl Opening {
+    /// Opens it for messages that are bytes.
+    fn open(self, ty: MessageType, apply: Apply) -> Result<Command> {
+        let Opening { node, topic: name, deadline, rest } = self;
+        let topic = name.to_string();
+        let tell = Tell::open(&node, &topic)?;
+        fail_point!("command.shown");
+        let until = Instant::now() + GONE;
+        while let Some(other) = receiver_of(&node, &topic, tell.id())? {
+            if Instant::now() >= until {
+                return Err(Error::ReceiverExists { topic, node: other });
+            }
+            std::thread::sleep(GONE / 20);
+        }
+        // Only the newest of each driver counts: what came before it is old.
+        let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
+        let commands = Subscriber::<[u8]>::open(node.core(), name, options)?;
+        let set = WaitSet::new(&node);
+        let shared = Arc::new(Shared::new(set.handle()));
+        let asked = shared.clone();
+        let receiver = Receiver::new(Parts {
+            peers: node.clone(),
+            deadline,
+            commands,
+            set,
+            shared,
+            tell,
+            rest,
+            apply,
+        });
+        let (opened, has_opened) = sync_channel(1);
+        // First the thread: a driver that is granted authority is heard.
+        let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run(&opened))?;
+        let shared = asked.clone();
+        let mut command =
+            Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
+        fail_point!("command.heard");
+        // One that takes its time is not waited for: its status shows that it has not returned.
+        if has_opened.recv_timeout(FIRST_FALLBACK) == Ok(false) {
+            let why = "it failed when the receiver was opened".to_owned();
+            return Err(bad_fallback(&command.topic, why));
+        }
+        let authority = authority_of(&command.topic)?;
+        let service = ServiceBuilder::<CommandRequest, CommandReply>::at(&node, &authority);
+        command.service = Some(
+            service.serve_stream(move |request, responder| answer(&asked, request, responder))?,
+        );
+        Ok(command)
+    }
+}
+
+/// The node of the receiver of a command, other than the one with this id.
+pub(super) fn receiver_of(node: &Node, topic: &str, own: u64) -> Result<Option<String>> {
     let (found, status) = (Arc::new(Mutex::new(None)), command_status_topic(topic));
     let saw = found.clone();
     let watch = node.on_endpoint(move |event| {

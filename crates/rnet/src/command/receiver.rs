@@ -1,27 +1,25 @@
 //! The receiver's thread, the only one that applies commands and decides who is in force.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rnet_shm::ring::fail_point;
 
 use super::authority::{Authority, Came, Holder, Ignored, Taken};
 use super::fallback::{FallbackReason, Why};
-use super::tell::{ROOM, Tell};
+use super::shared::{Ask, Shared, empty_status};
+use super::tell::Tell;
 use crate::call::Bytes;
 use crate::msgs::command_event::Kind;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandStatus};
-use crate::{CallContext, Error, Node, Subscriber, WaitSet, WaitSetHandle, now_ns};
+use crate::{CallContext, Error, Node, Subscriber, WaitSet, now_ns};
 
-/// Requests of drivers that wait for the thread.
-const MAX_ASKS: usize = 1024;
 /// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
 /// push out what was granted.
 const MAX_REFUSED_TOLD: usize = 16;
@@ -36,7 +34,7 @@ const STACK: usize = 64 << 10;
 pub struct CommandStats {
     /// Commands that were applied.
     pub applied: u64,
-    /// Commands that were older than the deadline when they came.
+    /// Commands that were older than the deadline when they came, or when they could be applied.
     pub late: u64,
     /// Commands that had been applied before, or after which a later one had.
     pub repeated: u64,
@@ -57,7 +55,7 @@ pub struct CommandStats {
 }
 
 impl CommandStats {
-    fn ignored(&self) -> u64 {
+    pub(super) fn ignored(&self) -> u64 {
         self.late + self.repeated + self.superseded + self.unauthorised + self.malformed
     }
 }
@@ -70,113 +68,12 @@ pub enum Rest {
     Handler(Box<dyn FnMut(FallbackReason) + Send>),
 }
 
-/// Applies a command; an error says in words why it is no message of the type.
-pub type Apply = Box<dyn FnMut(&[u8]) -> Result<(), String> + Send>;
+/// Whether a command may still be applied; asked immediately before the user's code gets it.
+pub type StillValid<'a> = dyn FnMut() -> bool + 'a;
 
-/// Whether the thread answers a request, or whoever has handed it over has given it up: one of both decides.
-#[derive(Default)]
-pub struct Turn(AtomicU8);
-
-const TAKEN: u8 = 1;
-const GIVEN_UP: u8 = 2;
-
-impl Turn {
-    fn set(&self, to: u8) -> bool {
-        self.0.compare_exchange(0, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Nobody waits for the answer any more; `false` if it is on its way.
-    pub fn give_up(&self) -> bool {
-        self.set(GIVEN_UP)
-    }
-
-    fn take(&self) -> bool {
-        self.set(TAKEN)
-    }
-}
-
-/// A request of a driver.
-pub struct Ask {
-    pub turn: Arc<Turn>,
-    /// The call that it is; a driver that has ended it wants no authority.
-    pub call: Option<CallContext>,
-    pub action: Action,
-    pub node: String,
-    pub priority: i32,
-    /// Whether authority is to outlast its driver.
-    pub outlasts: bool,
-    pub lease: Duration,
-    pub number: u64,
-    pub answer: SyncSender<CommandReply>,
-}
-
-/// What the thread shares with the service of authority and with the user's handle.
-pub struct Shared {
-    asks: Mutex<VecDeque<Ask>>,
-    closed: AtomicBool,
-    wake: WaitSetHandle,
-    shown: Mutex<(CommandStats, CommandStatus)>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    pub fn new(wake: WaitSetHandle) -> Shared {
-        let (asks, closed) = Default::default();
-        Shared { asks, closed, wake, shown: Mutex::new((CommandStats::default(), empty_status())) }
-    }
-
-    /// Hands a request to the thread; `false` if too many wait already.
-    pub fn ask(&self, ask: Ask) -> bool {
-        let mut asks = lock(&self.asks);
-        if asks.len() >= MAX_ASKS {
-            return false;
-        }
-        asks.push_back(ask);
-        drop(asks);
-        self.wake.interrupt();
-        true
-    }
-
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        self.wake.interrupt();
-    }
-
-    /// Without an allocation.
-    fn show(&self, stats: CommandStats, status: &CommandStatus) {
-        let mut shown = lock(&self.shown);
-        let mut holder = std::mem::take(&mut shown.1.holder);
-        holder.clear();
-        holder.push_str(&status.holder);
-        let CommandStatus { state, reason, priority, number, lease, deadline, .. } = *status;
-        let CommandStatus { applied, ignored, fallbacks, granted, fallback_failed, .. } = *status;
-        let status = CommandStatus {
-            state,
-            reason,
-            holder,
-            priority,
-            number,
-            lease,
-            deadline,
-            applied,
-            ignored,
-            fallbacks,
-            granted,
-            fallback_failed,
-        };
-        *shown = (stats, status);
-    }
-
-    pub fn shown(&self) -> (CommandStats, CommandStatus) {
-        let (stats, mut status) = lock(&self.shown).clone();
-        // A status is sent on changes; what is counted goes on between two.
-        (status.applied, status.ignored) = (stats.applied, stats.ignored());
-        (stats, status)
-    }
-}
+/// Applies a command if it is still valid when everything else is ready; an error says why it is not a message of the
+/// type.
+pub type Apply = Box<dyn FnMut(&[u8], &mut StillValid<'_>) -> Result<(), String> + Send>;
 
 pub struct Receiver {
     /// Which nodes there are.
@@ -193,8 +90,6 @@ pub struct Receiver {
     stats: CommandStats,
     status: CommandStatus,
     fallen: bool,
-    /// The authority of the command that was applied last.
-    obeyed: u64,
     /// When the next command has to be there, in ns of CLOCK_MONOTONIC.
     due_ns: u64,
     /// A node without authority was told of, and no command was applied since.
@@ -245,7 +140,6 @@ impl Receiver {
             stats: CommandStats::default(),
             status: CommandStatus { deadline: ns(deadline), ..empty_status() },
             fallen: false,
-            obeyed: 0,
             due_ns: 0,
             intruder_told: false,
             refused_told: Vec::with_capacity(MAX_REFUSED_TOLD),
@@ -256,14 +150,15 @@ impl Receiver {
         }
     }
 
-    /// Applies commands until it is closed.
-    pub fn run(mut self) {
+    /// Applies commands until it is closed. `opened` gets whether the first fallback succeeded.
+    pub fn run(mut self, opened: &SyncSender<bool>) {
         touch_stack();
         self.peers.core().state.errors.attach_thread();
         let text = if rnet_shm::thread::go_first() { "" } else { NOT_URGENT };
         self.tell.event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
-        while !self.shared.closed.load(Ordering::Acquire) {
+        let _ = opened.try_send(!self.status.fallback_failed);
+        while !self.shared.is_closed() {
             self.look_at_the_clock();
             self.answer();
             if self.take_one() {
@@ -313,29 +208,38 @@ impl Receiver {
             holder.seen |= is_there;
             let node = holder.node.clone();
             if let Some(holder) = is_gone.then(|| self.authority.lose(&node)).flatten() {
-                self.ended(&holder, Kind::DriverLost, FallbackReason::DriverLost);
+                self.lost(&holder, Kind::DriverLost, FallbackReason::DriverLost);
             }
         }
         if let Some(holder) = self.authority.expire(now_ns) {
-            self.ended(&holder, Kind::Expired, FallbackReason::Expired);
+            self.lost(&holder, Kind::Expired, FallbackReason::Expired);
         }
     }
 
-    /// One that had authority has it no more.
-    fn ended(&mut self, holder: &Holder, kind: Kind, reason: FallbackReason) {
+    /// One that had authority has it no more; what the audit trail says of it.
+    fn ended(
+        &mut self,
+        holder: &Holder,
+        (kind, text): (Kind, impl Display),
+        reason: FallbackReason,
+    ) {
         // What is safe first, then what is said of it.
         if self.fallen {
             self.say(State::Fallback, reason.wire());
         } else {
             self.fall_back_of(Some(holder), reason, None);
         }
-        self.tell.event(kind, Some(holder), reason.text());
+        self.tell.event(kind, Some(holder), text);
+    }
+
+    fn lost(&mut self, holder: &Holder, kind: Kind, reason: FallbackReason) {
+        self.ended(holder, (kind, reason.text()), reason);
     }
 
     /// Answers the drivers that have asked.
     fn answer(&mut self) {
         loop {
-            let Some(ask) = lock(&self.shared.asks).pop_front() else { return };
+            let Some(ask) = self.shared.next_ask() else { return };
             // One that was given up is not granted: its driver believes that it was not.
             if !ask.turn.take() || ask.call.as_ref().is_some_and(CallContext::is_cancelled) {
                 continue;
@@ -364,7 +268,7 @@ impl Receiver {
             Action::Release => {
                 let released = self.authority.release(&ask.node, ask.number);
                 if let Some(holder) = &released {
-                    self.ended(holder, Kind::Released, FallbackReason::Released);
+                    self.lost(holder, Kind::Released, FallbackReason::Released);
                 }
                 released.is_some()
             }
@@ -388,16 +292,16 @@ impl Receiver {
             Taken::Granted { preempted } => {
                 self.refused_told.clear();
                 self.look_ns = 0;
-                if let Some(holder) = &preempted {
-                    let (node, priority) = (&ask.node, ask.priority);
-                    let text = format_args!("{node} has taken it with priority {priority}");
-                    self.tell.event(Kind::Preempted, Some(holder), text);
-                    fail_point!("command.preempted");
+                // The new driver may send nothing: a stop does so.
+                match &preempted {
+                    Some(holder) => {
+                        let (node, priority) = (&ask.node, ask.priority);
+                        let text = format_args!("{node} has taken it with priority {priority}");
+                        self.ended(holder, (Kind::Preempted, text), FallbackReason::Preempted);
+                        fail_point!("command.preempted");
+                    }
+                    None => self.say(State::Fallback, Reason::Granted),
                 }
-                // The last command of the one before stands until its deadline, if there is no new one.
-                let state = if self.fallen { State::Fallback } else { State::InForce };
-                let preempted = preempted.is_some();
-                self.say(state, if preempted { Reason::Preempted } else { Reason::Granted });
                 fail_point!("command.granted");
                 self.tell.event(Kind::Granted, self.authority.holder(), "");
                 true
@@ -420,6 +324,8 @@ impl Receiver {
         let course = sample.origin().map(|of| (of.publisher.rotate_left(32) ^ of.host, of.seq));
         let (publisher, seq) = course.unwrap_or((sample.publisher(), sample.seq()));
         let (number, sent_ns) = (sample.correlation(), sample.sent_ns());
+        // Of a driver of this host it is known when its publisher is gone; of another, by the link.
+        let local = course.is_none().then(|| sample.publisher());
         self.node.clear();
         self.node.push_str(sample.node());
         self.bytes.refill(&sample);
@@ -430,10 +336,13 @@ impl Receiver {
             self.ignore(why, number.unwrap_or(0));
             return true;
         }
-        let (apply, bytes) = (&mut self.apply, &self.bytes);
-        let applied = catch_unwind(AssertUnwindSafe(|| apply(bytes.as_slice())));
+        let (applied, refused) = self.apply_now(number, sent_ns, local);
         let took_ns = crate::now_ns().saturating_sub(now_ns);
         fail_point!("command.applied");
+        if let Some(why) = refused {
+            self.ignore(why, number.unwrap_or(0));
+            return true;
+        }
         match applied {
             Ok(Ok(())) => {
                 if let Rest::Hold(last) = &mut self.rest {
@@ -445,9 +354,8 @@ impl Receiver {
                 if took_ns > ns(self.deadline) {
                     self.stats.overruns += 1;
                     self.fall_back(FallbackReason::Overrun, Some(took_ns / 1000));
-                } else if self.fallen || number != Some(self.obeyed) {
+                } else if self.fallen {
                     self.fallen = false;
-                    self.obeyed = number.unwrap_or(0);
                     self.say(State::InForce, Reason::Unspecified);
                     self.tell.event(Kind::InForce, self.authority.holder(), "");
                 }
@@ -459,8 +367,42 @@ impl Receiver {
                 self.note_panic(payload);
             }
         }
-        self.show();
+        self.shared.show_stats(self.stats);
         true
+    }
+
+    /// Applies the command that was judged last, if it is still valid at the moment at which the user's code is ready for
+    /// it: that may have waited, for the lock of an interpreter say. What came of it, and why it was not applied.
+    fn apply_now(
+        &mut self,
+        number: Option<u64>,
+        sent_ns: u64,
+        local: Option<u64>,
+    ) -> (std::thread::Result<Result<(), String>>, Option<Ignored>) {
+        loop {
+            let Receiver { apply, bytes, authority, shared, commands, deadline, .. } = self;
+            let due_ns = if self.fallen { u64::MAX } else { self.due_ns };
+            let (mut refused, mut late_ns) = (None, None);
+            let mut still_valid = || {
+                let now_ns = now_ns();
+                late_ns = (now_ns >= due_ns).then_some(now_ns);
+                let is_there = local.is_none_or(|publisher| commands.is_served_by(publisher));
+                let holder = authority.still_valid(number, sent_ns, now_ns, *deadline);
+                refused = match holder {
+                    Ok(holder) if !is_there || shared.ends(holder) => Some(Ignored::Superseded),
+                    Ok(_) => None,
+                    Err(why) => Some(why),
+                };
+                late_ns.is_none() && refused.is_none()
+            };
+            let applied =
+                catch_unwind(AssertUnwindSafe(|| apply(bytes.as_slice(), &mut still_valid)));
+            match late_ns {
+                // What is safe comes between two commands that are too far apart.
+                Some(now_ns) => self.keep_the_deadline(now_ns),
+                None => return (applied, refused),
+            }
+        }
     }
 
     /// Without an allocation, which the statistics of the subscriber take.
@@ -470,7 +412,7 @@ impl Receiver {
             // It is less when a driver has gone.
             self.stats.passed_over += now.saturating_sub(self.passed_over);
             self.passed_over = now;
-            self.show();
+            self.shared.show_stats(self.stats);
         }
     }
 
@@ -482,7 +424,7 @@ impl Receiver {
             return;
         }
         if let Some(holder) = self.authority.lose(node) {
-            self.ended(&holder, Kind::DriverLost, FallbackReason::DriverLost);
+            self.lost(&holder, Kind::DriverLost, FallbackReason::DriverLost);
         }
     }
 
@@ -500,7 +442,7 @@ impl Receiver {
                 }
             }
         }
-        self.show();
+        self.shared.show_stats(self.stats);
     }
 
     fn fall_back(&mut self, reason: FallbackReason, us: Option<u64>) {
@@ -513,8 +455,9 @@ impl Receiver {
         let (rest, apply) = (&mut self.rest, &mut self.apply);
         let done = catch_unwind(AssertUnwindSafe(|| match rest {
             // It was encoded as a message of the type.
-            Rest::Value(bytes) => drop(apply(bytes.as_slice())),
-            Rest::Hold(last) => drop(last.as_ref().map(|bytes| apply(bytes.as_slice()))),
+            Rest::Value(bytes) => drop(apply(bytes.as_slice(), &mut || true)),
+            Rest::Hold(Some(last)) => drop(apply(last.as_slice(), &mut || true)),
+            Rest::Hold(None) => {}
             Rest::Handler(handler) => handler(reason),
         }));
         self.fallen = true;
@@ -559,18 +502,6 @@ impl Receiver {
         self.tell.status(&self.status);
         self.shared.show(self.stats, &self.status);
     }
-
-    /// Lets the user's handle see the counts, if nobody reads them at this moment.
-    fn show(&self) {
-        if let Ok(mut shown) = self.shared.shown.try_lock() {
-            shown.0 = self.stats;
-        }
-    }
-}
-
-/// One with room for a holder.
-fn empty_status() -> CommandStatus {
-    CommandStatus { holder: String::with_capacity(ROOM), ..Default::default() }
 }
 
 fn ns(time: Duration) -> u64 {

@@ -13,6 +13,7 @@ mod calls_of_threads;
 mod command_thread;
 mod commands;
 mod commands_at_bad_moments;
+mod commands_judged;
 mod commands_killed;
 mod commands_without_memory;
 mod common;

@@ -219,6 +219,32 @@ fn a_stopped_worker_loses_its_job_after_the_limit() {
 }
 
 #[test]
+fn a_job_past_its_limit_waits_for_another_worker() {
+    let net = Net::new("past-limit");
+    let node = net.node("a");
+    let (builder, back) = pusher(&node);
+    let limit = Duration::from_secs(2);
+    let jobs = builder.ack_within(limit).open().unwrap();
+    let mut stuck = node.pull::<N>("/jobs").open().unwrap();
+    jobs.push(&n(7)).unwrap();
+    let held = stuck.recv(LONG).unwrap().unwrap();
+    eventually("its limit has passed", || jobs.stats().redelivered == 1);
+    std::thread::sleep(limit + limit / 2); // sleep: the limit passes once more without another worker
+    assert!(back.try_recv().is_err() && jobs.stats().undelivered == 0, "{:?}", jobs.stats());
+    // What waits for another worker holds up no other job.
+    drop(held);
+    jobs.push(&n(8)).unwrap();
+    let other = stuck.recv(LONG).unwrap().unwrap();
+    assert_eq!(other.x, 8);
+    other.ack();
+    let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
+    let job = rescuer.recv(LONG).unwrap().unwrap();
+    assert_eq!((job.x, job.context().redelivered()), (7, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+}
+
+#[test]
 fn a_failed_job_is_reported_and_not_repeated() {
     let net = Net::new("failed");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -390,7 +390,13 @@ impl Work {
             }
             let mut started = false;
             while !refused && flights.len() < workers {
-                let Some(task) = state.waiting.pop_front() else { break };
+                // One whose worker was lost waits for another, and holds up nothing else.
+                let line = &self.client.held().line;
+                let is_next = |task: &Task| {
+                    task.lost.is_none_or(|lost| line.server_count_without(Some(lost)) > 0)
+                };
+                let at = state.waiting.iter().position(is_next);
+                let Some(task) = at.and_then(|at| state.waiting.remove(at)) else { break };
                 drop(state);
                 flights.push(self.start(task));
                 started = true;
@@ -439,8 +445,7 @@ impl Work {
         };
         let busy = matches!(error, Error::Refused { .. } | Error::Full { .. });
         // Its time was over before a worker had it.
-        let unsent =
-            matches!(error, Error::Timeout { .. }) && worker.is_none() && task.lost.is_none();
+        let unsent = matches!(error, Error::Timeout { .. }) && worker.is_none();
         if busy || unsent {
             self.shared.lock().waiting.push_front(task);
             return true;
