@@ -83,7 +83,7 @@ impl Launcher<'_> {
     pub(super) fn left(&self) -> Vec<(NodeName, String)> {
         let running = self.slots.iter().filter(|slot| slot.is_running() && !slot.has_ended());
         let told = |slot: &Slot| {
-            let after_s = slot.node.process.stop_timeout_ms as f64 / 1e3;
+            let after_s = slot.node.process.stop_time().as_secs_f64();
             let fate = match slot.is_stopping {
                 true => format!("told to stop; it is killed {after_s} s after that"),
                 false => "not told to stop; rnet node stop stops it".to_owned(),
