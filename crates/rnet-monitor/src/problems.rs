@@ -1,6 +1,6 @@
 //! What is wrong now, in words.
 
-use rnet::inspect::is_internal;
+use rnet::inspect::{Snapshot, is_internal};
 
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Findings, Level};
@@ -45,6 +45,7 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     for topic in figures.topics.iter().filter(|topic| !is_internal(&topic.topic)) {
         of_topic(&mut findings, topic, figures.interval_s);
     }
+    callbacks(&mut findings, &before.snapshot, &look.snapshot, figures.interval_s);
     for host in figures.hosts.iter().filter(|host| !host.held_back.is_empty()) {
         let waits = host.held_back.join(", ");
         findings.problem(
@@ -66,6 +67,26 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
         );
     }
     findings.0
+}
+
+/// Nodes whose callbacks, timers or handlers have raised an exception or panicked between two looks.
+fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interval_s: f64) {
+    for node in &now.nodes {
+        let earlier = before.nodes.iter().find(|earlier| earlier.incarnation == node.incarnation);
+        let failed = node.callback_errors.saturating_sub(earlier.map_or(0, |n| n.callback_errors));
+        if failed > 0 {
+            let name = tame(&node.meta.name);
+            findings.problem(
+                "callbacks",
+                format!(
+                    "callbacks of {name} failed {} in {interval_s:.1} s, {} so far, with an exception or a panic",
+                    counted(failed, "time"),
+                    node.callback_errors
+                ),
+                format!("rnet log --node {name} shows each with its traceback"),
+            );
+        }
+    }
 }
 
 fn of_topic(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {

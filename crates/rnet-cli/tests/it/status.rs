@@ -150,6 +150,20 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     drop(service);
 }
 
+#[test]
+fn callbacks_that_fail_are_a_problem() {
+    let place = Place::new();
+    let (imu, control) = (place.node("imu"), place.node("control"));
+    let _angles = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
+    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let failed = || {
+        let ran = rnet!(place, "status", "--over", "0.1");
+        ran.stdout.contains("callbacks of /control failed ").then_some(())
+    };
+    until(&failed, &String::new);
+    drop(pump);
+}
+
 /// The process of a node that ends by signals alone.
 #[test]
 #[ignore = "a node of other tests"]
