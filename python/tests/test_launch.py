@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
 
 def sleeper(name: str, more: str = "") -> str:
     """A node that appends `+name` to `order` when it starts, and `-name` when it is told to stop."""
-    script = f"trap 'echo -{name} >> order; exit 0' TERM; echo +{name} >> order; while :; do sleep 0.02; done"
+    script = f"trap 'echo -{name} >> order; exit 0' INT; echo +{name} >> order; while :; do sleep 0.02; done"
     return f'[node.{name}]\ncommand = ["sh", "-c", "{script}"]\n{more}\n'
 
 
@@ -178,14 +179,47 @@ def test_a_changed_file_is_followed_and_a_mistake_in_it_is_logged(robot, caplog)
 
 
 def test_stop_waits_for_so_long_and_a_second_one_does_no_harm(robot):
-    deaf = "trap '' TERM; echo > begun; while :; do sleep 0.02; done"
-    file = robot(f'[node.deaf]\ncommand = ["sh", "-c", "{deaf}"]\nstop_timeout_s = 0.5\n')
+    deaf = "trap '' INT TERM; echo > begun; while :; do sleep 0.02; done"
+    times = "interrupt_timeout_s = 0.2\nstop_timeout_s = 0.5"
+    file = robot(f'[node.deaf]\ncommand = ["sh", "-c", "{deaf}"]\n{times}\n')
     launched = rnet.launch(file)
     until(file.with_name("begun").exists)
     with pytest.raises(rnet.Timeout):
         launched.stop(0.01)
     assert launched.stop(LIMIT_S) == 130
     assert launched.nodes["/deaf"].detail == "killed by SIGKILL"
+
+
+MOTOR = """
+import atexit, rnet
+
+def note(word):
+    with open("ends", "a") as ends:
+        print(word, file=ends)
+
+atexit.register(note, "atexit")
+node = rnet.Node("motor")
+state = node.publisher("/motor/state", last_will=b"died")
+state.wait_for_subscribers()
+state.send(b"runs")
+try:
+    for order in node.subscribe("/motor/order"):
+        pass
+finally:
+    note("finally")
+"""
+
+
+def test_a_stop_runs_finally_and_atexit_and_is_no_death(robot, tmp_path):
+    (tmp_path / "motor.py").write_text(MOTOR)
+    file = robot(f'[node.motor]\ncommand = ["{sys.executable}", "motor.py"]\n')
+    states = rnet.Node("watcher").subscribe("/motor/state")
+    for _ in range(2):
+        with rnet.launch(file):
+            # The second motor speaks first: neither a last will nor PeerLost is between the two.
+            assert bytes(states.recv(LIMIT_S)) == b"runs"
+        assert (tmp_path / "ends").read_text().split() == ["finally", "atexit"]
+        (tmp_path / "ends").unlink()
 
 
 def test_without_the_program_the_error_says_what_brings_it(robot, monkeypatch):
@@ -224,7 +258,7 @@ def start(program: Callable[..., subprocess.Popen[str]], file: Path, then: str) 
     launcher = program(PROGRAM, str(file), then)
     line = launcher.stdout.readline()
     assert line, launcher.stderr.read()
-    until(file.with_name("order").exists)  # before, it would not catch SIGTERM
+    until(file.with_name("order").exists)  # before, it would not catch SIGINT
     return launcher, int(line)
 
 
@@ -240,7 +274,7 @@ def test_ctrl_c_while_it_waits_stops_the_nodes(robot, program):
 
 def test_the_end_of_the_program_stops_the_nodes(robot, program):
     file = robot(sleeper("a"))
-    # No sooner than the node would catch SIGTERM.
+    # No sooner than the node would catch SIGINT.
     order = str(file.with_name("order"))
     look = "time.sleep(0.01)"  # sleep: between two looks at a condition
     ends = f"import os, time\nwhile not os.path.exists({order!r}): {look}"

@@ -247,6 +247,9 @@ pub struct TopicListArgs {
     /// List only the topics that somebody of this host publishes or subscribes to
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// List the internal topics of robot-net too, below /_rnet/
+    #[arg(short, long)]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]
@@ -452,13 +455,16 @@ pub enum NodeCommand {
         /// The node; of another host @host/node
         #[arg(value_name = "NODE", value_parser = any_node)]
         any_node: String,
+        /// Show the internal topics of robot-net too, below /_rnet/
+        #[arg(short, long)]
+        all: bool,
     },
     /// Kill a node with SIGKILL, as a crash would; rnet launch does what it does after one
     Kill {
         /// The node
         node: NodeName,
     },
-    /// Stop a node with SIGTERM; rnet launch leaves it stopped
+    /// Stop a node with SIGINT, then SIGTERM; rnet launch leaves it stopped
     Stop {
         /// The node
         node: NodeName,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use rnet_launch::Record;
 use rnet_monitor::link::own_host;
 use rnet_record::blackbox::{
-    BlackBox, BlackBoxOptions, Expected, STATUS_SERVICE, TRIGGER_SERVICE, files_of, recover,
+    BlackBox, BlackBoxOptions, Expected, STATUS_SERVICE, TRIGGER_SERVICE, default_memory, files_of,
+    recover,
 };
 use rnet_record::read::Recording;
 use rnet_record::{RecordError, names};
@@ -54,16 +55,22 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     options.triggers = args.triggers;
     options.before = args.before;
     options.after = args.after;
-    options.memory_len_bytes = args.memory;
+    options.memory_len_bytes = match args.memory {
+        Some(memory) => memory,
+        None => default_memory(&context.location()?),
+    };
     options.folder = args.output;
     options.max_disk = args.max_disk;
     options.host = Some(own_host(&context.domain()?.snapshot()?));
     options.location = Some(context.location()?);
     options.said = record::command_line();
     if let Ok(launches) = launch::folder(context) {
-        // What a launcher, or `rnet node stop`, has told to stop has not died.
+        // What a person has ordered surprises nobody: the end of a launch, `rnet node stop` and `kill`.
         let is_told = move |session: &i32| {
-            Record::all(&launches).iter().any(|record| record.told.contains(session))
+            let ends = |record: &Record| {
+                record.told.contains(session) || launches.was_killed(&record.node, *session)
+            };
+            Record::all(&launches).iter().any(ends)
         };
         options.expected =
             Some(Expected::new(rnet_launch::session, move |session| is_told(&session)));
@@ -192,7 +199,15 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
     let rows = [
         ("domain", text("domain")),
         ("ring", text("ring")),
-        ("keeps", format!("{:.1} s, {}", number("kept_s"), table::bytes(number("ring_bytes")))),
+        (
+            "keeps",
+            match status["shorter"].as_str() {
+                Some(shorter) => shorter.to_owned(),
+                None => {
+                    format!("{:.1} s, {}", number("kept_s"), table::bytes(number("ring_bytes")))
+                }
+            },
+        ),
         ("memory", format!("at most {}", table::bytes(number("memory_bytes")))),
         (
             "messages",
@@ -204,7 +219,14 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
             ),
         ),
         ("triggers", triggers.collect::<Vec<_>>().join(", ")),
-        ("fired", format!("{}; the last: {last}", number("fired"))),
+        (
+            "fired",
+            format!(
+                "{}, of them {} without a file; the last: {last}",
+                number("fired"),
+                number("merged")
+            ),
+        ),
         ("pending", text("pending")),
         ("files", format!("{}; the last: {}{lacking}", number("files"), text("last_file"))),
         ("folder", text("folder")),

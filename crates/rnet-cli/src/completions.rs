@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use clap::{CommandFactory, Parser};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
-use rnet::inspect::Snapshot;
+use rnet::inspect::{Snapshot, is_internal};
 
 use crate::args::{Cli, CompletionsArgs, Global};
 use crate::context::Context;
@@ -81,7 +81,9 @@ fn look(context: &Context) -> Outcome<Snapshot> {
 }
 
 fn topics(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(look(context)?.topics().into_iter().map(str::to_owned).collect())
+    let snapshot = look(context)?;
+    let topics = snapshot.topics().into_iter().filter(|topic| !is_internal(topic));
+    Ok(topics.map(str::to_owned).collect())
 }
 
 fn services(context: &mut Context) -> Outcome<Vec<String>> {

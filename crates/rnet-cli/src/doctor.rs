@@ -20,7 +20,9 @@ mod realtime;
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
 use rnet_launch::{Record, RunFolder};
-use rnet_monitor::{Findings, Level, commands, health, link, recorders, talk};
+use rnet_monitor::{
+    Figures, Finding, Findings, Level, Look, commands, health, link, problems, recorders, talk,
+};
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
@@ -75,35 +77,36 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     }
     // Before the first look, which sweeps them up.
     let dead = place::left_over(&mut findings, location);
-    let snapshot = location.domain().and_then(|mut domain| look(&mut domain));
-    let snapshot = snapshot.unwrap_or_else(|error| {
+    let looks = location.domain().and_then(|mut domain| look(&mut domain));
+    let looks = looks.map_err(|error| {
         let advice = "remove what stands there if no node runs, or use another RNET_DIR";
         findings.problem("directory", error.to_string(), advice);
-        Snapshot::default()
     });
+    let none = Snapshot::default();
+    let snapshot = looks.as_ref().map_or(&none, |(_, now)| &now.snapshot);
     let topic = args.topic.as_ref().map(TopicName::as_str);
-    let mut status = link::last(&snapshot);
+    let mut status = link::last(snapshot);
     if let Some(name) = &args.host {
-        let host = link::Host { name, is_own: *name == link::own_host(&snapshot) };
+        let host = link::Host { name, is_own: *name == link::own_host(snapshot) };
         network::only(&mut findings, &mut status, host);
         network::network(&mut findings, location, status.as_ref());
         status.iter().for_each(|status| health::clocks(&mut findings, status));
-        talk::everything(&mut findings, &snapshot, topic, Some(host));
+        talk::everything(&mut findings, snapshot, topic, Some(host));
         return findings;
     }
     let nodes = snapshot.nodes.len();
     place::unswept(&mut findings, location);
     place::room(&mut findings, location.path(), nodes);
-    place::black_box(&mut findings, location.path(), &snapshot);
+    place::black_box(&mut findings, location.path(), snapshot);
     deployed::place(&mut findings, location.path(), nodes);
-    place::processes(&mut findings, &snapshot);
+    place::versions(&mut findings, snapshot);
     let others = place::neighbours(&mut findings, location, nodes);
     network::network(&mut findings, location, status.as_ref());
     status.iter().for_each(|status| health::clocks(&mut findings, status));
     if let Ok(folder) = RunFolder::of_domain(location.path(), &|name| std::env::var_os(name)) {
         let records = Record::all(&folder);
         health::launched(&mut findings, &records);
-        health::black_box(&mut findings, &snapshot, !records.is_empty());
+        health::black_box(&mut findings, snapshot, !records.is_empty());
         health::disk(&mut findings, "durable state and logs", folder.path());
     }
     recorders::check(&mut findings, location.path());
@@ -111,13 +114,23 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         health::disk(&mut findings, "recordings in this directory", &here);
     }
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
-        let known = talk::Known { snapshot: &snapshot, dead: &dead, others: &others };
+        let known = talk::Known { snapshot, dead: &dead, others: &others };
         talk::two_nodes(&mut findings, &known, a, b, topic);
     } else {
-        talk::everything(&mut findings, &snapshot, topic, None);
+        talk::everything(&mut findings, snapshot, topic, None);
     }
-    for problem in &snapshot.problems {
-        findings.problem("unreadable", problem.clone(), "restart that node");
+    if let Ok((before, now)) = &looks {
+        // What status, top and the dashboard go by: none of them knows of a problem that is not here. Whoever asks about
+        // a topic or two nodes is told of the nodes.
+        let is_narrow = topic.is_some() || args.to.is_some();
+        let is_asked = |check| !is_narrow || ["unreadable", "stopped"].contains(&check);
+        let found = problems(before, now, &Figures::new(before, now));
+        let is_new = |found: &Finding| !findings.0.iter().any(|known| known.what == found.what);
+        // That no node has joined yet stands with the directory.
+        let is_told = |found: &Finding| found.check != "domain" && is_asked(found.check);
+        let new = found.into_iter().filter(|found| is_told(found) && is_new(found));
+        let new: Vec<Finding> = new.collect();
+        findings.0.extend(new);
     }
     for unread in &snapshot.unread {
         findings.note("type", unread.clone());
@@ -125,20 +138,22 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     findings
 }
 
-/// A snapshot in which pairs have had the time to find each other, and receivers of commands that to speak.
+/// Two looks, the later one with a snapshot in which pairs have had the time to find each other, and receivers of commands
+/// that to speak.
 ///
 /// Between the announcement of an endpoint and its match lie a few milliseconds, as between the opening of a receiver
 /// and its first word; a pair that fits is only suspicious if it is still apart after many times that.
-fn look(domain: &mut Domain) -> rnet::Result<Snapshot> {
+fn look(domain: &mut Domain) -> rnet::Result<(Look, Look)> {
     const LOOKS: u32 = 10;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
-    let mut snapshot = domain.snapshot()?;
+    let before = Look::new(domain)?;
+    let mut now = Look::after(&before, domain)?;
     for _ in 0..LOOKS {
-        if talk::apart(&snapshot).is_empty() && commands::silent(&snapshot).is_empty() {
+        if talk::apart(&now.snapshot).is_empty() && commands::silent(&now.snapshot).is_empty() {
             break;
         }
         std::thread::sleep(PAUSE);
-        snapshot = domain.snapshot()?;
+        now = Look::after(&now, domain)?;
     }
-    Ok(snapshot)
+    Ok((before, now))
 }

@@ -21,6 +21,7 @@ use crate::args::Global;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
+use crate::value::tame;
 use crate::{signal, table};
 
 /// How often the table is drawn.
@@ -214,7 +215,9 @@ impl Surroundings for Terminal<'_> {
             true => self.context.json_line(&json!({"node": node, "event": what, "detail": detail})),
             false => {
                 let blank = if detail.is_empty() { "" } else { "  " };
-                self.context.line(format_args!("{node}  {what}{blank}{detail}"))
+                // A node may write anything; only its lines are lines.
+                let lines: Vec<_> = detail.lines().map(tame).collect();
+                self.context.line(format_args!("{node}  {what}{blank}{}", lines.join("\n")))
             }
         };
         let _ = self.context.flush();
@@ -269,7 +272,7 @@ impl Terminal<'_> {
                 row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
                 table::uptime(Duration::from_secs(row.for_s)),
                 row.restarts.to_string(),
-                row.detail.clone(),
+                tame(&row.detail).into_owned(),
             ]
         };
         let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();

@@ -6,7 +6,9 @@ mod logs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rnet::NodeEvent;
-use rnet::inspect::{NodeInfo, NodeMeta, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
+use rnet::inspect::{
+    NodeInfo, NodeMeta, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo, is_internal,
+};
 use serde_json::{Value, json};
 
 use crate::args::{NodeCommand, NodeListArgs};
@@ -27,7 +29,7 @@ pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
     match command {
         NodeCommand::List(args) if args.watch => watch(context, args),
         NodeCommand::List(args) => list(context, args),
-        NodeCommand::Info { any_node } => info(context, &any_node),
+        NodeCommand::Info { any_node, all } => info(context, &any_node, all),
         NodeCommand::Kill { node } => control::kill(context, &node),
         NodeCommand::Stop { node } => control::stop(context, &node),
         NodeCommand::Restart { node } => control::restart(context, &node),
@@ -150,8 +152,16 @@ fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
     }
 }
 
-fn info(context: &mut Context, name: &str) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
+    let (domain, mut snapshot) = look(context)?;
+    if !all {
+        snapshot.publishers.retain(|p| !is_internal(&p.topic));
+        snapshot.subscriptions.retain(|s| !is_internal(&s.topic));
+        for node in &mut snapshot.nodes {
+            node.publishes.retain(|topic| !is_internal(topic));
+            node.subscribes.retain(|topic| !is_internal(topic));
+        }
+    }
     if let Some(node) = snapshot.remote.iter().find(|node| node.node == name) {
         return info_of_remote(context, &snapshot, node);
     }

@@ -16,7 +16,7 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let mut domain = context.domain()?;
     let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::new(&mut domain)?;
+    let now = Look::after(&before, &mut domain)?;
     let figures = Figures::new(&before, &now);
     let problems = problems(&before, &now, &figures);
     let figures = figures.of_users();
@@ -26,7 +26,8 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let mut found: Vec<Finding> = missing.map(is_missing).collect();
     // A probe that restarts what it watches does not do so for what is merely worth knowing.
     found.extend(problems.into_iter().filter(|f| f.level == Level::Problem));
-    print(context, &domain, &figures, &found)?;
+    let was_launched = now.launched.iter().any(|record| record.keeper.is_of_this_boot());
+    print(context, &domain, &figures, &found, was_launched)?;
     if found.is_empty() { Ok(()) } else { Err(Failure::Told) }
 }
 
@@ -39,7 +40,14 @@ fn is_missing(node: &str) -> Finding {
     }
 }
 
-fn print(context: &mut Context, domain: &Domain, figures: &Figures, found: &[Finding]) -> Outcome {
+fn print(
+    context: &mut Context,
+    domain: &Domain,
+    figures: &Figures,
+    found: &[Finding],
+    was_launched: bool,
+) -> Outcome {
+    let is_down = figures.nodes.is_empty() && was_launched;
     let (nodes, topics, hosts) = (figures.nodes.len(), figures.topics.len(), figures.hosts.len());
     if context.json() {
         return context.document(&json!({
@@ -65,5 +73,11 @@ fn print(context: &mut Context, domain: &Domain, figures: &Figures, found: &[Fin
             context.line(format_args!("         -> {advice}"))?;
         }
     }
-    if found.is_empty() { context.line(format_args!("all is well")) } else { Ok(()) }
+    match found.is_empty() {
+        true if is_down => context.line(format_args!(
+            "all is well: what rnet launch had started was stopped, or has ended"
+        )),
+        true => context.line(format_args!("all is well")),
+        false => Ok(()),
+    }
 }

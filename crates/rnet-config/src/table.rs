@@ -15,6 +15,9 @@ use crate::{Result, why_no_host};
 /// The tables that `robot.toml` has, of whoever reads them.
 pub const FILE_KEYS: [&str; 5] = ["network", "include", "var", "node", "blackbox"];
 
+/// What the parser says of a key that its table has already.
+const DUPLICATE: &str = "duplicate key";
+
 /// The text of a file, and where it is from.
 pub struct Reader<'t> {
     text: &'t str,
@@ -28,9 +31,13 @@ impl<'t> Reader<'t> {
     /// # Errors
     /// Where it is none.
     pub fn new(text: &'t str, path: &'t Arc<Path>) -> Result<Reader<'t>> {
-        let file = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
-            place: Place::of(path, text, &error.span().unwrap_or(0..0)),
-            what: error.message().to_owned(),
+        let file = DeTable::parse(text).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            // The parser does not name the key, which is at the place that it points to.
+            let key = text.get(span.clone()).filter(|_| error.message() == DUPLICATE);
+            let key = key.map_or_else(String::new, |key| format!(" {}", shown(key)));
+            let what = format!("{}{key}", error.message());
+            ConfigError::Syntax { place: Place::of(path, text, &span), what }
         })?;
         Ok(Reader { text, path, file })
     }
@@ -268,5 +275,25 @@ fn shown(text: &str) -> String {
     match text.char_indices().nth(CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_stands_twice_is_named() {
+        let path: Arc<Path> = Path::new("robot.toml").into();
+        for (text, said) in [
+            (
+                "[node.a]\ndir = 1\n[node.b]\ndir = 1\n dir = 2\n",
+                "robot.toml:5:2: duplicate key dir",
+            ),
+            ("[node.arm]\n[node.arm]\n", "robot.toml:2:7: duplicate key arm"),
+        ] {
+            let error = Reader::new(text, &path).err().expect(text);
+            assert_eq!(error.to_string(), said);
+        }
     }
 }

@@ -92,7 +92,7 @@ pub enum Error {
     },
     /// What was waited for did not happen in time.
     #[error(
-        "timed out after {after_ms} ms: {what}; wait longer, or ask `rnet doctor` what is missing"
+        "timed out after {after_ms} ms waiting for {what}; wait longer, or ask `rnet doctor` what is missing"
     )]
     Timeout {
         /// The topic; empty where the wait was for no single topic.

@@ -152,7 +152,7 @@ impl Naming {
     pub fn topic(&self, node: &NodeName, name: &str) -> Result<TopicName> {
         let topic: TopicName = self.absolute(Some(node), name)?;
         if self.of_topics.is_empty()
-            || topic.as_str().starts_with(RESERVED)
+            || is_internal(topic.as_str())
             || FIXED.contains(&topic.as_str())
         {
             return Ok(topic);

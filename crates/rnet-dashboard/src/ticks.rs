@@ -127,7 +127,11 @@ impl Looks {
             self.domain = world.options.location.domain().ok();
         }
         let Some(domain) = &mut self.domain else { return };
-        match Look::new(domain) {
+        let look = match &self.last {
+            Some(before) => Look::after(before, domain),
+            None => Look::new(domain),
+        };
+        match look {
             Ok(look) => {
                 self.gone.look(&look);
                 self.before = self.last.replace(look);

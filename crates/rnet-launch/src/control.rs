@@ -67,7 +67,9 @@ impl Control {
     /// The system does not allow it.
     pub fn kill(&self) -> Result<bool> {
         let main = self.record.keeper().and_then(|_| self.record.main.as_ref()?.open());
-        main.map_or(Ok(false), |main| self.send(&main, Signal::KILL).map(|()| true))
+        let Some(main) = main else { return Ok(false) };
+        self.folder.note_killed(&self.record.node, self.record.keeper.pid);
+        self.send(&main, Signal::KILL).map(|()| true)
     }
 
     /// Stops it, and waits for its end. Its launcher leaves it stopped. One that has failed is no longer missed.
@@ -131,7 +133,7 @@ impl Control {
             return Ok(Stopped::NotRunning);
         };
         self.send(&keeper, Signal::TERM)?;
-        let time = Duration::from_millis(self.record.process.stop_timeout_ms) + KEEPER_MARGIN;
+        let time = self.record.process.stop_time() + KEEPER_MARGIN;
         let until = Instant::now() + time;
         while !has_ended(&keeper) {
             if signals.stopped() {

@@ -10,8 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rnet::inspect::Location;
 use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -22,12 +23,13 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{Identity, has_ended};
+use crate::identity::{Identity, has_ended, session};
 use crate::log::Log;
 use crate::machine;
 use crate::node::{Limits, OWN_PROGRAM, Process};
 use crate::place::RunFolder;
 use crate::record::{End, Record, lock};
+use crate::stop::{self, Step, Stop};
 
 /// What a keeper says when it keeps a node, and when another one does.
 const KEEPS: &str = "keeps";
@@ -55,6 +57,10 @@ const MAX_READS: usize = 16;
 
 /// Between two attempts to write a record that could not be written.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Lines and bytes of the output of a node that has failed, which its record holds.
+const MAX_LAST_LINES: usize = 10;
+const MAX_LAST_BYTES: usize = 2048;
 
 /// Keepers before this one that a record names.
 const MAX_TOLD: usize = 3;
@@ -117,6 +123,8 @@ pub struct Keeper {
     folder: RunFolder,
     log: Log,
     record: Record,
+    /// The end of what the node has written.
+    last_output: Vec<u8>,
     /// Whether the record has something that its file does not: the disk may be full.
     is_unwritten: bool,
 }
@@ -180,9 +188,11 @@ impl Keeper {
             is_ready: false,
             restarts: order.restarts,
             end: None,
+            last_output: Vec::new(),
             told,
         };
-        let mut keeper = Keeper { order, folder, log, record, is_unwritten: false };
+        let (last_output, is_unwritten) = (Vec::new(), false);
+        let mut keeper = Keeper { order, folder, log, record, last_output, is_unwritten };
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
@@ -256,34 +266,28 @@ impl Keeper {
     }
 
     fn keep(&mut self, mut kept: Kept, signals: &dyn Signals) {
-        let mut kill_at = None;
-        let mut is_told = false;
+        let mut stop: Option<Stop> = None;
         while !has_ended(&kept.ended) {
-            if signals.stopped() && !is_told {
-                is_told = true;
-                // Before it ends: who sees it end looks here.
+            if signals.stopped() && stop.is_none() {
+                // Before it ends: whoever sees it end looks here.
                 self.record.told.push(self.record.keeper.pid);
                 self.note();
                 fail_point!("launch.told");
-                let _ = kill_process_group(kept.pid, Signal::TERM);
-                fail_point!("launch.terminated");
-                let patience = Duration::from_millis(self.record.process.stop_timeout_ms);
-                kill_at = Instant::now().checked_add(patience);
+                let Process { interrupt_timeout_ms, stop_timeout_ms, .. } = self.record.process;
+                stop = Some(Stop::begin(interrupt_timeout_ms, stop_timeout_ms));
             }
-            if kill_at.is_some_and(|at| Instant::now() >= at) {
-                kill_at = None;
-                let after = self.record.process.stop_timeout_ms as f64 / 1e3;
-                let told = format!("[rnet launch] SIGKILL: it ran {after} s after SIGTERM\n");
-                self.log.write(told.as_bytes());
-                let _ = kill_process_group(kept.pid, Signal::KILL);
+            if let Some(step) = stop.as_mut().and_then(Stop::due) {
+                self.send_stop_signal(&kept, step);
+                fail_point!("launch.terminated");
             }
             self.hear(&mut kept);
-            let until_kill = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let until_signal = stop.as_ref().and_then(Stop::until_next);
             if self.is_unwritten {
                 self.note();
             }
             let until_note = self.is_unwritten.then_some(NOTE_AGAIN);
-            let limit = until_kill.into_iter().chain(until_note).min();
+            let is_told = stop.is_some();
+            let limit = until_signal.into_iter().chain(until_note).min();
             let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit, is_told));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
@@ -296,9 +300,40 @@ impl Keeper {
         self.hear(&mut kept);
         let status = kept.child.wait().ok();
         fail_point!("launch.reaped");
-        self.record.end = Some(status.map_or(End::Unknown, end));
+        let end = status.map_or(End::Unknown, end);
+        if end.is_failure() {
+            let text = String::from_utf8_lossy(&self.last_output);
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            let last = &lines[lines.len().saturating_sub(MAX_LAST_LINES)..];
+            self.record.last_output = last.iter().map(ToString::to_string).collect();
+        }
+        self.record.end = Some(end);
         self.note();
         fail_point!("launch.closed");
+    }
+
+    /// Sends a signal of a stop to the node's group. Until it is killed, the end of the node is a departure to its peers.
+    fn send_stop_signal(&mut self, kept: &Kept, Step { signal, after }: Step) {
+        self.set_stop_requested(signal != Signal::KILL);
+        if let Some((before, ran)) = after {
+            let (name, before, ran_s) = (stop::name(signal), stop::name(before), ran.as_secs_f64());
+            let text = format!("[rnet launch] {name}: it ran {ran_s} s after {before}\n");
+            self.log.write(text.as_bytes());
+        }
+        let _ = kill_process_group(kept.pid, signal);
+    }
+
+    /// See [`Location::set_stop_requested`]. Of nodes in a domain that neither the environment nor the file names, the
+    /// keeper does not know.
+    fn set_stop_requested(&self, is_requested: bool) {
+        let env = |name: &str| self.record.process.env.get(name).filter(|value| !value.is_empty());
+        let dir = env("RNET_DIR").map(PathBuf::from);
+        let (domain, group) = (env("RNET_DOMAIN").map(String::as_str), env("RNET_GROUP").cloned());
+        if let Ok(location) = Location::new(domain, dir, group) {
+            let keeper = self.record.keeper.pid;
+            let is_ours = |pid: u32| i32::try_from(pid).ok().and_then(session) == Some(keeper);
+            location.set_stop_requested(is_ours, is_requested);
+        }
     }
 
     /// Writes the record. What cannot be written is told once, and tried again while the node runs: others wait for what
@@ -320,7 +355,13 @@ impl Keeper {
             let Some(output) = &kept.output else { break };
             match rustix::io::read(output, &mut bytes) {
                 Ok(0) => kept.output = None,
-                Ok(len) => self.log.write(&bytes[..len]),
+                Ok(len) => {
+                    self.log.write(&bytes[..len]);
+                    self.last_output
+                        .extend_from_slice(&bytes[len.saturating_sub(MAX_LAST_BYTES)..len]);
+                    let excess = self.last_output.len().saturating_sub(MAX_LAST_BYTES);
+                    self.last_output.drain(..excess);
+                }
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
@@ -350,14 +391,17 @@ fn awaited(kept: &Kept) -> std::io::Result<OwnedFd> {
     Ok(any)
 }
 
+/// Has the kernel kill this process when `parent` dies, which is its parent unless it has died already.
+pub fn die_with_parent(parent: Pid) -> std::io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It was killed before the kernel was asked.
+    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+}
+
 /// Makes this process, which is about to become the node, what its limits say.
 fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid() != Some(keeper) {
-        // It was killed before the kernel was asked.
-        return Err(Errno::SRCH.into());
-    }
+    die_with_parent(keeper)?;
     if !limits.cpus.is_empty() {
         machine::pin(&limits.cpus)?;
     }

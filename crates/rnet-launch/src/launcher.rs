@@ -7,6 +7,7 @@
 mod ending;
 mod on_failure;
 mod ready;
+mod refused;
 mod reload;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ use crate::policy::Verdict;
 use crate::record::{End, Record, lock};
 use crate::slot::{Fate, Slot, State, Status};
 use crate::{LaunchError, Result};
+
+pub use refused::Undeclared;
 
 /// How often the launcher looks for what does not wake it: readiness, wishes, a changed file.
 const ROUND: Duration = Duration::from_millis(100);
@@ -170,6 +173,7 @@ impl<'s> Launcher<'s> {
                 self.follow_file();
                 self.heed_wishes();
                 self.look_who_is_ready();
+                self.report_refused_params();
                 self.start_due();
                 self.end_what_is_beside();
             }
@@ -235,16 +239,16 @@ impl<'s> Launcher<'s> {
                 if let Some(record) = &record {
                     record.end_orphans();
                 }
-                let end = self.slots[at].ended(record);
+                let (end, output) = self.slots[at].ended(record);
                 fail_point!("launch.ended");
-                self.ended(at, end);
+                self.ended(at, end, &output);
             }
         }
         self.slots.retain(|slot| slot.fate != Fate::Forgotten || slot.is_running());
     }
 
-    /// What becomes of a node that has ended.
-    fn ended(&mut self, at: usize, end: End) {
+    /// What becomes of a node that has ended, after this output.
+    fn ended(&mut self, at: usize, end: End, output: &[String]) {
         let now_ms = self.began.elapsed().as_millis() as u64;
         let is_done = self.slots[at].node.is_beside && !self.goes_on();
         let slot = &mut self.slots[at];
@@ -271,16 +275,18 @@ impl<'s> Launcher<'s> {
                 slot.restarts += 1;
                 let until = Instant::now().checked_add(Duration::from_millis(wait_ms));
                 slot.enter(until.map_or(State::Ended, State::Backoff));
+                slot.add_output(output);
                 let detail = format!("{end}; it is started again in {} s", wait_ms as f64 / 1e3);
                 let what = if end.is_failure() { "failed" } else { "ended" };
-                self.around.event(&name, what, &detail);
+                self.around.event(&name, what, &with_output(detail, output));
             }
             Verdict::GiveUp => {
                 slot.enter(State::GivenUp);
+                slot.add_output(output);
                 let log = self.folder.log(&name);
                 let detail =
                     format!("{end}; it is not started again; its output: {}", log.display());
-                self.around.event(&name, "given-up", &detail);
+                self.around.event(&name, "given-up", &with_output(detail, output));
                 self.help(at);
             }
         }
@@ -354,16 +360,20 @@ impl<'s> Launcher<'s> {
                     // It has ended already.
                     let _ = child.wait();
                     let record = Record::read(&self.folder, &name);
-                    return self
-                        .ended(at, record.and_then(|record| record.end).unwrap_or(End::Unknown));
+                    let (end, output) = record.map_or((End::Unknown, Vec::new()), Record::into_end);
+                    return self.ended(at, end, &output);
                 };
                 self.slots[at].runs(&record, keeper, Some(child));
+                self.slots[at].undeclared = Undeclared::of(&self.slots[at]);
                 let pid = self.slots[at].pid;
                 if let Some(pid) = pid {
                     self.around.event(&name, "started", &format!("pid {pid}"));
                 }
             }
-            Err(why) => self.ended(at, End::NotStarted(why)),
+            Err(why) => {
+                self.note_not_started(at, &why);
+                self.ended(at, End::NotStarted(why), &[]);
+            }
         }
     }
 
@@ -545,6 +555,11 @@ fn to_value(value: &ParamValue) -> Value {
         ParamValue::Text(text) => Value::Str(text.clone()),
         ParamValue::List(values) => Value::List(values.iter().map(to_value).collect()),
     }
+}
+
+/// What has happened, and below it what a node had written.
+fn with_output(detail: String, output: &[String]) -> String {
+    output.iter().fold(detail, |text, line| text + "\n    " + line)
 }
 
 /// A number from 0 to 1.

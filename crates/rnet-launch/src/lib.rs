@@ -1,8 +1,8 @@
 //! What `rnet launch robot.toml` does: starts the nodes of a robot, keeps them running, and stops them.
 //!
 //! A node is a child of its **keeper**, a small process that the launcher starts and that outlives it. The keeper
-//! writes the node's output to its log, says in a file how the node is ([`Record`]), and passes SIGTERM on to the
-//! node. The launcher ([`Launcher`]) knows nothing that does not stand in these files: it may be killed and started
+//! writes the node's output to its log, says in a file how the node is ([`Record`]), and stops the node
+//! when it is told to. The launcher ([`Launcher`]) knows nothing that does not stand in these files: it may be killed and started
 //! again at any time. The design page is docs/design/launch.md.
 
 mod control;
@@ -19,6 +19,7 @@ mod place;
 mod policy;
 mod record;
 mod slot;
+mod stop;
 
 pub use control::{Control, Stopped};
 pub use error::LaunchError;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rnet::NodeName;
 use rnet_config::ConfigError;
@@ -86,12 +87,22 @@ pub struct Process {
     pub params: BTreeMap<String, ParamValue>,
     /// What it may use.
     pub limits: Limits,
-    /// How long it has for its end after SIGTERM, in ms.
+    /// How long it has after SIGINT, before SIGTERM, in ms; 0 for no SIGINT.
+    #[serde(default)]
+    pub interrupt_timeout_ms: u64,
+    /// How long it has after SIGTERM, before SIGKILL, in ms.
     pub stop_timeout_ms: u64,
     /// Whether it is stopped when the launcher dies.
     pub die_with_launcher: bool,
     /// How much of its output is kept.
     pub log: LogLimits,
+}
+
+impl Process {
+    /// How long a stop takes at most, until SIGKILL.
+    pub fn stop_time(&self) -> Duration {
+        Duration::from_millis(self.interrupt_timeout_ms.saturating_add(self.stop_timeout_ms))
+    }
 }
 
 /// The value of a parameter.

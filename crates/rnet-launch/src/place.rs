@@ -83,6 +83,23 @@ impl RunFolder {
         self.of(node, "wish")
     }
 
+    /// Which session's node somebody has killed last: the number of the session.
+    fn killed(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "killed")
+    }
+
+    /// Notes that somebody kills the node of a session, so that its death surprises nobody.
+    pub(crate) fn note_killed(&self, node: &NodeName, session: i32) {
+        // Without it the death is one like any other.
+        let _ = std::fs::write(self.killed(node), session.to_string());
+    }
+
+    /// Whether somebody has killed the node of this session.
+    pub fn was_killed(&self, node: &NodeName, session: i32) -> bool {
+        let noted = std::fs::read_to_string(self.killed(node)).ok();
+        noted.is_some_and(|noted| noted.parse() == Ok(session))
+    }
+
     /// What the launcher of a file has locked while it lives.
     pub fn launcher_lock(&self, file: &Path) -> PathBuf {
         self.path.join(format!("launcher-{:016x}", fnv1a_64(file.as_os_str().as_encoded_bytes())))

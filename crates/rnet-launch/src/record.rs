@@ -38,6 +38,9 @@ pub struct Record {
     pub restarts: u32,
     /// How it has ended, if it has.
     pub end: Option<End>,
+    /// The last lines of its output, if it has failed.
+    #[serde(default)]
+    pub last_output: Vec<String>,
     /// Keepers of this node that were told to stop it, by their numbers, which are those of the sessions of its processes:
     /// what ends of these has not died by itself. Also one whose node had ended before: see [`Record::settle`]. The last
     /// few.
@@ -125,6 +128,11 @@ impl Record {
         if self.end.is_none() && self.keeper().is_none() {
             self.keeper.kill_session();
         }
+    }
+
+    /// How the node has ended, and what it has written last if it has failed.
+    pub(crate) fn into_end(self) -> (End, Vec<String>) {
+        (self.end.unwrap_or(End::Unknown), self.last_output)
     }
 
     /// Whether somebody has told the node to stop, since it was started last.

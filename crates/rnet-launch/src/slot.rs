@@ -10,9 +10,13 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use crate::identity::{self, Identity, has_ended};
+use crate::launcher::Undeclared;
 use crate::node::{Node, ParamValue, Ready};
 use crate::policy::History;
 use crate::record::{End, Record};
+
+/// Characters of a node's last line that stand in its row.
+const MAX_LAST_CHARS: usize = 200;
 
 /// How a node is.
 #[derive(Debug, PartialEq)]
@@ -55,6 +59,8 @@ pub struct Slot {
     pub is_ready: bool,
     /// The parameters that have been set because its file says so.
     pub params_set: BTreeMap<String, ParamValue>,
+    /// Of these it is not known yet whether the node has taken them.
+    pub undeclared: Option<Undeclared>,
     /// Whether it has been said that it is not ready.
     pub is_told: bool,
     /// Whether its keeper has been told to stop it.
@@ -97,6 +103,7 @@ impl Slot {
             looks: 0,
             is_ready: false,
             params_set: BTreeMap::new(),
+            undeclared: None,
             is_told: false,
             is_stopping: false,
             since: Instant::now(),
@@ -130,6 +137,7 @@ impl Slot {
         self.pid = record.main.as_ref().map(|main| main.pid);
         self.is_ready = self.node.ready == Ready::Started;
         self.restarts = record.restarts;
+        self.undeclared = None;
         (self.is_told, self.is_stopping, self.looks) = (false, false, 0);
         self.why.clear();
         self.enter(State::Running);
@@ -155,8 +163,8 @@ impl Slot {
         self.keeper.as_ref().is_some_and(|(_, fd)| has_ended(fd))
     }
 
-    /// How it has ended, by the record that its keeper has left.
-    pub fn ended(&mut self, record: Option<Record>) -> End {
+    /// How it has ended, and what it has written last if it has failed, by the record that its keeper has left.
+    pub fn ended(&mut self, record: Option<Record>) -> (End, Vec<String>) {
         if let Some(mut child) = self.child.take() {
             // It has ended: this only takes it off the list of processes.
             let _ = child.wait();
@@ -164,7 +172,14 @@ impl Slot {
         let identity = self.keeper.take().map(|(identity, _)| identity);
         let own = record.filter(|record| Some(&record.keeper) == identity.as_ref());
         (self.pid, self.is_ready, self.is_stopping) = (None, false, false);
-        own.and_then(|record| record.end).unwrap_or(End::Unknown)
+        own.map_or((End::Unknown, Vec::new()), Record::into_end)
+    }
+
+    /// Adds to why it has ended the last line that it has written.
+    pub fn add_output(&mut self, output: &[String]) {
+        if let Some(last) = output.last() {
+            self.why += &format!(": {}", last.chars().take(MAX_LAST_CHARS).collect::<String>());
+        }
     }
 
     /// Has its keeper stop it, once.

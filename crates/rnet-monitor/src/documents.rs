@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rnet::inspect::Snapshot;
 use rnet::msgs::CommandStatus;
+use rnet::msgs::command_status::Reason;
 use rnet::param::ParamInfo;
 use rnet::state::{Entry, LastWill};
 use serde_json::{Value as Json, json};
@@ -110,7 +111,8 @@ pub fn command(topic: &str, receiver: &str, status: Option<&CommandStatus>) -> J
         "command": topic,
         "receiver": receiver,
         "state": status.state().as_str_name().trim_start_matches("STATE_").to_lowercase(),
-        "reason": status.reason().as_str_name().trim_start_matches("REASON_").to_lowercase(),
+        "reason": (status.reason() != Reason::Unspecified)
+            .then(|| status.reason().as_str_name().trim_start_matches("REASON_").to_lowercase()),
         "fallback_failed": status.fallback_failed,
         "driver": Some(&status.holder).filter(|holder| !holder.is_empty()),
         "priority": status.priority,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{ChannelInfo, Domain, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo};
+use rnet::inspect::{
+    ChannelInfo, Domain, NodeInfo, PublisherInfo, Snapshot, SubscriptionInfo, is_internal,
+};
 use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::{Behind, Lane, LossCounts, quantile};
@@ -16,9 +18,6 @@ use crate::process::Process;
 use crate::qos;
 use crate::recorders::{self, Recorder};
 use crate::topics::type_names;
-
-/// Topics of robot-net itself: calls, commands, the link.
-const RESERVED: &str = "/_rnet/";
 
 /// The language of nodes that look at others.
 const TOOL: &str = "tool";
@@ -40,6 +39,8 @@ pub struct Look {
     processes: BTreeMap<u32, Process>,
     /// What the launcher has written of its nodes.
     pub launched: Vec<Record>,
+    /// Nodes of this host that have died within [`Look::DEATH_TIME`] and are not back, and when that was seen.
+    died: Vec<(String, Instant)>,
 }
 
 impl Look {
@@ -61,7 +62,38 @@ impl Look {
         let own_host = link::named(link.as_ref());
         let recorders = recorders::told(domain.path());
         let never_made = (!domain.exists()).then(|| domain.path().to_owned());
-        Ok(Look { taken, never_made, snapshot, link, own_host, recorders, processes, launched })
+        let died = snapshot.died.iter().map(|node| (node.clone(), taken.to)).collect();
+        Ok(Look {
+            taken,
+            never_made,
+            snapshot,
+            link,
+            own_host,
+            recorders,
+            processes,
+            launched,
+            died,
+        })
+    }
+
+    /// For so long a node that has died is a problem, unless it is back.
+    pub const DEATH_TIME: Duration = Duration::from_secs(60);
+
+    /// As [`Look::new`], and remembers the deaths that the look before knew of.
+    ///
+    /// # Errors
+    /// As [`Domain::snapshot`].
+    pub fn after(before: &Look, domain: &mut Domain) -> rnet::Result<Look> {
+        let mut look = Look::new(domain)?;
+        look.died.extend(before.died.iter().cloned());
+        look.died.retain(|(_, at)| at.elapsed() < Look::DEATH_TIME);
+        look.died.retain(|(node, _)| look.snapshot.node(node).is_none());
+        Ok(look)
+    }
+
+    /// Nodes of this host that have died a while ago at most and are not back.
+    pub fn died(&self) -> impl Iterator<Item = &str> {
+        self.died.iter().map(|(node, _)| node.as_str())
     }
 
     /// Whether anyone has joined the domain.
@@ -280,8 +312,12 @@ impl Figures {
     /// The same without topics and nodes of robot-net itself.
     #[must_use]
     pub fn of_users(mut self) -> Figures {
-        self.topics.retain(|topic| !topic.topic.starts_with(RESERVED));
+        self.topics.retain(|topic| !is_internal(&topic.topic));
         self.nodes.retain(|node| !node.is_tool);
+        for node in &mut self.nodes {
+            node.publishes.retain(|topic| !is_internal(topic));
+            node.subscribes.retain(|topic| !is_internal(topic));
+        }
         self
     }
 }

@@ -85,7 +85,10 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
         match &record.end {
             Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
                 "launch",
-                format!("the launched node {node} does not run: {end}, after {restarts} restarts"),
+                format!(
+                    "the launched node {node} does not run: {end}, after {restarts} restarts{}",
+                    record.last_output.last().map_or_else(String::new, |line| format!(": {}", tame(line)))
+                ),
                 format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again, rnet node stop \
                          {node} leaves it as it is"),
             ),
@@ -224,6 +227,7 @@ mod tests {
             env: Default::default(),
             params: Default::default(),
             limits: Limits::default(),
+            interrupt_timeout_ms: 0,
             stop_timeout_ms: 0,
             die_with_launcher: false,
             log: LogLimits { max_len_bytes: 0, files: 1 },
@@ -238,6 +242,7 @@ mod tests {
             is_ready: true,
             restarts,
             end,
+            last_output: Vec::new(),
             told: Vec::new(),
         }
     }

@@ -1,15 +1,17 @@
 //! What is wrong now, in words.
 
+use rnet::inspect::{Snapshot, is_internal};
+
 use crate::figures::{Figures, Look, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::text::tame;
+use crate::text::{counted, tame};
 use crate::{health, link, recorders, talk};
 
 /// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
 /// over is not among it: counters say that.
 ///
-/// `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz` go by these and no others. What is lost of calls and
-/// commands is lost as well, whether or not their topics are shown: `figures` are all that there are between the two.
+/// This is the one judgement of `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz`; `rnet doctor`
+/// adds what it finds of the machine. Internal topics are not judged: what a call loses, its caller is told.
 pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     let mut findings = Findings::default();
     // A probe that asks about a domain whose name is mistyped must not hear that all is well.
@@ -18,6 +20,13 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
             "domain",
             format!("no node has joined this domain yet: there is no {}", path.display()),
             "start its nodes, or name another domain; rnet domain list shows those that are there",
+        );
+    }
+    for node in look.died() {
+        findings.problem(
+            "dead",
+            format!("node {} has died: its process ended without leaving the domain", tame(node)),
+            "look at its output for the reason, and start it again; rnet launch does both by itself",
         );
     }
     talk::everything(&mut findings, &look.snapshot, None, None);
@@ -33,9 +42,10 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     let lasting = |f: &Finding| f.level == Level::Problem || f.check == "lag";
     findings.0.retain(lasting);
     recorders::judge(&mut findings, Some(&before.recorders), &look.recorders, rnet::now_ns());
-    for topic in &figures.topics {
+    for topic in figures.topics.iter().filter(|topic| !is_internal(&topic.topic)) {
         of_topic(&mut findings, topic, figures.interval_s);
     }
+    callbacks(&mut findings, &before.snapshot, &look.snapshot, figures.interval_s);
     for host in figures.hosts.iter().filter(|host| !host.held_back.is_empty()) {
         let waits = host.held_back.join(", ");
         findings.problem(
@@ -46,13 +56,37 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
         );
     }
     for node in figures.nodes.iter().filter(|node| node.state == "stopped") {
+        let pid = node.pid.unwrap_or_default();
         findings.problem(
             "stopped",
-            format!("the process of {} is stopped (pid {})", node.node, node.pid.unwrap_or(0)),
-            "a debugger or SIGSTOP holds it; SIGCONT lets it go on",
+            format!(
+                "the process of {} (pid {pid}) is stopped, by SIGSTOP or a debugger: it neither sends nor reads",
+                node.node
+            ),
+            format!("let it go on: kill -CONT {pid}"),
         );
     }
     findings.0
+}
+
+/// Nodes whose callbacks, timers or handlers have raised an exception or panicked between two looks.
+fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interval_s: f64) {
+    for node in &now.nodes {
+        let earlier = before.nodes.iter().find(|earlier| earlier.incarnation == node.incarnation);
+        let failed = node.callback_errors.saturating_sub(earlier.map_or(0, |n| n.callback_errors));
+        if failed > 0 {
+            let name = tame(&node.meta.name);
+            findings.problem(
+                "callbacks",
+                format!(
+                    "callbacks of {name} failed {} in {interval_s:.1} s, {} so far, with an exception or a panic",
+                    counted(failed, "time"),
+                    node.callback_errors
+                ),
+                format!("rnet log --node {name} shows each with its traceback"),
+            );
+        }
+    }
 }
 
 fn of_topic(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {
@@ -61,8 +95,10 @@ fn of_topic(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {
         findings.problem(
             "loss",
             format!(
-                "{} messages of {name} were lost in {interval_s:.1} s; so far: {}",
-                topic.lost_in_interval, topic.lost
+                "{} of {name} {} lost in {interval_s:.1} s; so far: {}",
+                counted(topic.lost_in_interval, "message"),
+                if topic.lost_in_interval == 1 { "was" } else { "were" },
+                topic.lost
             ),
             format!("rnet topic info {name} shows which subscriber lost them, and by which cause"),
         );

@@ -1,10 +1,11 @@
 //! Who publishes what to whom, and why it does not arrive.
 
 mod no_common;
+mod services;
 
 use std::collections::BTreeSet;
 
-use rnet::inspect::{ChannelInfo, Pair, Snapshot};
+use rnet::inspect::{ChannelInfo, Pair, Snapshot, is_internal};
 use rnet::{Behind, Lane, Reliability};
 
 use crate::commands;
@@ -12,6 +13,7 @@ use crate::findings::Findings;
 use crate::link::{Host, host_of};
 use crate::near::{did_you_mean, why_near};
 use crate::publishers;
+use crate::text::counted;
 
 /// A node that was found somewhere else.
 #[derive(Debug)]
@@ -48,12 +50,13 @@ fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
 pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
     snapshot
         .pairs()
+        .filter(|pair| !is_internal(&pair.publisher.topic))
         .filter(|pair| fits(*pair) && !pair.is_matched())
         .filter(|pair| !lanes_differ(snapshot, &pair.publisher.topic))
         .collect()
 }
 
-/// Looks at all topics, or at one.
+/// Looks at all topics but the internal ones, or at one.
 ///
 /// With a `host`, only what has to do with an endpoint of it is judged.
 pub fn everything(
@@ -67,7 +70,8 @@ pub fn everything(
     let ends = publishers.chain(snapshot.subscriptions.iter().map(|s| (&s.topic, &s.node)));
     let there: BTreeSet<&str> =
         ends.filter(|(_, node)| of_host(node)).map(|(topic, _)| topic.as_str()).collect();
-    let is_asked = |t: &&str| topic.is_none_or(|asked| asked == *t) && there.contains(*t);
+    let is_asked =
+        |t: &&str| topic.map_or(!is_internal(t), |asked| asked == *t) && there.contains(*t);
     let topics: Vec<&str> = snapshot.topics().into_iter().filter(is_asked).collect();
     if let Some(asked) = topic
         && topics.is_empty()
@@ -86,6 +90,9 @@ pub fn everything(
         publishers::promises(findings, snapshot, topic);
     }
     commands::commands(findings, snapshot, topic, rnet::now_ns());
+    if topic.is_none() {
+        services::types(findings, snapshot, of_host);
+    }
     let of_interest = |pair: &Pair<'_>| {
         topics.contains(&pair.publisher.topic.as_str())
             && (of_host(&pair.publisher.node) || of_host(&pair.subscription.node))
@@ -109,8 +116,11 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
     let published: BTreeSet<&str> = snapshot.publishers.iter().map(|p| p.topic.as_str()).collect();
     let subscribed: BTreeSet<&str> =
         snapshot.subscriptions.iter().map(|s| s.topic.as_str()).collect();
-    let only_published: Vec<&str> = published.difference(&subscribed).copied().collect();
-    let only_subscribed: Vec<&str> = subscribed.difference(&published).copied().collect();
+    let is_named = |topic: &&&str| asked || !is_internal(topic);
+    let only_published: Vec<&str> =
+        published.difference(&subscribed).filter(is_named).copied().collect();
+    let only_subscribed: Vec<&str> =
+        subscribed.difference(&published).filter(is_named).copied().collect();
     let mut explained = BTreeSet::new();
     for p in &only_published {
         for s in &only_subscribed {
@@ -132,9 +142,7 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
             }
         }
     }
-    // What tools read as observers has no subscriber, as a rule.
-    let topics = topics.iter().filter(|t| asked || !t.starts_with("/_rnet/"));
-    for topic in topics.filter(|t| !explained.contains(*t)) {
+    for topic in topics.iter().filter(|t| !explained.contains(*t)) {
         let (what, other) = if only_published.contains(topic) {
             ("no subscriber", "publisher")
         } else if only_subscribed.contains(topic) {
@@ -233,8 +241,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.problem(
             "late_wakes",
             format!(
-                "{to} was woken late {} times on {topic} from {from}: doorbells get lost",
-                channel.late_wakes
+                "{to} was woken late {} on {topic} from {from}: doorbells get lost",
+                counted(channel.late_wakes, "time")
             ),
             "look for a seccomp filter that refuses futex(2) or membarrier(2) to one of them, and for robot-net \
              versions that differ",
@@ -244,8 +252,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.problem(
             "malformed",
             format!(
-                "{to} could not decode {} messages on {topic} from {from}: they are none of the type that {from} named",
-                channel.malformed
+                "{to} could not decode {} on {topic} from {from}: the payload does not match the type declared by {from}",
+                counted(channel.malformed, "message")
             ),
             format!(
                 "check what {from} sends: rnet topic echo {topic} names byte and field, --raw shows the bytes"
@@ -257,8 +265,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.note(
             "lifespan",
             format!(
-                "{to} did not get {} messages on {topic} from {from}, because they were older than {lifespan:?}",
-                channel.expired
+                "{to} did not get {} on {topic} from {from}, older than {lifespan:?}",
+                counted(channel.expired, "message")
             ),
         );
     }
@@ -266,8 +274,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.note(
             "deadline",
             format!(
-                "{to} heard nothing on {topic} from {from} in {} periods of its deadline",
-                channel.deadline_missed
+                "{to} heard nothing on {topic} from {from} in {} of its deadline",
+                counted(channel.deadline_missed, "period")
             ),
         );
     }

@@ -1,6 +1,11 @@
-//! Text of others.
+//! Text of others, and numbers in text.
 
 use std::borrow::Cow;
+
+/// So many of something: `1 message`, `2 messages`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
 
 /// Text of a peer for a terminal: what would steer it is written as its number.
 pub fn tame(text: &str) -> Cow<'_, str> {

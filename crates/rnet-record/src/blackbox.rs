@@ -9,8 +9,10 @@
 mod bell;
 mod counters;
 mod folder;
+mod limit;
 mod messages;
 mod options;
+mod recover;
 mod ring;
 mod status;
 mod trigger;
@@ -18,7 +20,7 @@ mod window;
 mod write;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -31,14 +33,17 @@ use serde_json::json;
 use crate::error::{RecordError, Result};
 use crate::part::Compress;
 use crate::recorder::{Progress, RecordOptions, Recorder, RingPart};
-use bell::Bell;
 pub use bell::Fired;
+use bell::{Bell, Rung};
 use counters::Counters;
 pub use counters::Expected;
 pub use folder::files_of;
 use folder::{Folder, prefix, trim};
+use limit::{Limit, Verdict};
 use messages::Messages;
 pub use options::BlackBoxOptions;
+pub use recover::recover;
+use recover::take_over;
 pub use ring::Memory;
 use ring::Ring;
 pub use status::Status;
@@ -56,7 +61,9 @@ pub const STATUS_SERVICE: &str = "/blackbox/status";
 /// The least memory that a box can do with.
 pub const MIN_MEMORY_BYTES: u64 = 64 << 20;
 /// What all files of a domain may have, if nobody says otherwise.
-pub const DEFAULT_MAX_DISK_BYTES: u64 = 1 << 30;
+pub const DEFAULT_MAX_DISK_BYTES: u64 = 200 << 20;
+/// The memory of a box, if nobody says otherwise and the file system has four times as much.
+pub const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
 /// What a part of the ring reserves beyond its end.
 const RESERVE_BYTES: u64 = 8 << 20;
 /// The most that a file may have before its first trigger, and after its last one.
@@ -69,6 +76,8 @@ const STEP: Duration = Duration::from_millis(50);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two tries to write a file.
 const RETRY: Duration = Duration::from_secs(5);
+/// The trigger of a file that somebody asks for.
+const CALL: &str = "call";
 /// Longest reason of a call, in bytes.
 const MAX_REASON_BYTES: usize = 1000;
 
@@ -161,6 +170,8 @@ impl BlackBox {
             bell: bell.clone(),
             status: status.clone(),
             counters,
+            limit: Limit::default(),
+            began: Instant::now(),
             node: node.clone(),
             looked: None,
             window: None,
@@ -176,7 +187,7 @@ impl BlackBox {
 
     /// Asks for a file, for this reason.
     pub fn trigger(&self, why: &str) {
-        self.bell.ring(called(why));
+        self.bell.ring(called(why), None);
     }
 
     /// How it is.
@@ -220,50 +231,13 @@ impl Drop for BlackBox {
     }
 }
 
-/// Writes what a box that was killed has left: the files that it had begun, and else one of the ring. Says which files
-/// these are, and what is wrong with them. Where nothing is left, nothing is made.
-///
-/// # Errors
-/// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is left as it is then.
-pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
-    let (bell, prefix) = (Bell::default(), prefix(location));
-    let waiting = window::waiting(folder, &prefix)?;
-    if waiting.is_empty() && !Ring::path_of(location.path()).exists() {
-        return Ok(Default::default());
-    }
-    let ring = Ring::take(location, 0)?;
-    let left = ring.left();
-    let (mut waiting, taken) = take_over(waiting, &left, &bell);
-    taken?;
-    if waiting.is_empty()
-        && let (Some(first), Some(last)) = (left.first(), left.last())
-    {
-        let why = "the black box had been killed".to_owned();
-        let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
-        let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
-        let mut window =
-            Window::new(Folder::at(folder), &prefix, fired, (before, Duration::ZERO), None);
-        take_all(&mut window, &left, &bell)?;
-        waiting.push(window.end());
-    }
-    let mut files = Vec::new();
-    let mut failed = None;
-    for over in waiting {
-        // One that cannot be written keeps no other from it.
-        match window::finish(&over, &bell) {
-            Ok(file) => files.extend(file),
-            Err(why) => failed = failed.or(Some(RecordError::Format { path: over.dir, why })),
-        }
-    }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    for part in &left {
-        // The next box would make a file of it once more.
-        let removed = std::fs::remove_file(&part.path);
-        removed.map_err(|error| RecordError::file("remove", &part.path, error))?;
-    }
-    Ok((files, bell.take_notes()))
+/// The memory that a box of this domain takes if nobody says how much: the ring takes of it what its time needs.
+pub fn default_memory(location: &Location) -> u64 {
+    let stat = rustix::fs::statvfs(location.base());
+    // A tmpfs without a bound says 0.
+    let all = stat.map_or(0, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
+    let share = if all == 0 { DEFAULT_MEMORY_BYTES } else { all / 4 };
+    share.clamp(MIN_MEMORY_BYTES, DEFAULT_MEMORY_BYTES)
 }
 
 /// That the ring leaves the nodes their memory: they share the file system.
@@ -281,38 +255,16 @@ fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
     )))
 }
 
-/// Gives the windows of a box that was killed what they still need of its ring.
-///
-/// # Errors
-/// There is no room for it. What could be copied is there.
-fn take_over(waiting: Vec<PathBuf>, left: &[RingPart], bell: &Bell) -> (Vec<Over>, Result<()>) {
-    let mut taken = Ok(());
-    let mut take = |dir: PathBuf| {
-        let Some(mut window) = Window::found(dir.clone()) else { return Over::from(dir) };
-        window.note_ended(left);
-        let its = take_all(&mut window, left, bell);
-        taken = std::mem::replace(&mut taken, Ok(())).and(its);
-        bell.note(format!("{} is written now: its box had ended", window.pending().file));
-        // It lacks what could not be copied.
-        window.end()
-    };
-    let over = waiting.into_iter().map(&mut take).collect();
-    (over, taken)
-}
-
-fn take_all(window: &mut Window, left: &[RingPart], bell: &Bell) -> Result<()> {
-    window.take(left, u64::MAX, bell);
-    match window.problem() {
-        None => Ok(()),
-        Some(why) => {
-            let path = window.dir().to_owned();
-            Err(RecordError::Format { path, why: why.to_owned() })
-        }
-    }
-}
-
 fn called(why: &str) -> Fired {
-    Fired { name: "call".to_owned(), why: why.to_owned(), at_ns: rnet::now_ns() }
+    Fired { name: CALL.to_owned(), why: why.to_owned(), at_ns: rnet::now_ns() }
+}
+
+/// Of the memory, one of so many shares each is for what waits to be written, and for what each part says once more.
+const SHARES: u64 = 8;
+
+/// What the ring may have of the memory.
+fn ring_bytes(options: &BlackBoxOptions) -> u64 {
+    options.memory_len_bytes - 2 * (options.memory_len_bytes / SHARES) - RESERVE_BYTES
 }
 
 fn recording(
@@ -321,14 +273,13 @@ fn recording(
     left: Vec<RingPart>,
     watch: Messages,
 ) -> RecordOptions {
-    // What waits to be written and what is said anew in each part take an eighth each, the ring the rest.
-    let share = options.memory_len_bytes / 8;
+    let share = options.memory_len_bytes / SHARES;
     RecordOptions {
         selection: options.selection.clone(),
         compress: Compress::Lz4,
         split_time: Some(PART_TIME),
         keep_time: Some(options.before + PART_TIME),
-        max_disk: Some(options.memory_len_bytes - 2 * share - RESERVE_BYTES),
+        max_disk: Some(ring_bytes(options)),
         buffer_len_bytes: share,
         host: options.host.clone(),
         said: options.said.clone(),
@@ -363,7 +314,7 @@ fn serve(node: &Node, bell: &Arc<Bell>, status: &SharedStatus) -> Result<Vec<Ser
             let wrong = format!("a reason is text of at most {MAX_REASON_BYTES} bytes");
             HandlerError::new("BadValue", wrong)
         })?;
-        bell.ring(called(why));
+        bell.ring(called(why), None);
         say(&of_trigger)
     })?;
     let status = node.service::<[u8], [u8]>(STATUS_SERVICE);
@@ -378,6 +329,8 @@ struct Box_ {
     bell: Arc<Bell>,
     status: SharedStatus,
     counters: Counters,
+    limit: Limit,
+    began: Instant,
     /// Says in the log of the domain what keeps the box from writing.
     node: Node,
     /// When the folder was looked at last.
@@ -424,8 +377,11 @@ impl Box_ {
     fn step(&mut self, recorder: &Recorder, windows: &Sender<Over>) {
         let (fired, more) = self.bell.wait(STEP);
         recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
-        for fired in fired {
-            self.fire(fired);
+        for Rung { fired, by } in fired {
+            // Whoever stops a driver knows that its command falls back.
+            if !by.is_some_and(|node| self.counters.is_expected(&node)) {
+                self.fire(fired);
+            }
         }
         if let Some(window) = self.window.as_mut().filter(|_| more > 0) {
             window.extend_by(more);
@@ -499,6 +455,20 @@ impl Box_ {
             status.fired += 1;
             status.last = Some(fired.clone());
         });
+        let (is_open, is_call) = (self.window.is_some(), fired.name == CALL);
+        let verdict = self.limit.judge(&fired, is_open, is_call, Instant::now());
+        if verdict != Verdict::Counts {
+            change(&self.status, |status| status.merged += 1);
+            return match &mut self.window {
+                Some(window) => window.extend_by(1),
+                None if verdict == Verdict::TooMany => {
+                    let text =
+                        "no file is made: there were as many within a minute as there may be";
+                    self.bell.note(text.to_owned());
+                }
+                None => {}
+            };
+        }
         match &mut self.window {
             Some(window) => window.extend(fired, self.options.after),
             None => {
@@ -536,8 +506,24 @@ impl Box_ {
             status.missing = progress.losses.total();
             status.unheard = progress.unheard.total();
             status.kept_s = rnet::now_ns().saturating_sub(first_ns) as f64 / 1e9;
+            status.shorter = self.shorter(progress, status.kept_s);
             status.pending = self.window.as_ref().map(|window| window.pending().file.clone());
         });
+    }
+
+    /// Why the ring keeps less than the time that a file is to have before its trigger, if its memory is the reason.
+    fn shorter(&self, progress: &Progress, kept_s: f64) -> Option<String> {
+        let (before_s, most) = (self.options.before.as_secs_f64(), ring_bytes(&self.options));
+        // A ring that is full holds nearly as much: its oldest part has just been removed.
+        let is_full = progress.file_bytes >= most / 2 && kept_s < before_s;
+        (is_full && self.began.elapsed() > self.options.before).then(|| {
+            let rate = progress.file_bytes as f64 / kept_s.max(1.0);
+            let need = (rate * (before_s + PART_TIME.as_secs_f64())) as u64 + RESERVE_BYTES;
+            format!(
+                "{kept_s:.0} s of the {before_s} s before a trigger: the memory holds no more at this rate; {} MiB would",
+                (need * 4 / 3) >> 20
+            )
+        })
     }
 
     /// The thread that writes files, so that a slow disk keeps nobody from the ring.

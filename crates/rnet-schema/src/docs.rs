@@ -36,7 +36,7 @@ impl Docs {
         holder: Option<&'a str>,
     ) -> Option<&'a str> {
         match self.unit(full_name) {
-            Some(HOLDERS_UNIT) => holder,
+            Some(HOLDERS_UNIT | EARLIER_HOLDERS_UNIT) => holder,
             unit => unit.filter(|unit| *unit != PLAIN_NUMBER),
         }
     }
@@ -53,7 +53,9 @@ impl Docs {
 }
 
 /// The unit of a field of which only the field around its message knows what it measures, as in `foxglove.Vector3`.
-pub const HOLDERS_UNIT: &str = "the holder's";
+pub const HOLDERS_UNIT: &str = "as the field that holds it";
+/// The same in recordings of earlier releases.
+const EARLIER_HOLDERS_UNIT: &str = "the holder's";
 /// The unit of a ratio or a count, which people do not want to see behind each of them.
 const PLAIN_NUMBER: &str = "1";
 

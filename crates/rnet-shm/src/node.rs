@@ -49,6 +49,8 @@ const COUNT_AT: u64 = 5 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
 const WATCHING_AT: u64 = 7 * 8;
 const CALLBACK_ERRORS_AT: u64 = 8 * 8;
+/// The one word of a node's folder that another process writes: see [`PeerNode::set_stop_requested`].
+const STOP_REQUESTED_AT: u64 = 9 * 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;

@@ -281,7 +281,7 @@ pub fn parse_folder_name(folder: &str) -> Option<(&str, u64)> {
 }
 
 /// The folders in `nodes/`: the name of each, as written in file names, and the incarnation.
-pub(crate) fn list(dir: &DomainDir) -> Result<Vec<(String, u64)>, Error> {
+pub fn list(dir: &DomainDir) -> Result<Vec<(String, u64)>, Error> {
     let path = dir.nodes();
     let failed = |e: std::io::Error| files::io_error("cannot list", &path, e);
     let mut found = Vec::new();

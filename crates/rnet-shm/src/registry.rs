@@ -18,7 +18,7 @@ pub const TOOL: &str = "tool";
 /// Why a peer is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// It said goodbye.
+    /// It said goodbye, or ended after it was asked to stop.
     Left,
     /// Its process ended without a word.
     Died,
@@ -426,7 +426,7 @@ impl Registry {
         // One that was killed before it had written who it is was nobody yet.
         if let Ok(Some(node)) = PeerNode::open(&self.dir, stem, id) {
             self.told.insert(id);
-            let departure = if node.said_goodbye() { Departure::Left } else { Departure::Died };
+            let departure = if node.has_left() { Departure::Left } else { Departure::Died };
             changes.unseen.push((node.meta().clone(), departure));
         }
     }
@@ -442,7 +442,7 @@ impl Registry {
         if self.bearers.get(peer.node.stem()) == Some(&id) {
             self.bearers.remove(peer.node.stem());
         }
-        let departure = if peer.node.said_goodbye() { Departure::Left } else { Departure::Died };
+        let departure = if peer.node.has_left() { Departure::Left } else { Departure::Died };
         let goes_on = matches!(peer.handle, Handle::Process(_)) && !peer.handle.has_ended();
         // Whoever goes on after its goodbye sees to its name itself.
         let leaves_nothing = departure == Departure::Left && goes_on && !peer.node.is_here();

@@ -451,7 +451,7 @@ impl Inner {
 fn too_often(key: &str) -> Error {
     Error::Timeout {
         topic: String::new(),
-        what: format!("writing {key}: other transactions were always in the way"),
+        what: format!("other transactions, so that {key} can be written"),
         after_ms: 0,
     }
 }

@@ -460,7 +460,7 @@ impl Watch {
             if !pace.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {
                 return Err(Error::Timeout {
                     topic: String::new(),
-                    what: format!("no change under {}", self.watch.prefix.bytes()),
+                    what: format!("a change under {}", self.watch.prefix.bytes()),
                     after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
                 });
             }

@@ -6,6 +6,7 @@ mod follow;
 mod give_way;
 mod location;
 mod lookout;
+mod node_changes;
 mod pair;
 mod remote;
 mod services;
@@ -33,16 +34,16 @@ use rnet_shm::subscription::{LinkPart, PeerSubscription};
 pub use rnet_shm::taken::Stamp;
 use serde::{Serialize, Serializer};
 
-use crate::NodeEvent;
 pub use follow::{Follow, FollowEvent, Heard, Passed, Unheard, UnheardCause};
 pub use give_way::{Ordinary, Way, give_way};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
+pub use rnet_core::is_internal;
 use rnet_node::{matching::shown, types::Schemas};
 use rnet_schema::Schema;
 use rnet_state::{Folder, Places};
-pub use services::{CallType, ServerInfo};
+pub use services::{CallType, ServerInfo, service_of};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
@@ -89,6 +90,8 @@ pub struct Domain {
     path: PathBuf,
     schemas: Schemas,
     remote: remote::Watched,
+    /// Whether there was a look at everything.
+    has_looked: bool,
 }
 
 /// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
@@ -298,6 +301,10 @@ pub struct Snapshot {
     /// Subscriptions that forward messages to other hosts; nobody counts them among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forwarders: Vec<SubscriptionInfo>,
+    /// Nodes of this host that have died since the last look of any kind, or before the first one if their files were
+    /// still there; tools are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub died: Vec<String>,
     /// What could not be read, in words.
     pub problems: Vec<String>,
     /// Types that were not read, and why not; nothing is known to be wrong with them.
@@ -321,7 +328,7 @@ impl Domain {
         let path = DomainDir::path_of(&config)?;
         let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
         let (schemas, remote) = Default::default();
-        Ok(Domain { config, registry, path, schemas, remote })
+        Ok(Domain { config, registry, path, schemas, remote, has_looked: false })
     }
 
     /// The domain's id.
@@ -375,27 +382,6 @@ impl Domain {
         }
     }
 
-    /// Looks at the nodes, and says what has changed since the last look of any kind. The first
-    /// look finds that all that are there have joined. Nodes of other hosts are named `@host/node`.
-    ///
-    /// # Errors
-    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
-    pub fn node_events(&mut self) -> Result<Vec<NodeEvent>> {
-        let changes = self.refresh()?;
-        let departed = changes.departed.into_iter();
-        let gone = departed.map(|(_, meta, departure)| NodeEvent::gone(meta.name, departure));
-        let unseen = changes.unseen.into_iter().flat_map(|(meta, departure)| {
-            [NodeEvent::Joined(meta.name.clone()), NodeEvent::gone(meta.name, departure)]
-        });
-        let peers = self.registry.as_ref().map(Registry::peers);
-        let joined = changes.joined.iter().filter_map(|id| peers?.get(id));
-        let joined = joined.map(|peer| NodeEvent::Joined(peer.node.meta().name.clone()));
-        // A node that was started anew first dies and then joins.
-        let mut events: Vec<NodeEvent> = gone.chain(unseen).chain(joined).collect();
-        events.extend(self.remote.look(self.registry.as_ref()));
-        Ok(events)
-    }
-
     /// Looks at everything.
     ///
     /// # Errors
@@ -426,8 +412,8 @@ impl Domain {
     }
 
     fn collect(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<Snapshot> {
-        self.refresh()?;
-        let mut snapshot = Snapshot::default();
+        let died = self.look_for_died()?;
+        let mut snapshot = Snapshot { died, ..Snapshot::default() };
         let Some(registry) = &self.registry else { return Ok(snapshot) };
         let mut seen = types::Seen::default();
         for (incarnation, peer) in registry.peers() {

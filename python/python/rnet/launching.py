@@ -156,7 +156,7 @@ class Launch:
     def stop(self, timeout: float | None = None) -> int:
         """Stops the nodes, first those for which no other waits, and returns the :attr:`exit_code`.
 
-        Each has its ``stop_timeout_s`` before it is killed. Raises :class:`Timeout` after ``timeout`` s; the nodes are
+        Each has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`Timeout` after ``timeout`` s; the nodes are
         being stopped then. To stop a launch that has ended does nothing.
         """
         self._check_owner()

@@ -131,7 +131,7 @@ impl WatchCore {
             return Err(self.closed_error());
         }
         let (mut guard, left) = self.mode.lock_to_wait(limit, || {
-            let what = format!("no change under {}", self.prefix);
+            let what = format!("a change under {}", self.prefix);
             Error::Timeout { topic: String::new(), what, after_ms: 0 }
         })?;
         let result = self.direct(&mut guard)?.recv(Some(self.waiters.alone_for(left)));

@@ -52,14 +52,14 @@ pub struct RunArgs {
     /// Seconds that it has after its last trigger
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub after: Duration,
-    /// Memory of the box, the ring included: at least 64M
-    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes)]
-    pub memory: u64,
+    /// Memory that the box takes at most, the ring included: at least 64M [default: 256M, or a quarter of the file system]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub memory: Option<u64>,
     /// Where the files go
     #[arg(short, long, value_name = "FOLDER", default_value = DEFAULT_FOLDER)]
     pub output: PathBuf,
     /// Remove the oldest files, so that all have no more bytes than this
-    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "200M", value_parser = bytes)]
     pub max_disk: u64,
     /// Not these topics, or those like this pattern
     #[arg(long, value_name = "PATTERN")]

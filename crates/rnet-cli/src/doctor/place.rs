@@ -8,8 +8,8 @@ use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
 use crate::{domain, table};
+use rnet_monitor::Findings;
 use rnet_monitor::talk::Elsewhere;
-use rnet_monitor::{Findings, Process};
 use rnet_record::blackbox::{Memory, NODE};
 
 /// `statfs` type of tmpfs.
@@ -163,17 +163,7 @@ pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
             "run the same robot-net version in all processes of a domain",
         );
     }
-    let dead: Vec<String> = location.dead_nodes().into_iter().map(String::from).collect();
-    for name in &dead {
-        findings.note(
-            "dead",
-            format!(
-                "node {name} is dead: its process ended without leaving the domain. Its files block \
-                 no other node and are being removed"
-            ),
-        );
-    }
-    dead
+    location.dead_nodes().into_iter().map(String::from).collect()
 }
 
 /// What is left of other users' nodes and cannot be swept by us.
@@ -183,31 +173,16 @@ pub fn unswept(findings: &mut Findings, location: &Location) {
     }
 }
 
-/// Nodes whose process stands still, and nodes of different versions.
-pub fn processes(findings: &mut Findings, snapshot: &Snapshot) {
-    for node in &snapshot.nodes {
-        let meta = &node.meta;
-        let process = Process::read(meta.pid).filter(|_| meta.is_in_our_pid_namespace());
-        match process {
-            Some(process) if process.is_stopped() => findings.problem(
-                "stopped",
-                format!(
-                    "the process of {} (pid {}) is stopped, by SIGSTOP or a debugger: it neither sends nor reads",
-                    meta.name, meta.pid
-                ),
-                format!("let it go on: kill -CONT {}", meta.pid),
+/// Nodes of different versions.
+pub fn versions(findings: &mut Findings, snapshot: &Snapshot) {
+    for meta in snapshot.nodes.iter().map(|node| &node.meta).filter(|m| m.version != VERSION) {
+        findings.note(
+            "version",
+            format!(
+                "{} runs robot-net {}, this is {VERSION}; the layouts agree",
+                meta.name, meta.version
             ),
-            _ if meta.version != VERSION => findings.note(
-                "version",
-                format!(
-                    "{} runs robot-net {}, this is {}; the layouts agree",
-                    meta.name,
-                    meta.version,
-                    VERSION
-                ),
-            ),
-            _ => {}
-        }
+        );
     }
 }
 

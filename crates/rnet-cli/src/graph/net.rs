@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::Lane;
-use rnet::inspect::{PublisherInfo, Snapshot, SubscriptionInfo};
+use rnet::inspect::{PublisherInfo, Snapshot, SubscriptionInfo, is_internal};
 use serde::Serialize;
 
 use crate::table;
 use crate::topic::{type_name, type_names};
 use rnet_monitor::link::host_of;
-
-/// Topics of robot-net itself: calls, commands, the link.
-const RESERVED: &str = "/_rnet/";
 
 pub struct Net<'a> {
     /// The own host first, the others by name.
@@ -73,7 +70,7 @@ impl<'a> Net<'a> {
         since: Option<(&Snapshot, f64)>,
         all: bool,
     ) -> Net<'a> {
-        let shown = |topic: &&str| all || !topic.starts_with(RESERVED);
+        let shown = |topic: &&str| all || !is_internal(topic);
         let topics: Vec<Topic<'a>> = snapshot
             .topics()
             .into_iter()

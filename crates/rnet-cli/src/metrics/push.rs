@@ -70,7 +70,7 @@ fn body(domain: &mut Domain, args: &MetricsArgs) -> rnet::Result<Option<Value>> 
     if signal::sleep(args.over.min(args.every)).is_err() {
         return Ok(None);
     }
-    let now = Look::new(domain)?;
+    let now = Look::after(&before, domain)?;
     let figures = Figures::new(&before, &now);
     let found = problems(&before, &now, &figures);
     let figures = if args.all { figures } else { figures.of_users() };

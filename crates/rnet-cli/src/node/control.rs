@@ -1,5 +1,8 @@
 //! `rnet node kill`, `stop` and `restart`: of nodes that were launched, and of all others of this host.
 
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
 use rnet::NodeName;
 use rnet::inspect::NodeInfo;
 use rnet_launch::{Control, Stopped};
@@ -9,7 +12,12 @@ use serde_json::json;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::launch::{BySignal, folder, keeper_command};
+use crate::signal;
 use crate::topic::{look, no_such};
+
+/// How long a node that nobody launched has after SIGINT, before SIGTERM: as one that was launched, if its file says
+/// nothing else.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
     if let Some(control) = Control::find(folder(context)?, node)
@@ -17,7 +25,8 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
     {
         return say(context, node, "killed");
     }
-    signal_node(context, node, Signal::KILL)?;
+    let process = process_of(context, node)?;
+    send(node, &process.fd, Signal::KILL)?;
     say(context, node, "killed")
 }
 
@@ -30,7 +39,15 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
             return tell(context, node, stopped, "stopped");
         }
     }
-    signal_node(context, node, Signal::TERM)?;
+    let process = process_of(context, node)?;
+    context.location()?.set_stop_requested(|pid| pid == process.pid, true);
+    send(node, &process.fd, Signal::INT)?;
+    signal::wait_readable_for(process.fd.as_fd(), Some(INTERRUPT_TIMEOUT), false)?;
+    signal::check()?;
+    if rnet_launch::has_ended(&process.fd) {
+        return say(context, node, "stopped");
+    }
+    send(node, &process.fd, Signal::TERM)?;
     say(context, node, "sent SIGTERM to")
 }
 
@@ -70,23 +87,36 @@ pub fn launched(context: &Context, node: &NodeName) -> Outcome<Control> {
     })
 }
 
-/// Signals the process of a node that nobody has launched.
-fn signal_node(context: &mut Context, name: &NodeName, signal: Signal) -> Outcome {
+/// The process of a node that nobody has launched.
+struct Process {
+    pid: u32,
+    fd: OwnedFd,
+}
+
+fn process_of(context: &mut Context, name: &NodeName) -> Outcome<Process> {
     let (mut domain, snapshot) = look(context)?;
     let Some(node) = snapshot.node(name.as_str()) else {
         let names = snapshot.nodes.iter().map(|node| node.meta.name.as_str());
         return Err(no_such("node", domain.id(), name.as_str(), names));
     };
-    let failed = |why: &dyn std::fmt::Display| Failure::Failed(format!("{name}: {why}"));
     if !node.meta.is_in_our_pid_namespace() {
-        return Err(failed(&"its process is in another container; stop it there"));
+        return Err(failed(name, "its process is in another container; stop it there"));
     }
-    let pid = Pid::from_raw(node.meta.pid as i32).ok_or_else(|| failed(&"it has no process id"))?;
-    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(&error))?;
+    let pid = Pid::from_raw(node.meta.pid as i32);
+    let pid = pid.ok_or_else(|| failed(name, "it has no process id"))?;
+    let fd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(name, error))?;
     // It was there when the descriptor was opened, so that the descriptor is of its process and of no later one.
     let is_same = |later: &NodeInfo| later.incarnation == node.incarnation;
     if !domain.snapshot()?.node(name.as_str()).is_some_and(is_same) {
-        return Err(failed(&"it has just gone"));
+        return Err(failed(name, "it has just gone"));
     }
-    rnet_launch::signal(&process, signal).map_err(|error| failed(&error))
+    Ok(Process { pid: node.meta.pid, fd })
+}
+
+fn send(name: &NodeName, process: &OwnedFd, signal: Signal) -> Outcome {
+    rnet_launch::signal(process, signal).map_err(|error| failed(name, error))
+}
+
+fn failed(name: &NodeName, why: impl std::fmt::Display) -> Failure {
+    Failure::Failed(format!("{name}: {why}"))
 }

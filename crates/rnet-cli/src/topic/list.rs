@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rnet::inspect::Snapshot;
+use rnet::inspect::{Snapshot, is_internal};
 use serde_json::json;
 
 use super::{look, look_at, type_names};
@@ -21,6 +21,7 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
         check_host(&snapshot, &own, host)?;
     }
     let mut topics = snapshot.topics();
+    topics.retain(|topic| args.all || !is_internal(topic));
     if topics.is_empty() {
         domain::tell_none(context, "topics")?;
     }
@@ -102,8 +103,9 @@ pub fn type_of(context: &mut Context, topic: &str) -> Outcome {
 /// The topics that have a type.
 pub fn find(context: &mut Context, name: &str) -> Outcome {
     let (domain, snapshot) = look(context)?;
+    let topics = snapshot.topics().into_iter().filter(|topic| !is_internal(topic));
     let typed: Vec<(&str, Vec<&str>)> =
-        snapshot.topics().into_iter().map(|topic| (topic, type_names(&snapshot, topic))).collect();
+        topics.map(|topic| (topic, type_names(&snapshot, topic))).collect();
     let mut known: Vec<&str> = typed.iter().flat_map(|(_, types)| types).copied().collect();
     known.sort_unstable();
     known.dedup();

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follow, FollowEvent, Heard, UnheardCause};
+use rnet::inspect::{Follow, FollowEvent, Heard, UnheardCause, is_internal};
 
 use super::interest::Interest;
 use crate::context::Context;
@@ -159,19 +159,22 @@ impl Quiet {
     }
 }
 
-/// Says that nobody is there, yet or any more, and which topic may have been meant, if somebody publishes on one of a like name.
+/// Says that nobody is there, yet or any more; or that there is no such topic, and which one may have been meant.
 pub fn tell_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     let seen = context.domain().and_then(|mut domain| {
         let snapshot = domain.snapshot()?;
-        let topics = snapshot.publishers.iter().map(|p| p.topic.as_str());
-        let exists = topics.clone().any(|t| t == topic);
-        let near = if exists { None } else { did_you_mean(topic, topics) };
-        Ok((domain.id().to_owned(), near))
+        let topics = snapshot.topics();
+        let exists = topics.contains(&topic);
+        let near = did_you_mean(topic, topics.into_iter().filter(|topic| !is_internal(topic)));
+        Ok((domain.id().to_owned(), exists, near))
     });
     // What cannot be seen now is looked for, and told, by the loop.
-    let Ok((id, near)) = seen else { return };
-    let near = near.map_or_else(String::new, |near| format!(" ({near})"));
-    context.say(format_args!("no {whom} of {topic} in domain {id} {since}; waiting{near}"));
+    let Ok((id, exists, near)) = seen else { return };
+    if exists {
+        return context.say(format_args!("no {whom} of {topic} in domain {id} {since}; waiting"));
+    }
+    let hint = near.unwrap_or_else(|| "rnet topic list shows those that are there".to_owned());
+    context.say(format_args!("there is no topic {topic} in domain {id}; {hint} (waiting for it)"));
 }
 
 fn tell_events(context: &Context, follow: &mut Follow, publishers: bool) {

@@ -4,7 +4,6 @@ use crate::util;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::process::Command;
 
 use serde_json::Value;
 use util::Place;
@@ -15,7 +14,7 @@ use util::terminal::Terminal;
 fn nodes_start_in_their_order_and_stop_in_reverse() {
     let node = |name: &str, more: &str| {
         format!(
-            "[node.{name}]\ncommand = [\"sh\", \"-c\", \"trap 'echo -{name} >> order; exit 0' TERM; \
+            "[node.{name}]\ncommand = [\"sh\", \"-c\", \"trap 'echo -{name} >> order; exit 0' INT; \
              echo +{name} >> order; while :; do sleep 0.05; done\"]\n{more}\n"
         )
     };
@@ -81,8 +80,8 @@ fn one_program_runs_twice_in_two_namespaces() {
 #[test]
 fn a_node_that_does_not_stop_is_killed_with_what_it_has_started() {
     let robot = Robot::new(
-        "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; sleep 600 & echo $$! > child.pid; \
-         echo deaf > begun; while :; do sleep 0.05; done\"]\nstop_timeout_s = 0.2\n",
+        "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' INT TERM; sleep 600 & echo $$! > child.pid; \
+         echo deaf > begun; while :; do sleep 0.05; done\"]\ninterrupt_timeout_s = 0.1\nstop_timeout_s = 0.2\n",
     );
     let launch = robot.launch(&[]);
     robot.until("begun", |text| !text.is_empty());
@@ -93,6 +92,7 @@ fn a_node_that_does_not_stop_is_killed_with_what_it_has_started() {
     assert!(ran.stdout.contains("/deaf  stopped  killed by SIGKILL"), "{ran:#?}");
     until_gone(&child);
     let log = robot.run(&["node", "logs", "deaf"]).ok();
+    assert!(log.contains("SIGTERM: it ran 0.1 s after SIGINT"), "{log}");
     assert!(log.contains("SIGKILL: it ran 0.2 s after SIGTERM"), "{log}");
 }
 
@@ -144,7 +144,7 @@ fn a_crash_loop_is_given_up_and_on_failure_runs() {
     let ran = robot.launch(&[]).wait();
     let said = ran.stderr.clone();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
-    assert!(said.contains("/bad: exit code 3; on_failure: sh: exit code 4"), "{said}");
+    assert!(said.contains("/bad: exit code 3: broken; on_failure: sh: exit code 4"), "{said}");
     assert!(ran.stdout.contains("/bad  on-failure  sh: exit code 4"), "{}", ran.stdout);
     assert!(said.contains("/missing: cannot be started: ./none in "), "{said}");
     assert!(said.contains("/next: never started: /missing is not ready"), "{said}");
@@ -156,14 +156,14 @@ fn a_crash_loop_is_given_up_and_on_failure_runs() {
     assert_eq!(lines, [line("broken"), line("parked")]);
 }
 
-/// Who stops a launch stops what helps, too; with the second signal it says what runs on.
+/// Who stops a launch stops what helps, too; with the second signal it says what dies with it.
 #[test]
 fn a_command_of_on_failure_ends_with_the_launch() {
     for (helper, killed) in [
         ("exec sleep 600", false),
         (
-            "trap 'echo told > deaf' TERM; touch deaf; n=0; while [ $$n -lt 600 ]; do \
-             n=$$((n + 1)); echo on; echo on > alive; sleep 0.1; done",
+            "trap 'echo told > deaf' INT TERM; touch deaf; n=0; while [ $$n -lt 600 ]; do \
+             n=$$((n + 1)); sleep 0.1; done",
             true,
         ),
     ] {
@@ -187,31 +187,27 @@ fn a_command_of_on_failure_ends_with_the_launch() {
         let ran = launch.wait();
         assert!(ran.code.is_some_and(|code| code != 0), "{ran:#?}");
         if killed {
-            let left = format!("its on_failure sh, pid {pid}, told to stop");
+            let left = format!("its on_failure sh, pid {pid}, dies with the launcher");
             assert!(ran.stdout.contains(&left), "{ran:#?}");
-            // It prints and goes on, without the launcher.
-            let _ = std::fs::remove_file(robot.path("alive"));
-            robot.until("alive", |text| text == "on\n");
-            let group = format!("-{pid}");
-            assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
         } else {
-            assert!(ran.stdout.contains("/bad  on-failure  sh: ended by SIGTERM"), "{ran:#?}");
+            assert!(ran.stdout.contains("/bad  on-failure  sh: ended by SIGINT"), "{ran:#?}");
         }
         until_gone(&pid);
     }
 }
 
-/// Twelve fail at once; of what helps them, some have ended, some stand still and hear no SIGTERM.
+/// Twelve fail at once; of what helps them, some have ended, some stand still and hear no signal.
 #[test]
 fn commands_of_on_failure_that_stand_still_are_killed() {
     let node = |n: u32| {
         let helper = match n % 3 {
             0 => "true",
             1 => "exec sleep 600",
-            _ => "trap '' TERM; kill -STOP $$$$",
+            _ => "trap '' INT TERM; kill -STOP $$$$",
         };
         format!(
-            "[node.n{n}]\ncommand = [\"false\"]\nrestart = \"never\"\nstop_timeout_s = 0.3\n\
+            "[node.n{n}]\ncommand = [\"false\"]\nrestart = \"never\"\ninterrupt_timeout_s = 0.1\n\
+             stop_timeout_s = 0.3\n\
              on_failure = [\"sh\", \"-c\", \"echo $$$$ >> pids; {helper}\"]\n"
         )
     };
@@ -229,7 +225,7 @@ fn commands_of_on_failure_that_stand_still_are_killed() {
     let ran = launch.wait();
     let ended = |how: &str| ran.stdout.matches(&format!("on-failure  sh: {how}")).count();
     assert_eq!(ended("exit code 0"), 4, "{ran:#?}");
-    assert_eq!((ended("ended by SIGTERM"), ended("killed by SIGKILL")), (4, 4), "{ran:#?}");
+    assert_eq!((ended("ended by SIGINT"), ended("killed by SIGKILL")), (4, 4), "{ran:#?}");
     pids.iter().for_each(|pid| until_gone(pid));
 }
 
@@ -387,7 +383,7 @@ fn on_a_terminal_the_table_follows_the_nodes() {
 #[test]
 fn nodes_that_nobody_launched_are_stopped_and_killed_too() {
     let place = Place::new();
-    for (word, said) in [("stop", "sent SIGTERM to /free\n"), ("kill", "killed /free\n")] {
+    for (word, said) in [("stop", "stopped /free\n"), ("kill", "killed /free\n")] {
         let mut free = place.spawn(&["topic", "pub", "/t", "--text", "x", "--node-name", "/free"]);
         let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
         until(&is_there, &String::new);

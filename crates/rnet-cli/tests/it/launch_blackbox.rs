@@ -2,6 +2,8 @@
 
 use crate::util;
 
+use std::process::Command;
+
 use serde_json::Value;
 use util::robot::{Robot, is_alive, sleeper, until, until_gone};
 
@@ -30,11 +32,14 @@ fn until_status(robot: &Robot, holds: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn pid_of_box(robot: &Robot) -> String {
+    pid_of(robot, "/blackbox")
+}
+
+fn pid_of(robot: &Robot, name: &str) -> String {
     let nodes = robot.run(&["node", "list", "--json"]).json();
     let nodes = nodes.as_array().or_else(|| nodes["nodes"].as_array()).unwrap().clone();
-    let of_box =
-        nodes.iter().find(|node| node["node"] == "/blackbox" || node["name"] == "/blackbox");
-    of_box.map_or_else(String::new, |node| node["pid"].to_string())
+    let found = nodes.iter().find(|node| node["node"] == name || node["name"] == name);
+    found.map_or_else(String::new, |node| node["pid"].to_string())
 }
 
 #[test]
@@ -57,7 +62,13 @@ fn a_death_makes_a_file_and_a_stop_does_not() {
     robot.run(&["node", "restart", "lidar"]).ok();
     launch.until_stdout("/lidar  ready");
     assert_eq!(status(&robot)["fired"], 0);
+    // Somebody has ordered it.
     robot.run(&["node", "kill", "lidar"]).ok();
+    launch.until_stdout("/lidar  failed  killed by SIGKILL");
+    launch.until_stdout("/lidar  ready");
+    assert_eq!(status(&robot)["fired"], 0);
+    let pid = pid_of(&robot, "/lidar");
+    assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
     let after = until_status(&robot, |status| status["files"] == 1);
     assert_eq!(after["last"]["why"], "/lidar has died");
     launch.until_stdout("/lidar  ready");

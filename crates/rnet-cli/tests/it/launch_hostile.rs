@@ -91,8 +91,8 @@ fn what_a_node_has_started_in_other_groups_ends_with_it() {
 #[test]
 fn who_is_told_twice_to_stop_gives_the_node_its_time_and_does_not_spin() {
     let robot = Robot::new(
-        "[node.slow]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; sleep 3; touch clean; exit 0' TERM; \
-         echo $$$$ > slow.pid; while :; do sleep 0.05; done\"]\nstop_timeout_s = 60\n",
+        "[node.slow]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; sleep 3; touch clean; exit 0' INT; \
+         echo $$$$ > slow.pid; while :; do sleep 0.05; done\"]\ninterrupt_timeout_s = 60\n",
     );
     let launch = robot.launch(&[]);
     let keeper = parent_of(&robot.pids("slow.pid", 1)[0]).unwrap();

@@ -8,7 +8,7 @@ use util::robot::{Robot, is_alive, sleeper, until, until_gone};
 fn slow(more: &str) -> String {
     format!(
         "[node.slow]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; until test -e go; do sleep 0.05; done; exit 0' \
-         TERM; echo $$$$ >> slow.pid; while :; do sleep 0.05; done\"]\nstop_timeout_s = 30\n{more}\n"
+         INT; echo $$$$ >> slow.pid; while :; do sleep 0.05; done\"]\ninterrupt_timeout_s = 30\n{more}\n"
     )
 }
 

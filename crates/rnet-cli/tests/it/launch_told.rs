@@ -28,6 +28,8 @@ fn what_was_stopped_as_it_should_be_is_no_problem() {
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
     assert_eq!(problems(&robot), [""; 0], "the launch was stopped");
+    let status = robot.run(&["status", "--over", "0.1"]).ok();
+    assert!(status.contains("all is well: what rnet launch had started was stopped"), "{status}");
 }
 
 #[test]
@@ -71,8 +73,8 @@ fn a_changed_file_settles_what_it_names_no_more() {
 
 #[test]
 fn who_stops_a_launch_twice_is_told_what_goes_on() {
-    let deaf = "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo $$$$ > deaf.pid; while :; do sleep 0.05; \
-                done\"]\nafter = [\"base\"]\nstop_timeout_s = 3\n";
+    let deaf = "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' INT TERM; echo $$$$ > deaf.pid; while :; do sleep 0.05; \
+                done\"]\nafter = [\"base\"]\ninterrupt_timeout_s = 1\nstop_timeout_s = 2\n";
     let robot = Robot::new(&(sleeper("base", "") + deaf));
     for options in [&[][..], &["--json"], &["--watch"]] {
         let launch = robot.launch(options);

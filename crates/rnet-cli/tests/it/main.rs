@@ -21,6 +21,7 @@ mod input;
 mod launch;
 mod launch_blackbox;
 mod launch_check;
+mod launch_ends;
 mod launch_hostile;
 mod launch_many;
 mod launch_reload;

@@ -270,7 +270,7 @@ fn echo_of_a_misspelt_topic_says_which_may_be_meant() {
     let _publisher = publishes(&node, "/joint_states", &leg());
     let mut echo = place.spawn(&["topic", "echo", "/joint_state"]);
     echo.until_stderr(
-        "no publisher of /joint_state in domain clitest yet; waiting (did you mean /joint_states?)",
+        "there is no topic /joint_state in domain clitest; did you mean /joint_states? (waiting for it)",
     );
 }
 

@@ -50,6 +50,22 @@ fn without_messages_they_time_out() {
 }
 
 #[test]
+fn a_topic_that_does_not_exist_is_reported_with_one_that_may_be_meant() {
+    let place = Place::new();
+    let node = place.node("lidar");
+    let _scan = node.publisher::<[u8]>("/scan").unwrap();
+    for command in ["hz", "bw", "echo"] {
+        for (topic, hint) in [
+            ("/scna", "did you mean /scan?"),
+            ("/typo", "rnet topic list shows those that are there"),
+        ] {
+            let mut run = place.spawn(&["topic", command, topic]);
+            run.until_stderr(&format!("there is no topic {topic} in domain clitest; {hint}"));
+        }
+    }
+}
+
+#[test]
 fn they_say_when_nothing_comes_any_more_and_who_is_left() {
     let place = Place::new();
     for command in ["hz", "bw"] {

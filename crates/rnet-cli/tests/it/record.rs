@@ -179,8 +179,10 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
     });
     assert_eq!(status["ok"], false);
     recorder.signal("CONT");
-    let lost =
-        |text: &str| text.contains("messages: overrun") && text.contains("the recorder of process");
+    let lost = |text: &str| {
+        text.contains("messages: overwritten in the log before they were read")
+            && text.contains("the recorder of process")
+    };
     let mut findings = String::new();
     until("doctor says what was lost", || {
         findings = rnet!(place, "doctor", "--json").json()["findings"].to_string();

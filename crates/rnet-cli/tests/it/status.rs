@@ -2,12 +2,13 @@
 
 use crate::util;
 
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rnet::{PublisherOptions, SubscriberOptions};
-use util::robot::Robot;
-use util::{Place, Pump};
+use util::robot::{Robot, until};
+use util::{Place, Pump, Running};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -65,10 +66,7 @@ fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
     assert_eq!(document["problems"][0]["check"], "qos", "{document}");
     assert!(document["problems"][0]["advice"].is_string(), "{document}");
     drop(shown);
-    // Of calls and commands as of topics.
-    for topic in ["/scan", "/_rnet/call/plan/q"] {
-        what_is_lost_is_a_problem_while_it_is(&place, topic);
-    }
+    what_is_lost_is_a_problem_while_it_is(&place, "/scan");
 }
 
 /// A reader that is overrun: what it loses now is a problem, and what it has lost is over.
@@ -123,4 +121,82 @@ fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() 
     assert!(!status().contains("/stays"));
     launch.signal("INT");
     launch.wait();
+}
+
+/// Calls have topics of their own, which nobody but robot-net uses.
+#[test]
+fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
+    let place = Place::new();
+    let (server, client) = (place.node("server"), place.node("client"));
+    let service = server.service::<[u8], [u8]>("/plan").serve(|text| Ok(text.to_vec())).unwrap();
+    client.call::<[u8], [u8]>("/plan", b"x", Some(LONG)).unwrap();
+    let _scan = server.publisher::<[u8]>("/scan").unwrap();
+    // Pairs that fit and do not meet, and names that differ by a letter.
+    let _asks = client.publisher::<[u8]>("/_rnet/call/plan/s00000001/request").unwrap();
+    let _near = client.subscriber::<[u8]>("/_rnet/call/plan/s0000001/request").unwrap();
+    let urgent = SubscriberOptions::new().reliable();
+    let _deaf =
+        client.subscriber_with::<[u8]>("/_rnet/call/plan/s00000001/request", urgent).unwrap();
+    assert_eq!(place.run(&["topic", "list"]).ok(), "/scan\n");
+    let all = place.run(&["topic", "list", "--all"]).ok();
+    assert!(all.contains("/scan\n") && all.contains("/_rnet/call/plan/"), "{all}");
+    let node = place.run(&["node", "info", "server"]).ok();
+    assert!(node.contains("/scan") && !node.contains("_rnet"), "{node}");
+    assert!(place.run(&["node", "info", "server", "--all"]).ok().contains("/_rnet/call/plan/"));
+    let text = rnet!(place, "status", "--over", "0.1").ok();
+    assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
+    let text = place.run(&["doctor"]).ok();
+    assert!(!text.contains("_rnet"), "{text}");
+    drop(service);
+}
+
+#[test]
+fn callbacks_that_fail_are_a_problem() {
+    let place = Place::new();
+    let (imu, control) = (place.node("imu"), place.node("control"));
+    let _angles = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
+    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let failed = || {
+        let ran = rnet!(place, "status", "--over", "0.1");
+        ran.stdout.contains("callbacks of /control failed ").then_some(())
+    };
+    until(&failed, &String::new);
+    drop(pump);
+}
+
+/// The process of a node that ends by signals alone.
+#[test]
+#[ignore = "a node of other tests"]
+fn free_node() {
+    if std::env::var_os("RNET_DIR").is_none() {
+        return;
+    }
+    let _node = rnet::Node::new("free").unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// `status`, `top` and `doctor` go by one judgement: each must say the same of a node that has died.
+#[test]
+fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
+    const DIED: &str = "node /free has died: its process ended without leaving the domain";
+    let tools =
+        [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"], &["doctor"]];
+    for tool in tools {
+        for (word, has_died) in [("kill", true), ("stop", false)] {
+            let place = Place::new();
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            place.lead(&mut command);
+            command.args(["--exact", "status::free_node", "--ignored"]);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut free = Running::start(command);
+            let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+            until(&is_there, &String::new);
+            place.run(&["node", word, "free"]).ok();
+            free.until_end();
+            let ran = place.run(tool);
+            assert_eq!(ran.stdout.contains(DIED), has_died, "{tool:?} after {word}: {ran:#?}");
+        }
+    }
 }

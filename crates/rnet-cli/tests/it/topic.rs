@@ -155,7 +155,7 @@ fn every_command_on_a_topic_asks_whether_another_was_meant() {
     for command in ["echo", "hz", "bw", "delay"] {
         let mut waits = place.spawn(&["topic", command, "/scna"]);
         waits.until_stderr(
-            "no publisher of /scna in domain clitest yet; waiting (did you mean /scan?)",
+            "there is no topic /scna in domain clitest; did you mean /scan? (waiting for it)",
         );
     }
 }
@@ -255,7 +255,7 @@ fn echo_cuts_long_dumps_unless_told_otherwise() {
 fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
     let place = Place::new();
     let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--count", "4"]);
-    echo.until_stderr("no publisher of /t");
+    echo.until_stderr("there is no topic /t in domain");
     let first = place.node("first");
     let mut publisher = first.publisher::<[u8]>("/t").unwrap();
     // Both are there from the first message on, though they were found later.

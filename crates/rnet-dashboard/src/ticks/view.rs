@@ -2,8 +2,10 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use rnet::inspect::is_internal;
+use rnet::msgs::link_status::State;
 use rnet_monitor::link::host_of;
 use rnet_monitor::{Figures, Finding, Look, problems};
 use serde::Serialize;
@@ -12,8 +14,6 @@ use serde_json::{Value as Json, json};
 use crate::times::unix_now_s;
 use crate::world::World;
 
-/// So long nodes that are gone are told of.
-const TOLD_FOR: Duration = Duration::from_secs(60);
 /// So many at most.
 const MAX_GONE: usize = 64;
 
@@ -71,6 +71,7 @@ impl<'a> View<'a> {
     /// Publishers and subscriptions that do not go together, and why.
     fn mismatches(&self) -> Vec<Json> {
         let pairs = self.now.snapshot.pairs();
+        let pairs = pairs.filter(|pair| !is_internal(&pair.publisher.topic));
         let found = pairs.filter_map(|pair| {
             let types = || Some(pair.type_mismatch()?.to_string());
             let why = pair.qos_mismatch().or_else(types)?;
@@ -85,7 +86,16 @@ impl<'a> View<'a> {
     }
 }
 
-/// Nodes that were there.
+/// Whether a node that is gone has died, or is out of reach with its host: [`problems`] names it or the host. One that has
+/// left is missed by nobody.
+fn is_lost(look: &Look, node: &str) -> bool {
+    let Some(host) = host_of(node).0 else { return look.died().any(|died| died == node) };
+    let peers = look.link.iter().flat_map(|link| &link.peers);
+    let connected = peers.filter(|peer| peer.state() == State::Connected);
+    !connected.into_iter().any(|peer| peer.host == host)
+}
+
+/// Nodes that were there, and are lost.
 #[derive(Default)]
 pub struct Gone {
     here: BTreeMap<String, String>,
@@ -110,9 +120,10 @@ impl Gone {
             here.insert(node.node.clone(), host);
         }
         let (now, since_s) = (Instant::now(), unix_now_s());
-        self.gone.retain(|(at, row)| at.elapsed() < TOLD_FOR && !here.contains_key(&row.node));
+        self.gone
+            .retain(|(at, row)| at.elapsed() < Look::DEATH_TIME && !here.contains_key(&row.node));
         for (node, host) in std::mem::take(&mut self.here) {
-            if !here.contains_key(&node) {
+            if !here.contains_key(&node) && is_lost(look, &node) {
                 self.gone.insert(0, (now, Row { node, host, since_s }));
             }
         }

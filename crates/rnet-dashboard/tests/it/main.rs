@@ -1,5 +1,6 @@
 //! The integration tests of this crate, one module for each subject.
 
+mod died;
 mod give_way;
 mod hostile;
 mod hosts;

@@ -28,14 +28,17 @@ const MAX_MIB: u64 = 1 << 20;
 const BEFORE_S: f64 = 30.0;
 const AFTER_S: f64 = 5.0;
 /// It writes what is in the making, to a disk that may be slow.
-const STOP_TIMEOUT_MS: u64 = 30_000;
+const INTERRUPT_TIMEOUT_MS: u64 = 30_000;
+/// The second signal ends it at once.
+const STOP_TIMEOUT_MS: u64 = 1_000;
 
 /// What a file says of the black box.
 pub struct BlackBox {
     is_enabled: bool,
     before_s: f64,
     after_s: f64,
-    memory_mib: u64,
+    /// `None`: the box decides.
+    memory_mib: Option<u64>,
     max_disk_mib: u64,
     triggers: Vec<String>,
     exclude: Vec<String>,
@@ -48,7 +51,7 @@ impl Default for BlackBox {
             is_enabled: true,
             before_s: BEFORE_S,
             after_s: AFTER_S,
-            memory_mib: MIN_MEMORY_BYTES >> 20,
+            memory_mib: None,
             max_disk_mib: DEFAULT_MAX_DISK_BYTES >> 20,
             triggers: TRIGGERS.map(str::to_owned).to_vec(),
             exclude: Vec::new(),
@@ -84,9 +87,7 @@ impl BlackBox {
             is_enabled: table.opt("enabled", Entry::truth)?.unwrap_or(true),
             before_s: seconds("before_s")?.unwrap_or(none.before_s),
             after_s: seconds("after_s")?.unwrap_or(none.after_s),
-            memory_mib: table
-                .opt("memory_mib", |entry| whole(entry, least_mib..=MAX_MIB))?
-                .unwrap_or(none.memory_mib),
+            memory_mib: table.opt("memory_mib", |entry| whole(entry, least_mib..=MAX_MIB))?,
             max_disk_mib: table
                 .opt("max_disk_mib", |entry| whole(entry, 1..=MAX_MIB))?
                 .unwrap_or(none.max_disk_mib),
@@ -112,7 +113,7 @@ impl BlackBox {
         let mut option = |name: &str, value: String| command.extend([name.to_owned(), value]);
         option("--before", self.before_s.to_string());
         option("--after", self.after_s.to_string());
-        option("--memory", mib(self.memory_mib));
+        self.memory_mib.iter().for_each(|memory| option("--memory", mib(*memory)));
         option("--max-disk", mib(self.max_disk_mib));
         option("--output", output.to_string_lossy().into_owned());
         self.triggers.iter().for_each(|trigger| option("--trigger", trigger.clone()));
@@ -125,6 +126,7 @@ impl BlackBox {
                 env: Default::default(),
                 params: Default::default(),
                 limits: Default::default(),
+                interrupt_timeout_ms: INTERRUPT_TIMEOUT_MS,
                 stop_timeout_ms: STOP_TIMEOUT_MS,
                 die_with_launcher: false,
                 log: LogLimits { max_len_bytes: 1 << 20, files: 2 },

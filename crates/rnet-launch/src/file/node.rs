@@ -13,7 +13,7 @@ use super::vars::Vars;
 use crate::node::{Limits, LogLimits, Node, ParamValue, Process, Ready, Scheduler};
 use crate::policy::{Policy, When};
 
-const NODE_KEYS: [&str; 25] = [
+const NODE_KEYS: [&str; 26] = [
     "command",
     "dir",
     "env",
@@ -29,6 +29,7 @@ const NODE_KEYS: [&str; 25] = [
     "give_up_after",
     "give_up_within_s",
     "on_failure",
+    "interrupt_timeout_s",
     "stop_timeout_s",
     "die_with_launcher",
     "cpus",
@@ -103,6 +104,7 @@ pub fn read(
             .opt("params", |entry| params(&entry.table("a table")?, &name, vars))?
             .unwrap_or_default(),
         limits: limits(table)?,
+        interrupt_timeout_ms: ms("interrupt_timeout_s", 5_000)?,
         stop_timeout_ms: ms("stop_timeout_s", 5_000)?,
         die_with_launcher: table.opt("die_with_launcher", Entry::truth)?.unwrap_or_default(),
         log: LogLimits {

@@ -84,6 +84,7 @@ fn all_keys_are_taken() {
         give_up_after = 9
         give_up_within_s = 10
         on_failure = ["./safe", "now"]
+        interrupt_timeout_s = 1.5
         stop_timeout_s = 0.5
         die_with_launcher = true
         cpus = [2, 3]
@@ -112,6 +113,7 @@ fn all_keys_are_taken() {
     assert_eq!(arm.process.params["limits"], limits);
     assert_eq!(arm.ready, Ready::Publishes(vec!["/joints".into(), "/state".into()]));
     assert_eq!((arm.ready_timeout_ms, arm.process.stop_timeout_ms), (2500, 500));
+    assert_eq!(arm.process.interrupt_timeout_ms, 1500);
     let policy = &arm.policy;
     assert_eq!((policy.when, policy.give_up_after), (When::Always, 9));
     assert_eq!(
@@ -249,8 +251,16 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("params = { a = {} }", "params.a: expected true, false, a number, a text or an array"),
         ("params = { a = inf }", "params.a: expected true, false, a number, a text or an array"),
         ("dir = 1", "dir: expected the path of a directory, found 1"),
-        ("dir = \"${here}\"", "dir: expected no variable: the file has no [var] in ${…}, found"),
-        ("dir = \"$HOME\"", "dir: expected ${NAME} for a variable, or $$ for a dollar, found"),
+        (
+            "dir = \"${here}\"",
+            "dir: expected no variable: the file has no [var] in ${…} (a launch file",
+        ),
+        (
+            "dir = \"$HOME/x\"",
+            "dir: expected ${NAME} for a variable of [var], or $$ for a dollar (a launch file does not read the \
+             environment: a shell does, [\"sh\", \"-c\", \"… $$HOME …\"], or declare HOME in [var] and start with \
+             --set HOME=VALUE), found",
+        ),
         ("host = \"a b\"", "host: expected a name of 1 to 64 letters, digits, '-', '.' and '_'"),
         ("when = { sim = true }", "when.sim: expected no variable: the file has no [var]"),
         ("when = \"sim\"", "when: expected a table of variables, found \"sim\""),
@@ -347,7 +357,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
             })
         })
     };
-    let by_default = "--before 30 --after 5 --memory 67108864 --max-disk 1073741824 --output /kept --trigger death \
+    let by_default = "--before 30 --after 5 --max-disk 209715200 --output /kept --trigger death \
                       --trigger fallback --trigger log fatal";
     assert_eq!(loaded(arm).unwrap().as_deref(), Some(by_default));
     let all = "[var]\nside = \"left\"\n[blackbox]\nbefore_s = 10\nafter_s = 0.5\nmemory_mib = 128\nmax_disk_mib = 3\n\

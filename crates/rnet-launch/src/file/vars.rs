@@ -177,14 +177,29 @@ impl Vars {
                 after.strip_prefix('{').and_then(|after| after.split_once('}'))
             {
                 let var = self.known.get(name);
-                let var = var.ok_or_else(|| entry.wrong(format!("{} in ${{…}}", self.names())))?;
+                let var = var.ok_or_else(|| {
+                    entry.wrong(format!("{} in ${{…}} ({})", self.names(), no_environment(name)))
+                })?;
                 filled.push_str(&var.value.to_string());
                 after
             } else {
-                return Err(entry.wrong("${NAME} for a variable, or $$ for a dollar"));
+                let word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+                let name: String = after.chars().take_while(word).collect();
+                return Err(entry.wrong(format!(
+                    "${{NAME}} for a variable of [var], or $$ for a dollar ({})",
+                    no_environment(if name.is_empty() { "NAME" } else { &name })
+                )));
             };
         }
         filled.push_str(rest);
         Ok(filled)
     }
+}
+
+/// How something that looks like a variable of the environment is read: by a shell, or as a variable of the file.
+fn no_environment(name: &str) -> String {
+    format!(
+        "a launch file does not read the environment: a shell does, [\"sh\", \"-c\", \"… $${name} …\"], or declare \
+         {name} in [var] and start with --set {name}=VALUE"
+    )
 }

@@ -3,7 +3,8 @@
 use rnet::NodeName;
 
 use super::Launcher;
-use crate::record::{Record, lock};
+use crate::identity::Identity;
+use crate::record::{End, Record, lock};
 use crate::slot::{Slot, State};
 
 /// Looks for the record of a keeper that has its node already, of a launch that is being stopped, which looks once a
@@ -59,6 +60,29 @@ impl Launcher<'_> {
         }
     }
 
+    /// Writes down that a node could not be started where it has no keeper that does: those who look later miss it.
+    pub(super) fn note_not_started(&self, at: usize, why: &str) {
+        let node = &self.slots[at].node;
+        let lock = lock(&self.folder.lock(&node.name));
+        let own = Identity::of(std::process::id() as i32);
+        let (Ok(Some(_lock)), Some(keeper)) = (lock, own) else { return };
+        let record = Record {
+            node: node.name.clone(),
+            file: self.plan.file.clone(),
+            process: node.process.clone(),
+            keeper,
+            main: None,
+            started_boot_ns: rnet::boot_ns(),
+            is_ready: false,
+            restarts: self.slots[at].restarts,
+            end: Some(End::NotStarted(why.to_owned())),
+            last_output: Vec::new(),
+            told: Vec::new(),
+        };
+        // The event says it all the same.
+        let _ = record.write(&self.folder);
+    }
+
     /// A node that has failed, and that the file names no more, is missed by nobody.
     pub(super) fn settle(&mut self, node: &NodeName) {
         if let Err(error) = Record::settle(&self.folder, node) {
@@ -83,7 +107,7 @@ impl Launcher<'_> {
     pub(super) fn left(&self) -> Vec<(NodeName, String)> {
         let running = self.slots.iter().filter(|slot| slot.is_running() && !slot.has_ended());
         let told = |slot: &Slot| {
-            let after_s = slot.node.process.stop_timeout_ms as f64 / 1e3;
+            let after_s = slot.node.process.stop_time().as_secs_f64();
             let fate = match slot.is_stopping {
                 true => format!("told to stop; it is killed {after_s} s after that"),
                 false => "not told to stop; rnet node stop stops it".to_owned(),

@@ -4,10 +4,9 @@
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rnet::NodeName;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, kill_process_group};
 
 use super::Launcher;
 use crate::keeper;
@@ -15,15 +14,17 @@ use crate::machine;
 use crate::node::Node;
 use crate::record::End;
 use crate::slot::State;
+use crate::stop::Stop;
 
 /// A command that runs.
 pub(super) struct Helper {
     node: NodeName,
     program: String,
     child: Child,
-    stop_timeout: Duration,
-    /// When it is killed; not before it was told to stop.
-    kill_at: Option<Instant>,
+    /// How long it has after SIGINT and after SIGTERM, in ms: as long as its node.
+    timeouts_ms: (u64, u64),
+    /// Its stop, once it was told.
+    stop: Option<Stop>,
 }
 
 impl Launcher<'_> {
@@ -42,14 +43,17 @@ impl Launcher<'_> {
             Err(_) => (Stdio::null(), Stdio::null()),
         };
         command.stdout(stdout).stderr(stderr);
+        let launcher = rustix::process::getpid();
+        // SAFETY: between fork and exec it makes system calls and nothing else.
+        unsafe { command.pre_exec(move || keeper::die_with_parent(launcher)) };
         let (name, program) = (name.clone(), program.clone());
-        let stop_timeout = Duration::from_millis(process.stop_timeout_ms);
+        let timeouts_ms = (process.interrupt_timeout_ms, process.stop_timeout_ms);
         match command.spawn() {
             Ok(child) => {
                 let detail = format!("{program} runs, pid {}", child.id());
                 self.around.event(&name, "on-failure", &detail);
-                let (node, kill_at) = (name, None);
-                self.helpers.push(Helper { node, program, child, stop_timeout, kill_at });
+                let (node, stop) = (name, None);
+                self.helpers.push(Helper { node, program, child, timeouts_ms, stop });
             }
             Err(error) => {
                 let detail = format!("{program} cannot be started: {error}");
@@ -90,23 +94,21 @@ impl Launcher<'_> {
     pub(super) fn helpers_left(&self) -> impl Iterator<Item = (NodeName, String)> {
         self.helpers.iter().map(|helper| {
             let (program, pid) = (&helper.program, helper.child.id());
-            (helper.node.clone(), format!("its on_failure {program}, pid {pid}, told to stop"))
+            (
+                helper.node.clone(),
+                format!("its on_failure {program}, pid {pid}, dies with the launcher"),
+            )
         })
     }
 }
 
 impl Helper {
-    /// SIGTERM to it and those that it has started, and SIGKILL when its time is over.
+    /// Stops it and those that it has started: sends the signal that is due.
     fn stop(&mut self) {
-        let now = Instant::now();
-        let signal = match self.kill_at {
-            None => {
-                self.kill_at = Some(now + self.stop_timeout);
-                Signal::TERM
-            }
-            Some(at) if now >= at => Signal::KILL,
-            Some(_) => return,
-        };
-        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+        let (interrupt_ms, stop_ms) = self.timeouts_ms;
+        let stop = self.stop.get_or_insert_with(|| Stop::begin(interrupt_ms, stop_ms));
+        if let Some(step) = stop.due() {
+            let _ = kill_process_group(Pid::from_child(&self.child), step.signal);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What recorders tell of themselves, and what is wrong with them: docs/design/recording.md, "How it is going".
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
 use crate::health::MIN_FREE_BYTES;
-use crate::text::tame;
+use crate::text::{counted, tame};
 
 /// A recorder that tells nothing for longer stands still: it tells once a second.
 const SILENT_NS: u64 = 5_000_000_000;
@@ -121,11 +122,14 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
         let unheard_before = earlier.flatten().map_or(0, |earlier| earlier.unheard);
         let unheard = told.unheard.saturating_sub(unheard_before);
         if unheard > 0 {
-            findings.problem(
-                "recorder",
-                format!("{name} has not heard {unheard} publishers that it has seen"),
-                "it says on stderr which and why; one that is to be recorded keeps its publisher open for 100 ms or more",
-            );
+            let what =
+                format!("{name} has not heard {} that it has seen", counted(unheard, "publisher"));
+            let advice = "it says on stderr which and why; one that is to be recorded keeps its publisher open for 100 ms or more";
+            match before {
+                Some(_) => findings.problem("recorder", what, advice),
+                // What is over is worth knowing.
+                None => findings.note_with("recorder", what, advice),
+            }
         }
         for (of, why) in &told.problems {
             findings.problem(
@@ -136,6 +140,21 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
         }
         room(findings, told, &name);
     }
+}
+
+/// Why messages are missing, in words that follow "lost 3 messages: ".
+fn why_missing(cause: &str) -> Cow<'_, str> {
+    let words = match cause {
+        "overrun" => "overwritten in the log before they were read",
+        "reused" => "their memory was used again before they were copied",
+        "queue" => "the memory for waiting messages was full",
+        "disk_full" => "the disk was full",
+        "removed" => "the file was removed",
+        "write" => "the file could not be written",
+        // A recorder of another version may have others.
+        _ => return tame(cause),
+    };
+    Cow::Borrowed(words)
 }
 
 /// Messages that are not in the recording.
@@ -161,13 +180,15 @@ fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new:
         // It was asked for what such messages have not.
         _ => return,
     };
-    if count > 0 {
-        let when = if is_new { "has lost" } else { "has lost so far" };
-        findings.problem(
-            "recorder",
-            format!("{name} {when} {count} messages: {}", tame(cause)),
-            advice,
-        );
+    if count == 0 {
+        return;
+    }
+    let what =
+        |when: &str| format!("{name} {when} {}: {}", counted(count, "message"), why_missing(cause));
+    match is_new {
+        true => findings.problem("recorder", what("has lost"), advice),
+        // What is over is worth knowing.
+        false => findings.note_with("recorder", what("has lost so far"), advice),
     }
 }
 
@@ -218,7 +239,11 @@ mod tests {
         let before = before.map(std::slice::from_ref);
         judge(&mut findings, before, std::slice::from_ref(now), 10);
         let told = findings.0.into_iter().map(|finding| {
-            assert!(finding.level == Level::Problem && finding.advice.is_some(), "{finding:?}");
+            assert!(finding.advice.is_some(), "{finding:?}");
+            // What is over is a note.
+            let is_over = finding.what.contains("so far")
+                || before.is_none() && finding.what.contains("has not heard");
+            assert_eq!(finding.level == Level::Note, is_over, "{finding:?}");
             finding.what
         });
         told.collect()
@@ -228,19 +253,21 @@ mod tests {
     fn what_is_lost_now_is_told_and_what_was_lost_before_only_to_who_asks_for_all() {
         let (first, second) =
             (recorder(&[("overrun", 3)]), recorder(&[("overrun", 5), ("queue", 2)]));
-        let so_far =
-            "the recorder of process 7 (/data/run.mcap) has lost so far 3 messages: overrun";
+        let so_far = "the recorder of process 7 (/data/run.mcap) has lost so far 3 messages: overwritten in the log before they were read";
         assert_eq!(found(None, &first), [so_far]);
         assert_eq!(found(Some(&first), &first), [""; 0]);
         let new = found(Some(&first), &second);
         assert!(
-            new[0].ends_with("has lost 2 messages: overrun")
-                && new[1].ends_with("2 messages: queue"),
+            new[0].ends_with("has lost 2 messages: overwritten in the log before they were read")
+                && new[1].ends_with("2 messages: the memory for waiting messages was full"),
             "{new:?}"
         );
         // Another one of the same number has lost all of it meanwhile.
         let other = Recorder { begun_ns: 2, ..first.clone() };
-        assert!(found(Some(&first), &other)[0].ends_with("has lost 3 messages: overrun"));
+        assert!(
+            found(Some(&first), &other)[0]
+                .ends_with("has lost 3 messages: overwritten in the log before they were read")
+        );
         // What the format of the recording has no place for was known.
         assert_eq!(
             found(None, &recorder(&[("no_counterpart", 9), ("malformed", 1), ("\u{1b}[", 2)])),
@@ -254,7 +281,7 @@ mod tests {
         let now = Recorder { unheard: 3, ..recorder(&[]) };
         assert!(found(None, &before)[0].ends_with("has not heard 2 publishers that it has seen"));
         assert_eq!(found(Some(&before), &before), [""; 0]);
-        assert!(found(Some(&before), &now)[0].contains("has not heard 1 publishers"));
+        assert!(found(Some(&before), &now)[0].contains("has not heard 1 publisher that"));
     }
 
     #[test]

@@ -22,6 +22,14 @@ pub struct Fired {
     pub at_ns: u64,
 }
 
+/// A trigger that waits for the box.
+#[derive(Debug)]
+pub struct Rung {
+    pub fired: Fired,
+    /// The node because of which it fired, if a stop of that node explains it.
+    pub by: Option<String>,
+}
+
 #[derive(Debug, Default)]
 pub struct Bell {
     inner: Mutex<Inner>,
@@ -30,7 +38,7 @@ pub struct Bell {
 
 #[derive(Debug, Default)]
 struct Inner {
-    fired: VecDeque<Fired>,
+    fired: VecDeque<Rung>,
     /// Those for which there was no room.
     more: u64,
     notes: Vec<String>,
@@ -42,11 +50,11 @@ impl Bell {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has fired.
-    pub fn ring(&self, fired: Fired) {
+    /// Something has fired; see [`Rung::by`].
+    pub fn ring(&self, fired: Fired, by: Option<String>) {
         let mut inner = self.lock();
         if inner.fired.len() < MAX_WAITING {
-            inner.fired.push_back(fired);
+            inner.fired.push_back(Rung { fired, by });
         } else {
             inner.more += 1;
         }
@@ -54,7 +62,7 @@ impl Bell {
     }
 
     /// What has fired, and how many more; waits for it up to `limit`.
-    pub fn wait(&self, limit: Duration) -> (VecDeque<Fired>, u64) {
+    pub fn wait(&self, limit: Duration) -> (VecDeque<Rung>, u64) {
         let none = |inner: &mut Inner| inner.fired.is_empty() && !inner.is_stopped;
         let waited = self.rung.wait_timeout_while(self.lock(), limit, none);
         let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);

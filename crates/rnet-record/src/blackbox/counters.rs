@@ -120,7 +120,8 @@ impl Counters {
         }
     }
 
-    fn is_expected(&self, node: &str) -> bool {
+    /// Whether a node is meant to end.
+    pub fn is_expected(&self, node: &str) -> bool {
         let session = self.sessions.get(node).or_else(|| self.sessions_before.get(node));
         session.zip(self.expected.as_ref()).is_some_and(|(session, of)| (of.is_meant)(*session))
     }
@@ -179,7 +180,7 @@ impl Counters {
     fn fire(&self, bell: &Bell, why: impl Fn() -> String, is_it: impl Fn(&What) -> bool) {
         for trigger in self.triggers.iter().filter(|trigger| is_it(&trigger.what)) {
             let (name, at_ns) = (trigger.to_string(), rnet::now_ns());
-            bell.ring(Fired { name, why: why(), at_ns });
+            bell.ring(Fired { name, why: why(), at_ns }, None);
         }
     }
 }

@@ -48,7 +48,7 @@ struct Armed {
 enum On {
     Field { reader: FieldReader, op: Op, limit: f64, holds: bool },
     Log { level: LogLevel, text: String, last_ns: Option<u64> },
-    Fallback { command: String, is_in_force: bool },
+    Fallback { command: String, is_in_force: bool, driver: String },
 }
 
 impl Messages {
@@ -89,7 +89,8 @@ impl Messages {
                 let name = publisher.topic.strip_prefix(COMMAND_LOG.0)?;
                 let command =
                     name.strip_suffix(COMMAND_LOG.1).filter(|name| is_meant(pattern, name))?;
-                Some(On::Fallback { command: command.to_owned(), is_in_force: false })
+                let (command, driver) = (command.to_owned(), String::new());
+                Some(On::Fallback { command, is_in_force: false, driver })
             }
             _ => None,
         }
@@ -109,7 +110,11 @@ impl Watch for Messages {
             if let Some(why) = armed.why(sent_ns, bytes)
                 && sent_ns >= self.since_ns
             {
-                self.bell.ring(Fired { name: armed.name.clone(), why, at_ns: sent_ns });
+                let by = match &armed.on {
+                    On::Fallback { driver, .. } => Some(driver.clone()),
+                    _ => None,
+                };
+                self.bell.ring(Fired { name: armed.name.clone(), why, at_ns: sent_ns }, by);
             }
         }
     }
@@ -145,10 +150,15 @@ impl Armed {
                     format!("{} of {}: {shown}", said.name(), line.name)
                 })
             }
-            On::Fallback { command, is_in_force } => {
+            On::Fallback { command, is_in_force, driver } => {
                 let event = CommandEvent::decode(message).ok()?;
+                if !event.node.is_empty() {
+                    driver.clone_from(&event.node);
+                }
                 match event.kind() {
                     Kind::InForce => *is_in_force = true,
+                    // A driver that gives its authority back has ended its work.
+                    Kind::Released => *is_in_force = false,
                     Kind::Fallback if std::mem::take(is_in_force) => {
                         return Some(format!("{command} has fallen back: {}", event.text));
                     }

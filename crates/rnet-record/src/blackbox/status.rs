@@ -28,8 +28,12 @@ pub struct Status {
     pub missing: u64,
     /// Publishers that it has seen and not heard, or not to their end.
     pub unheard: u64,
+    /// Why it keeps less than the time that a file is to have before its trigger, if it does.
+    pub shorter: Option<String>,
     /// Triggers that have fired since then.
     pub fired: u64,
+    /// Those of them that made no file: their cause had one already, or there were too many within a minute.
+    pub merged: u64,
     /// The last of them.
     pub last: Option<Fired>,
     /// The file that is in the making.

@@ -16,7 +16,7 @@ mod table;
 const VECTORS: &[&str] = &["foxglove.Vector2", "foxglove.Vector3", "foxglove.Point2"];
 
 /// What the components of those vectors say instead of a unit.
-const UNIT_OF_HOLDER: &str = "the holder's";
+const UNIT_OF_HOLDER: &str = "as the field that holds it";
 
 /// Messages of ours without a stamp of their own: parts of others, the time itself, and what is said of a call or
 /// of the state, which is about no moment but that at which it is sent.

@@ -16,7 +16,8 @@ use rustix::io::Errno;
 
 use super::{
     CALLBACK_ERRORS_AT, COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST, EndpointKind, Entry,
-    GENERATION_AT, GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
+    GENERATION_AT, GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, STOP_REQUESTED_AT, WATCHING_AT,
+    incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -338,6 +339,22 @@ impl PeerNode {
     /// Whether the peer has left of its own will. One of this very process must have.
     pub fn said_goodbye(&self) -> bool {
         self.file.is_ours || self.file.word(GOODBYE_AT) != 0
+    }
+
+    /// Whether the end of the peer, which is gone, is a departure and not a death: it said goodbye, or somebody had
+    /// asked its process to stop.
+    pub fn has_left(&self) -> bool {
+        self.said_goodbye() || self.file.word(STOP_REQUESTED_AT) != 0
+    }
+
+    /// Notes in the peer's file that its process is asked to stop, so that its end counts as a departure even if a
+    /// signal ends it; or that this is no longer so.
+    ///
+    /// # Errors
+    /// The system's, from opening or writing the file.
+    pub fn set_stop_requested(&self, is_requested: bool) -> rustix::io::Result<()> {
+        let file = files::open_write(&self.file.folder.join("node"))?;
+        files::write_all_at(&file, &u64::from(is_requested).to_le_bytes(), STOP_REQUESTED_AT)
     }
 
     /// Reads the entries anew if they have changed; returns whether they had.

@@ -17,7 +17,7 @@ use rnet_ring::layout::{
     ObserverSlot, ReaderSlot, Refusal, TailLine,
 };
 use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{EndpointKind, Entry, OwnNode};
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, PeerNode};
 use rnet_shm::publisher::{PublisherMeta, Writer};
 use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 
@@ -375,6 +375,11 @@ fn node_file_is_as_drawn() {
     assert_eq!(drawn.word("incarnation"), node.incarnation());
     assert_eq!(drawn.json()["name"], "/arm/controller");
     assert_eq!([drawn.word("generation"), drawn.word("entries"), drawn.word("goodbye")], [0; 3]);
+    assert_eq!(drawn.word("stop_requested"), 0);
+    let stem = NodeName::new("/arm/controller").unwrap().file_stem();
+    let seen = PeerNode::open(&domain.0, &stem, node.incarnation()).unwrap().unwrap();
+    seen.set_stop_requested(true).unwrap();
+    assert_eq!(drawn.word("stop_requested"), 1);
 
     let first = node.next_endpoint().unwrap();
     let second = node.next_endpoint().unwrap();

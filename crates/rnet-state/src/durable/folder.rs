@@ -160,7 +160,9 @@ impl Folder {
                 return Err(Error::Storage {
                     path: own.path.clone(),
                     why: format!(
-                        "the state of domain {} is kept in {}, and this node is told to keep it in {};                          choose the same RNET_STATE_DIR for all nodes of the domain. If it was moved, end them all                          and remove {}",
+                        "the state of domain {} is kept in {}, and this node is configured to keep it in {}; \
+                         choose the same RNET_STATE_DIR for all nodes of the domain. If it was moved, end them all \
+                         and remove {}",
                         domain.id(),
                         path.display(),
                         own.path.display(),

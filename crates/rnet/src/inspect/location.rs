@@ -127,6 +127,22 @@ impl Location {
         Ok(dead)
     }
 
+    /// Notes at the living nodes of the processes that `is_meant` names that they are asked to stop, or that they no
+    /// longer are. While it is noted, their peers take the end of such a process for a departure: no last will, no
+    /// `PeerLost`. Nodes that cannot be read or written are left as they are.
+    #[doc(hidden)]
+    pub fn set_stop_requested(&self, is_meant: impl Fn(u32) -> bool, is_requested: bool) {
+        let Some(dir) = self.dir() else { return };
+        for folder in self.folders().filter(|folder| folder.alive) {
+            if let Ok(Some(node)) = PeerNode::open(&dir, &folder.stem, folder.incarnation)
+                && node.meta().is_in_our_pid_namespace()
+                && is_meant(node.meta().pid)
+            {
+                let _ = node.set_stop_requested(is_requested);
+            }
+        }
+    }
+
     /// Living nodes that cannot be understood, and why.
     pub fn unreadable_nodes(&self) -> Vec<(NodeName, Error)> {
         let Some(dir) = self.dir() else { return Vec::new() };

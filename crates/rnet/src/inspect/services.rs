@@ -70,6 +70,11 @@ fn announced(by: &PublisherInfo) -> CallType<'_> {
     CallType { desc: &by.type_desc, schema: by.schema.as_ref() }
 }
 
+/// The service whose requests come on this topic, which is internal.
+pub fn service_of(topic: &str) -> Option<&str> {
+    Topics::of_server_at(topic).map(|(service, _)| service)
+}
+
 impl Snapshot {
     /// The servers of all services, by service and node.
     pub fn servers(&self) -> Vec<ServerInfo<'_>> {

@@ -370,9 +370,16 @@ def bytes_of(layout: Layout, memory: Any) -> memoryview:
 def as_array(layout: Layout, array: Any) -> Array:
     """An array of numpy for one of any library, without a copy where that can be."""
     np = numpy(f"{layout.name}.from_array")
-    made: Array = np.asarray(array)
+    try:
+        made: Array = np.asarray(array)
+    except (TypeError, ValueError) as error:
+        raise layout.bad(
+            f"numpy cannot make an array of this {type(array).__name__}: {error}"
+        ) from error
     if made.dtype.hasobject:
-        raise layout.bad(f"a {type(array).__name__} of Python objects is no array of numbers")
+        raise layout.bad(
+            f"this {type(array).__name__} holds Python objects; use an array of numbers"
+        )
     if made.dtype.byteorder == ">":
         raise layout.bad(f"the array is big endian ({made.dtype}); messages are little endian")
     return made

@@ -206,7 +206,7 @@ fn a_keeper_may_be_killed_as_it_stops_its_node() {
         // By its record: how the node has ended stands there when the last point is passed.
         let closed = point == "launch.closed";
         launch.until(if closed {
-            "/a stopped ended by SIGTERM"
+            "/a stopped ended by SIGINT"
         } else {
             "/a stopped ended with its keeper"
         });

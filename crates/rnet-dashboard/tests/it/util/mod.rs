@@ -58,6 +58,11 @@ impl Drop for Place {
     }
 }
 
+/// Whether figures have a node.
+pub fn has_node(figures: &Json, name: &str) -> bool {
+    figures["nodes"].as_array().is_some_and(|all| all.iter().any(|node| node["node"] == name))
+}
+
 /// An answer of HTTP.
 #[derive(Debug)]
 pub struct Answer {

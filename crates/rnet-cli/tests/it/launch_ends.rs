@@ -1,0 +1,156 @@
+//! How launched nodes end, and what their peers and their launcher make of it.
+
+use crate::util;
+
+use std::time::Duration;
+
+use rnet::PublisherOptions;
+use util::robot::{Robot, until, until_gone};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// What a node of the test runs: it has no handler for any signal, and ends as the kernel has it.
+#[test]
+#[ignore = "a node of another test"]
+fn motor_node() {
+    if std::env::var_os("RNET_DIR").is_none() {
+        return;
+    }
+    let node = rnet::Node::new("motor").unwrap();
+    let will = PublisherOptions::new().last_will(&b"died"[..]);
+    let mut state = node.publisher_with::<[u8]>("/state", will).unwrap();
+    state.wait_for_subscribers(1, Some(LONG)).unwrap();
+    state.send(b"runs").unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_stop_on_request_is_no_death_and_a_crash_is() {
+    let program = std::env::current_exe().unwrap();
+    let robot = Robot::new(&format!(
+        "[node.motor]\ncommand = [\"{}\", \"--exact\", \"launch_ends::motor_node\", \"--ignored\"]\n\
+         restart = \"never\"\n",
+        program.display()
+    ));
+    let watcher = robot.place.node("watcher");
+    for (how, is_death) in [("launch", false), ("stop", false), ("kill", true)] {
+        let mut states = watcher.subscriber::<[u8]>("/state").unwrap();
+        let mut launch = robot.launch(&[]);
+        launch.until_stdout("/motor  started");
+        assert_eq!(&*states.recv(Some(LONG)).unwrap(), b"runs");
+        match how {
+            "launch" => launch.signal("INT"),
+            word => drop(robot.run(&["node", word, "motor"]).ok()),
+        }
+        if is_death {
+            let will = states.recv(Some(LONG)).unwrap();
+            assert!(will.is_last_will() && &*will == b"died");
+            drop(will);
+            let error = states.recv(Some(LONG)).unwrap_err();
+            assert!(matches!(&error, rnet::Error::PeerLost { node, .. } if node == "/motor"));
+        } else {
+            // The next motor speaks first: nothing was between the two.
+            if how == "stop" {
+                launch.until_stdout("/motor  stopped  ended by SIGINT");
+                launch.signal("INT");
+            }
+            assert_eq!(launch.wait().code, Some(130), "{how}");
+            launch = robot.launch(&[]);
+            launch.until_stdout("/motor  started");
+            let next = states.recv(Some(LONG)).unwrap();
+            assert!(!next.is_last_will() && &*next == b"runs", "{how}: {:?}", &*next);
+        }
+        if !is_death {
+            launch.signal("INT");
+        }
+        launch.wait();
+    }
+}
+
+#[test]
+fn what_a_node_wrote_last_stands_with_its_failure() {
+    let robot = Robot::new(
+        "[node.bad]\ncommand = [\"sh\", \"-c\", \"for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $$n; done; \
+         echo; echo no camera >&2; exit 3\"]\nrestart = \"never\"\n",
+    );
+    let ran = robot.launch(&[]).wait();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let (_, shown) = ran.stdout.split_once("/bad  given-up  exit code 3").expect(&ran.stdout);
+    assert!(shown.contains("\n    line 4\n") && !shown.contains("line 3\n"), "{shown}");
+    assert!(shown.contains("\n    line 12\n    no camera\n"), "{shown}");
+    assert!(ran.stderr.contains("/bad: exit code 3: no camera"), "{ran:#?}");
+    let found = robot.run(&["status", "--over", "0.1"]).stdout;
+    assert!(found.contains("does not run: exit code 3, after 0 restarts: no camera"), "{found}");
+}
+
+/// What a node of the test runs: it takes no gain above 1.
+#[test]
+#[ignore = "a node of another test"]
+fn bounded_node() {
+    if std::env::var_os("RNET_DIR").is_none() {
+        return;
+    }
+    let node = rnet::Node::new("bounded").unwrap();
+    let _gain = node.param("gain").default(0.5).max(1.0).declare().unwrap();
+    let _rate = node.param("rate").default(10.0).declare().unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_parameter_that_the_node_refuses_is_reported() {
+    let program = std::env::current_exe().unwrap();
+    let robot = Robot::new(&format!(
+        "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_ends::bounded_node\", \"--ignored\"]\n\
+         params = {{ gain = 9.0, rate = 50.0 }}\n",
+        program.display()
+    ));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/bounded  param-refused  gain = 9");
+    launch.signal("INT");
+    let ran = launch.wait();
+    assert_eq!(ran.stdout.matches("param-refused").count(), 1, "{ran:#?}");
+}
+
+/// A node that was there has said which gain it takes, and the next launch is refused another.
+#[test]
+fn a_node_whose_parameters_cannot_be_set_is_a_problem() {
+    let program = std::env::current_exe().unwrap();
+    let file = |gain: f64| {
+        format!(
+            "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_ends::bounded_node\", \"--ignored\"]\n\
+             params = {{ gain = {gain:?} }}\nrestart = \"never\"\n",
+            program.display()
+        )
+    };
+    let robot = Robot::new(&file(0.25));
+    let launch = robot.launch(&[]);
+    let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("gain");
+    until(&|| declared().then_some(()), &String::new);
+    launch.signal("INT");
+    launch.wait();
+    robot.write(&file(9.0));
+    let ran = robot.launch(&[]).wait();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let status = robot.run(&["status", "--over", "0.1"]).stdout;
+    let said =
+        "the launched node /bounded does not run: cannot be started: its parameters cannot be set";
+    assert!(status.contains(said), "{status}");
+}
+
+/// Nobody would end it.
+#[test]
+fn a_command_of_on_failure_dies_with_a_launcher_that_is_killed() {
+    let robot = Robot::new(
+        "[node.bad]\ncommand = [\"false\"]\nrestart = \"never\"\n\
+         on_failure = [\"sh\", \"-c\", \"echo $$$$ >> pids; exec sleep 600\"]\n",
+    );
+    let launch = robot.launch(&[]);
+    let pid = robot.pids("pids", 1).remove(0);
+    launch.signal("KILL");
+    launch.wait();
+    until_gone(&pid);
+}

@@ -1,0 +1,98 @@
+//! How a process is stopped: SIGINT, then SIGTERM, then SIGKILL, each when the one before has had its time.
+//!
+//! SIGINT comes first because most programs end in good order on it: Python runs `finally` and `atexit`, which it does
+//! not on SIGTERM.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+/// A stop under way.
+#[derive(Debug)]
+pub struct Stop {
+    /// The signals to come, and how long the process has after each.
+    steps: [Option<(Signal, Duration)>; 3],
+    at: usize,
+    /// When the next one is sent; `None` if that is further away than the clock counts.
+    due: Option<Instant>,
+}
+
+/// A signal that is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The signal.
+    pub signal: Signal,
+    /// The one before, and how long the process ran after it.
+    pub after: Option<(Signal, Duration)>,
+}
+
+impl Stop {
+    /// Begins with SIGINT, or with SIGTERM if the process has no time after SIGINT.
+    pub fn begin(interrupt_timeout_ms: u64, stop_timeout_ms: u64) -> Stop {
+        let ms = Duration::from_millis;
+        let interrupt = (interrupt_timeout_ms > 0).then(|| (Signal::INT, ms(interrupt_timeout_ms)));
+        let terminate = Some((Signal::TERM, ms(stop_timeout_ms)));
+        let kill = Some((Signal::KILL, Duration::MAX));
+        let at = usize::from(interrupt.is_none());
+        Stop { steps: [interrupt, terminate, kill], at, due: Some(Instant::now()) }
+    }
+
+    /// The signal that is due, once.
+    pub fn due(&mut self) -> Option<Step> {
+        let now = Instant::now();
+        self.due.filter(|due| now >= *due)?;
+        let (signal, timeout) = (*self.steps.get(self.at)?)?;
+        let after = self.at.checked_sub(1).and_then(|before| self.steps[before]);
+        self.at += 1;
+        self.due = now.checked_add(timeout);
+        Some(Step { signal, after })
+    }
+
+    /// How long it is until the next signal is due, if one is to come.
+    pub fn until_next(&self) -> Option<Duration> {
+        let due = self.due.filter(|_| self.at < self.steps.len())?;
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// The name of a signal of [`Stop`].
+pub fn name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::INT => "SIGINT",
+        Signal::TERM => "SIGTERM",
+        _ => "SIGKILL",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All signals of a stop without waiting for its times.
+    fn signals(mut stop: Stop) -> Vec<(Signal, Option<Signal>)> {
+        let mut all = Vec::new();
+        loop {
+            stop.due = Some(Instant::now());
+            let Some(step) = stop.due() else { return all };
+            all.push((step.signal, step.after.map(|(signal, _)| signal)));
+        }
+    }
+
+    #[test]
+    fn each_signal_comes_once_and_in_its_order() {
+        let (int, term, kill) = (Signal::INT, Signal::TERM, Signal::KILL);
+        let all = [(int, None), (term, Some(int)), (kill, Some(term))];
+        assert_eq!(signals(Stop::begin(1, 1)), all);
+        assert_eq!(signals(Stop::begin(0, 1)), [(term, None), (kill, Some(term))]);
+    }
+
+    #[test]
+    fn the_next_signal_waits_for_its_time() {
+        let mut stop = Stop::begin(600_000, 600_000);
+        assert_eq!(stop.until_next(), Some(Duration::ZERO));
+        assert_eq!(stop.due(), Some(Step { signal: Signal::INT, after: None }));
+        assert_eq!(stop.due(), None);
+        assert!(stop.until_next().is_some_and(|left| left > Duration::ZERO));
+        assert_eq!(Stop::begin(u64::MAX, 0).due().map(|step| step.signal), Some(Signal::INT));
+    }
+}

@@ -1,0 +1,22 @@
+//! Whether the types of services and of their clients agree.
+
+use rnet::inspect::{Snapshot, service_of};
+
+use crate::findings::Findings;
+
+/// Names the clients whose request type is not that of a server. The topics of a call are internal; the service is named.
+pub fn types(findings: &mut Findings, snapshot: &Snapshot, of_host: impl Fn(&str) -> bool) {
+    for pair in snapshot.pairs().filter(|pair| !pair.is_matched()) {
+        let (client, server) = (&pair.publisher.node, &pair.subscription.node);
+        if !of_host(client) && !of_host(server) {
+            continue;
+        }
+        let Some(service) = service_of(&pair.publisher.topic) else { continue };
+        let Some(detail) = pair.type_mismatch() else { continue };
+        findings.problem(
+            "type",
+            format!("the client in {client} cannot call {service} of {server}: the request types differ: {detail}"),
+            "use the same request type on both sides; rnet service list -t shows that of the server",
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Which triggers make a file: at most a few a minute, and one for each cause until that rests.
+//!
+//! A robot with a loose connector fires for hours. Each file would be like the one before, and the disk would be full of
+//! them when something else happens.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::bell::Fired;
+
+/// Files that are begun within [`MINUTE`], those that somebody asks for apart.
+const MAX_PER_MINUTE: usize = 3;
+const MINUTE: Duration = Duration::from_secs(60);
+/// Causes that are told apart.
+const MAX_CAUSES: usize = 256;
+
+/// What becomes of a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It makes a file, or is a part of the one that is in the making.
+    Counts,
+    /// Its cause has had a file, and has not rested since.
+    Repeated,
+    /// There were as many files within a minute as there may be.
+    TooMany,
+}
+
+/// What has fired lately.
+#[derive(Debug, Default)]
+pub struct Limit {
+    /// When files were begun.
+    begun: VecDeque<Instant>,
+    /// When each cause has fired last.
+    causes: BTreeMap<String, Instant>,
+}
+
+impl Limit {
+    /// Judges a trigger that fires at `now`; `is_open`: a file is in the making.
+    pub fn judge(&mut self, fired: &Fired, is_open: bool, is_call: bool, now: Instant) -> Verdict {
+        self.causes.retain(|_, last| now.duration_since(*last) < MINUTE);
+        while self.begun.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
+            self.begun.pop_front();
+        }
+        // Somebody who asks for a file gets one.
+        if is_call {
+            return Verdict::Counts;
+        }
+        let cause = cause(fired);
+        if let Some(last) = self.causes.get_mut(&cause) {
+            *last = now;
+            return Verdict::Repeated;
+        }
+        if !is_open {
+            if self.begun.len() >= MAX_PER_MINUTE {
+                return Verdict::TooMany;
+            }
+            self.begun.push_back(now);
+        }
+        if self.causes.len() < MAX_CAUSES {
+            self.causes.insert(cause, now);
+        }
+        Verdict::Counts
+    }
+}
+
+/// The trigger and its reason without numbers: these change from time to time.
+fn cause(fired: &Fired) -> String {
+    let mut cause = format!("{}: ", fired.name);
+    let mut in_number = false;
+    for c in fired.why.chars() {
+        let was_in_number = in_number;
+        in_number = c.is_ascii_digit() || was_in_number && c == '.';
+        match (in_number, was_in_number) {
+            (true, true) => {}
+            (true, false) => cause.push('#'),
+            (false, _) => cause.push(c),
+        }
+    }
+    cause
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fired(name: &str, why: &str) -> Fired {
+        Fired { name: name.into(), why: why.into(), at_ns: 0 }
+    }
+
+    #[test]
+    fn a_cause_counts_again_when_it_has_rested_for_a_minute() {
+        let (mut limit, start) = (Limit::default(), Instant::now());
+        let mut at = |s, why: &str| {
+            let now = start + Duration::from_secs(s);
+            limit.judge(&fired("log error", why), false, false, now)
+        };
+        assert_eq!(at(0, "over current: 17.2 A"), Verdict::Counts);
+        assert_eq!(at(30, "over current: 18 A"), Verdict::Repeated);
+        assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "it has not rested");
+        assert_eq!(at(86, "no answer"), Verdict::Counts);
+        assert_eq!(at(145, "over current: 9.1 A"), Verdict::Counts);
+    }
+
+    #[test]
+    fn a_minute_has_few_files_beside_those_that_are_asked_for() {
+        let (mut limit, start) = (Limit::default(), Instant::now());
+        let mut at = |s, n: u8, is_open, is_call| {
+            let name = char::from(b'a' + n).to_string();
+            limit.judge(&fired(&name, ""), is_open, is_call, start + Duration::from_secs(s))
+        };
+        for n in 0..3 {
+            assert_eq!(at(u64::from(n), n, false, false), Verdict::Counts);
+        }
+        assert_eq!(at(3, 3, true, false), Verdict::Counts, "it is a part of the third");
+        assert_eq!(at(30, 4, false, false), Verdict::TooMany);
+        assert_eq!(at(30, 5, false, true), Verdict::Counts);
+        assert_eq!(at(60, 4, false, false), Verdict::Counts, "the first was a minute ago");
+        assert_eq!(at(60, 6, false, false), Verdict::TooMany);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a box that was killed has left: files of it, by the next box or without one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rnet::inspect::Location;
+
+use super::bell::{Bell, Fired};
+use super::folder::{Folder, prefix};
+use super::ring::Ring;
+use super::window::{self, Over, Window};
+use crate::error::{RecordError, Result};
+use crate::recorder::RingPart;
+
+/// Writes what a box that was killed has left: the files that it had begun, and else one of the ring. Says which files
+/// these are, and what is wrong with them. Where nothing is left, nothing is made.
+///
+/// # Errors
+/// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is left as it is then.
+pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
+    let (bell, prefix) = (Bell::default(), prefix(location));
+    let waiting = window::waiting(folder, &prefix)?;
+    if waiting.is_empty() && !Ring::path_of(location.path()).exists() {
+        return Ok(Default::default());
+    }
+    let ring = Ring::take(location, 0)?;
+    let left = ring.left();
+    let (mut waiting, taken) = take_over(waiting, &left, &bell);
+    taken?;
+    if waiting.is_empty()
+        && let (Some(first), Some(last)) = (left.first(), left.last())
+    {
+        let why = "the black box had been killed".to_owned();
+        let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
+        let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
+        let mut window =
+            Window::new(Folder::at(folder), &prefix, fired, (before, Duration::ZERO), None);
+        take_all(&mut window, &left, &bell)?;
+        waiting.push(window.end());
+    }
+    let mut files = Vec::new();
+    let mut failed = None;
+    for over in waiting {
+        // One that cannot be written keeps no other from it.
+        match window::finish(&over, &bell) {
+            Ok(file) => files.extend(file),
+            Err(why) => failed = failed.or(Some(RecordError::Format { path: over.dir, why })),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    for part in &left {
+        // The next box would make a file of it once more.
+        let removed = std::fs::remove_file(&part.path);
+        removed.map_err(|error| RecordError::file("remove", &part.path, error))?;
+    }
+    Ok((files, bell.take_notes()))
+}
+
+/// Gives the windows of a box that was killed what they still need of its ring.
+///
+/// # Errors
+/// There is no room for it. What could be copied is there.
+pub(super) fn take_over(
+    waiting: Vec<PathBuf>,
+    left: &[RingPart],
+    bell: &Bell,
+) -> (Vec<Over>, Result<()>) {
+    let mut taken = Ok(());
+    let mut take = |dir: PathBuf| {
+        let Some(mut window) = Window::found(dir.clone()) else { return Over::from(dir) };
+        window.note_ended(left);
+        let its = take_all(&mut window, left, bell);
+        taken = std::mem::replace(&mut taken, Ok(())).and(its);
+        bell.note(format!("{} is written now: its box had ended", window.pending().file));
+        // It lacks what could not be copied.
+        window.end()
+    };
+    let over = waiting.into_iter().map(&mut take).collect();
+    (over, taken)
+}
+
+fn take_all(window: &mut Window, left: &[RingPart], bell: &Bell) -> Result<()> {
+    window.take(left, u64::MAX, bell);
+    match window.problem() {
+        None => Ok(()),
+        Some(why) => {
+            let path = window.dir().to_owned();
+            Err(RecordError::Format { path, why: why.to_owned() })
+        }
+    }
+}
