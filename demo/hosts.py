@@ -105,6 +105,7 @@ class Cable:
             "RNET_DIR": str(host.directory),
             "RNET_HOST": host.name,
             "RNET_NETWORK": "peers",
+            "RNET_INSECURE": "1",
             "RNET_LISTEN": f"tcp/{host.address}:{PORT}" if listens else "",
             "RNET_CONNECT": "" if listens else f"tcp/{other.address}:{PORT}",
             "RNET_LINK": str(self._link),

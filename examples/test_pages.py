@@ -32,7 +32,7 @@ NOT_RUN = {
     ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/it/rnet_link.rs and crates/rnet-cli/tests/it/link.rs stand in",
     ("two-computers.md", "rnet state get @robot/arm/mode"): "two hosts; crates/rnet-cli/tests/it/state.rs and param.rs stand in",
     ("two-computers.md", "import rnet"): "two hosts; python/tests/test_state_of.py stands in",
-    ("two-computers.md", "rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
+    ("two-computers.md", "RNET_INSECURE=1 rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
     ("playing.md", "rnet bag info run.mcap"): "a recording; crates/rnet-cli/tests/it/bag.rs runs each",
     ("playing.md", "rnet bag check run.mcap"): "a recording; crates/rnet-cli/tests/it/bag.rs runs each",
     ("playing.md", "rnet bag plot run.mcap /imu.linear_acceleration.x"): "a recording; crates/rnet-cli/tests/it/bag.rs runs each",

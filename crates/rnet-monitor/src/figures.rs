@@ -32,6 +32,8 @@ pub struct Look {
     pub snapshot: Snapshot,
     /// What the link to other hosts has said last, if one runs.
     pub link: Option<LinkStatus>,
+    /// The process of the link, if it was killed and none has taken over while nodes run.
+    pub killed_link: Option<u32>,
     /// The name of this host.
     pub own_host: String,
     /// What recorders of the domain tell of themselves.
@@ -60,6 +62,8 @@ impl Look {
         let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
         let link = link::last(&snapshot);
         let own_host = link::named(link.as_ref());
+        let runs = snapshot.nodes.iter().any(|node| node.meta.language != "tool");
+        let killed_link = domain.killed_link().filter(|_| runs && link.is_none());
         let recorders = recorders::told(domain.path());
         let never_made = (!domain.exists()).then(|| domain.path().to_owned());
         let died = snapshot.died.iter().map(|node| (node.clone(), taken.to)).collect();
@@ -68,6 +72,7 @@ impl Look {
             never_made,
             snapshot,
             link,
+            killed_link,
             own_host,
             recorders,
             processes,
@@ -138,6 +143,8 @@ pub struct Figures {
     pub topics: Vec<TopicRow>,
     /// Other hosts that the link knows.
     pub hosts: Vec<HostRow>,
+    /// What the link is said to be while it is neither encrypted nor authenticated.
+    pub insecure: Option<&'static str>,
 }
 
 /// Another host, as the link sees it.
@@ -306,7 +313,9 @@ impl Figures {
             link.peers.iter().map(|peer| HostRow::new(peer, link_hangs)).collect()
         };
         let hosts = now.link.as_ref().map(host).unwrap_or_default();
-        Figures { interval_s, nodes: nodes.chain(remote).collect(), topics, hosts }
+        let is_insecure = now.link.as_ref().is_some_and(|link| link.insecure);
+        let insecure = is_insecure.then_some(link::INSECURE);
+        Figures { interval_s, nodes: nodes.chain(remote).collect(), topics, hosts, insecure }
     }
 
     /// The same without topics and nodes of robot-net itself.

@@ -94,6 +94,10 @@ impl Host<'_> {
     }
 }
 
+/// What a link is said to be that reaches beyond its host without keys.
+pub const INSECURE: &str =
+    "the link is neither encrypted nor authenticated: anyone who reaches its ports can take part";
+
 const CHECK: &str = "network";
 
 /// Whether the link itself moves: what one that hangs has said last may not be so any more.
@@ -115,8 +119,20 @@ pub fn moves(findings: &mut Findings, status: &LinkStatus) {
     }
 }
 
+/// The link of a domain with nodes was killed, and nothing has taken over.
+pub fn killed(findings: &mut Findings, pid: u32) {
+    findings.problem(
+        CHECK,
+        format!("the link, process {pid}, was killed, and no other one runs: no other host is reached"),
+        "a running node starts another within a second; rnet link start does so at once, and says what prevents it",
+    );
+}
+
 /// What the link says of the hosts that it knows, and of itself.
 pub fn peers(findings: &mut Findings, status: &LinkStatus) {
+    if status.insecure {
+        findings.note_with(CHECK, INSECURE, "keep its ports on a private network");
+    }
     for peer in &status.peers {
         let name = match (peer.host.is_empty(), peer.address.is_empty()) {
             (true, true) => peer.id.clone(),

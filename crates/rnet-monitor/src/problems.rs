@@ -30,6 +30,9 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
         );
     }
     talk::everything(&mut findings, &look.snapshot, None, None);
+    if let Some(pid) = look.killed_link {
+        link::killed(&mut findings, pid);
+    }
     if let Some(status) = &look.link {
         link::moves(&mut findings, status);
         link::peers(&mut findings, status);

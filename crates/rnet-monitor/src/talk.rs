@@ -500,6 +500,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_pair_of_other_hosts_is_judged_there() {
+        let mut snapshot = matched();
+        snapshot.publishers[0].admitted.clear();
+        snapshot.subscriptions[0].channels.clear();
+        assert_eq!(problems(&snapshot), ["match"]);
+        snapshot.publishers[0].via = Some("/_rnet/link".to_owned());
+        assert_eq!(problems(&snapshot), ["match"], "the subscriber is on this host");
+        snapshot.subscriptions[0].via = Some("/_rnet/link".to_owned());
+        assert_eq!(problems(&snapshot), [""; 0]);
+        // Not even if they do not fit.
+        snapshot.subscriptions[0].qos.transient_local = true;
+        assert_eq!(problems(&snapshot), [""; 0]);
+        assert!(apart(&snapshot).is_empty());
+        snapshot.publishers[0].via = None;
+        assert_eq!(problems(&snapshot), ["qos"]);
+    }
+
+    #[test]
     fn who_lags_is_named_and_a_problem_once_it_holds_a_publisher_back() {
         let mut snapshot = matched();
         let lags = |snapshot: &Snapshot| {

@@ -1,8 +1,8 @@
 //! What the link is told: which network it talks to, what may cross, and in what shape.
 //!
 //! A setting comes from a flag, else from the environment (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`,
-//! `RNET_INTERFACES`, `RNET_LOST_AFTER_MS`, `RNET_HOST`), else from `robot.toml`, else it has its default. The file is
-//! the one that `--config` names, else `RNET_CONFIG`, else `robot.toml` in the working directory, which need not be
+//! `RNET_INTERFACES`, `RNET_LOST_AFTER_MS`, `RNET_INSECURE`, `RNET_HOST`), else from `robot.toml`, else it has its
+//! default. The file is the one that `--config` names, else `RNET_CONFIG`, else `robot.toml` in the working directory, which need not be
 //! there. Unknown keys are errors: a misspelt rule would let cross what it was meant to hold.
 
 mod endpoint;
@@ -46,6 +46,8 @@ pub struct Config {
     pub interfaces: Vec<Listed<String>>,
     /// For how long another host may be silent before it counts as lost.
     pub lost_after: Duration,
+    /// Whether the link may reach beyond this host, though it is neither encrypted nor authenticated.
+    pub insecure: bool,
     /// What may cross. The first rule that fits decides; what none fits may.
     pub rules: Vec<Rule>,
     /// In what shape topics cross. The first entry that fits decides.
@@ -310,6 +312,35 @@ impl Config {
     /// As [`load`](Config::load).
     pub fn from_toml(text: &str, path: &std::path::Path) -> Result<Config, ConfigError> {
         given::merge(&Given::default(), &|_| None, parse::parse(text, Arc::from(path))?)
+    }
+
+    /// The first setting by which the link reaches beyond this host, with its place; `None` if it stays on the loopback.
+    pub fn reaches_beyond(&self) -> Option<String> {
+        let is_lan = self.interfaces.is_empty()
+            || self.interfaces.iter().any(|interface| interface.value != "lo");
+        match self.mode {
+            Mode::Off => None,
+            Mode::Lan if is_lan => Some(format!("{}: mode \"lan\"", self.mode_from)),
+            Mode::Lan | Mode::Peers => {
+                let listen = self.listen.iter().find(|listed| !listed.value.is_loopback());
+                let connect = || self.connect.iter().find(|endpoint| !endpoint.is_loopback());
+                let listen = listen.map(|listed| format!("{}: {listed}", listed.from));
+                listen.or_else(|| connect().map(|endpoint| format!("connect: {endpoint}")))
+            }
+        }
+    }
+
+    /// That a link with these settings may run.
+    ///
+    /// # Errors
+    /// Which setting reaches beyond this host without being allowed to, and how to allow it.
+    pub fn check_insecure(&self) -> Result<(), String> {
+        let Some(setting) = self.reaches_beyond().filter(|_| !self.insecure) else { return Ok(()) };
+        Err(format!(
+            "{setting} reaches beyond this host, and the link is neither encrypted nor authenticated: anyone who \
+             reaches its ports can read, publish and call. On a private network, set insecure = true under [network] \
+             in robot.toml, or RNET_INSECURE=1"
+        ))
     }
 
     /// Whether messages of `topic` may cross in `direction`, to or from `host`.

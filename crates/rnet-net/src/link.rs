@@ -39,6 +39,7 @@ use control::Control;
 use event::Event;
 use lane::{LaneState, lock};
 use places::Places;
+pub use status::TOPIC as STATUS_TOPIC;
 
 /// How long a lane is waited for that is asked whether it is at rest.
 const REST_WAIT: Duration = Duration::from_millis(500);

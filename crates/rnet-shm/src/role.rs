@@ -237,6 +237,15 @@ impl Role {
         Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))
     }
 
+    /// The process that held the role by the file `name` of a domain's directory and has ended without giving it back,
+    /// if no other one has it since.
+    pub fn killed_holder(domain: &Path, name: &str) -> Option<u32> {
+        let file = RoleFile::open(&domain.join(name)).ok()??;
+        let pid = u32::try_from(file.word(AT_PID).load(Ordering::Relaxed)).ok()?;
+        let is_free = file.is_free(file.read()).ok()?;
+        (is_free && pid != 0).then_some(pid)
+    }
+
     /// As [`Role::holder`], of one that moves: its next beat is waited for, up to
     /// [`STALL`](crate::heartbeat::STALL).
     ///
@@ -366,6 +375,10 @@ impl Drop for Held {
             beats.thread().unpark();
             let _ = beats.join();
         }
+        // Nobody is waited for, and nobody was killed.
+        let pid = self.shared.file.word(AT_PID);
+        let own = u64::from(std::process::id());
+        let _ = pid.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed);
         // What the word says stays: the next one sees that nobody has the lock.
         ofd::release(&self.shared.file.file, byte_of(self.term()));
     }

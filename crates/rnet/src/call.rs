@@ -34,6 +34,7 @@ pub(crate) use bytes::Bytes;
 pub use bytes::Received;
 pub use client::{CallOptions, Client};
 pub use goal::{ActionClient, Goal};
+pub(crate) use line::Servers;
 pub use pending::Pending;
 pub use queue::{
     Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,

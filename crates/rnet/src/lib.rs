@@ -211,6 +211,11 @@ pub fn boot_ns() -> u64 {
     rnet_shm::clock::boot_ns()
 }
 
+/// A number for this boot of the machine, the same in all its containers; 0 if the system does not provide one.
+pub fn boot_id() -> u64 {
+    rnet_shm::clock::boot_id()
+}
+
 /// Version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 

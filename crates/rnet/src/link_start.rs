@@ -1,9 +1,9 @@
 //! The first node that needs the link between hosts starts it.
 //!
 //! The link is a program of its own, `rnet-link`. `rnet-link start` reads the configuration, and puts a link into the
-//! background where there is to be one. What is asked here is only whether that is worth a process: each node that
-//! opens asks, so that a link that has died is there again with the next one. Where nothing is configured, that is a
-//! look at the environment and at whether there is a `robot.toml`. Nodes of tools start nothing.
+//! background where there is to be one. What is asked here is only whether that is worth a process: each node asks
+//! when it opens, and when a link was killed and none has taken over. Where nothing is configured, that is a look at
+//! the environment and at whether there is a `robot.toml`. Nodes of tools start nothing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,13 +11,24 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use rnet_node::core::NodeState;
+use rnet_node::node_event::NodeEvent;
 use rnet_shm::thread::spawn;
 use rustix::fs::Access;
 
 const PROGRAM: &str = "rnet-link";
 const FILE: &str = "robot.toml";
+
+/// What the nodes of links are called, with the number of their process.
+const LINK_NODE: &str = "/_rnet/link_";
+/// For so long the process that stands by has the time to take over from a link that was killed.
+const TAKEN_OVER: Duration = Duration::from_millis(300);
+/// Then nodes start another one, spread over this time: that of the first spares the others a process each.
+const SPREAD: Duration = Duration::from_millis(400);
 
 /// A longer file is not looked into; `rnet-link` says that it is too long.
 const MAX_FILE_LEN_BYTES: u64 = 1 << 20;
@@ -35,10 +46,36 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Starts the link if one seems to be wanted. A node opens just as well without it, so what goes wrong is told
-    /// on stderr.
-    pub fn start_link(self) {
+    /// Starts the link if one seems to be wanted, and again where it was killed.
+    pub fn keep_link(self, node: &Arc<NodeState>) {
         let Some(configured_by) = configured_by() else { return };
+        self.start_link(&configured_by);
+        let share = f64::from(rnet_core::fnv1a_64(node.own.name().to_string().as_bytes()) as u32);
+        let pause = TAKEN_OVER + SPREAD.mul_f64(share / f64::from(u32::MAX));
+        let (asked, weak) = (Arc::new(self), Arc::downgrade(node));
+        node.watchers.add(Box::new(move |event| {
+            if !matches!(event, NodeEvent::Died(name) if name.starts_with(LINK_NODE)) {
+                return;
+            }
+            let (asked, weak, by) = (asked.clone(), weak.clone(), configured_by.clone());
+            // The thread that calls this is that of the user's callbacks.
+            let _ = spawn("rnet-link", move || {
+                std::thread::sleep(pause);
+                let Some(node) = weak.upgrade() else { return };
+                let is_linked = {
+                    let matching = node.matching();
+                    let mut peers = matching.registry().peers().values();
+                    peers.any(|peer| peer.node.meta().name.starts_with(LINK_NODE))
+                };
+                if !is_linked {
+                    asked.start_link(&by);
+                }
+            });
+        }));
+    }
+
+    /// A node opens just as well without it, so what goes wrong is told on stderr.
+    fn start_link(&self, configured_by: &str) {
         let started = program(self.programs.as_deref()).and_then(|program| self.run(&program));
         // A closed stderr is a wish not to be told.
         if let Err(why) = started
@@ -53,11 +90,12 @@ impl Asked {
         }
     }
 
-    fn run(self, program: &Path) -> Result<(), String> {
+    fn run(&self, program: &Path) -> Result<(), String> {
         let mut command = Command::new(program);
         command.arg("start").stdin(Stdio::null()).stdout(Stdio::null());
-        let domain = self.domain.map(OsString::from);
-        let (dir, group) = (self.dir.map(OsString::from), self.group.map(OsString::from));
+        let domain = self.domain.as_ref().map(OsString::from);
+        let dir = self.dir.as_ref().map(OsString::from);
+        let group = self.group.as_ref().map(OsString::from);
         for (option, value) in [("--domain", domain), ("--dir", dir), ("--group", group)] {
             if let Some(value) = value {
                 command.arg(option).arg(value);

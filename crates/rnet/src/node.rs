@@ -417,7 +417,7 @@ impl NodeBuilder {
         let level = log::level_of_environment()?;
         let core = self.settings.open()?;
         if language != rnet_shm::registry::TOOL {
-            Asked { domain, dir, group, programs: self.programs }.start_link();
+            Asked { domain, dir, group, programs: self.programs }.keep_link(&core.state);
         }
         if core.state.time.is_simulated() {
             SimClock::start(&core)?;

@@ -22,6 +22,7 @@ export function Hosts() {
   return (
     <>
       <Head title="Hosts" note={`seen from ${host}`} />
+      {figures.insecure && <p class="warn" role="note">{figures.insecure}</p>}
       <Table
         label="Other hosts"
         name="hosts"
@@ -29,7 +30,7 @@ export function Hosts() {
         rows={figures.hosts}
         id={(h) => h.host}
         row_class={(h) => (h.state === "lost" || h.state === "refused" ? "bad-row" : undefined)}
-        empty={<><p>No other host is known: the link between hosts is off, or finds nobody.</p><p>Set <code>network = "lan"</code> in <code>robot.toml</code> on both hosts; <code>rnet doctor</code> says why two do not hear each other.</p></>}
+        empty={<><p>No other host is known: the link between hosts is off, or finds nobody.</p><p>Set <code>mode = "lan"</code> and <code>insecure = true</code> under <code>[network]</code> in <code>robot.toml</code> on both hosts; <code>rnet doctor</code> says why two do not hear each other.</p></>}
       />
     </>
   );

@@ -97,6 +97,7 @@ export interface Figures {
   nodes: NodeRow[];
   topics: TopicRow[];
   hosts: HostRow[];
+  insecure: string | null;
   problems: Problem[];
   mismatches: Mismatch[];
   gone: Gone[];

@@ -86,6 +86,9 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
     } else {
         configured(findings, &settings);
     }
+    if let Some(why) = settings.refused.as_ref().filter(|_| status.is_none()) {
+        findings.problem(CHECK, tame(why), "no host is linked before");
+    }
     let id = location.id();
     match status {
         Some(status) => {
@@ -95,7 +98,7 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
                 multicast(findings, id.as_str());
             }
         }
-        None if settings.mode != "off" => {
+        None if settings.mode != "off" && settings.refused.is_none() => {
             let what = format!("the network is configured, and no link runs in domain {id}");
             let advice = "open a node, or rnet link start; rnet link shows why it ends";
             findings.problem(CHECK, what, advice);

@@ -15,6 +15,9 @@ pub struct Settings {
     pub version: String,
     pub mode: String,
     pub mode_from: String,
+    /// Why a link with these settings does not start.
+    #[serde(default)]
+    pub refused: Option<String>,
     pub file: Option<PathBuf>,
     pub interfaces: Vec<String>,
     pub connect: Vec<String>,

@@ -9,14 +9,14 @@ use rnet::schema::Dynamic;
 use serde_json::json;
 
 use super::args::LinkOptions;
-use super::program;
+use super::program::{self, Settings};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::style::PROBLEM;
 use crate::topic::look;
 use crate::value::{Message, tame};
 use crate::{signal, table};
-use rnet_monitor::link::{TOPIC, last, moves, since};
+use rnet_monitor::link::{INSECURE, TOPIC, last, moves, since};
 use rnet_monitor::{Findings, Level};
 
 /// For how long the first word of a link that has just begun is waited for.
@@ -81,6 +81,7 @@ fn why_none(context: &Context, options: &LinkOptions) -> String {
         Ok(settings) if settings.mode == "off" => {
             format!("{none}: the network is off ({})", settings.mode_from)
         }
+        Ok(Settings { refused: Some(why), .. }) => format!("{none}, and none can start: {why}"),
         Ok(settings) => format!(
             "{none}, and the network is {:?} ({}): the next node that opens starts it, and so does rnet link start; \
              rnet link shows why it ends",
@@ -117,6 +118,9 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
             context.line(format_args!("{what} {}", tame(&all.join(", "))))?;
         }
     }
+    if status.insecure {
+        context.line(format_args!("{INSECURE}"))?;
+    }
     if status.peers.is_empty() {
         return context.line(format_args!("\nno other host is known"));
     }
@@ -143,7 +147,11 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         }
     }
     let topics = status.peers.iter().flat_map(|peer| peer.topics.iter().map(move |t| (peer, t)));
-    let rows: Vec<Vec<String>> = topics.map(|(peer, topic)| topic_row(peer, topic)).collect();
+    // Those of robot-net itself come last: calls, state, the log.
+    let (internal, users): (Vec<_>, Vec<_>) =
+        topics.partition(|(_, topic)| topic.name.starts_with("/_rnet/"));
+    let rows = users.into_iter().chain(internal).map(|(peer, topic)| topic_row(peer, topic));
+    let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
         return context.line(format_args!("\nnothing crosses"));
     }

@@ -174,7 +174,7 @@ fn model() -> Model {
     };
     let mut model = Model::new("0");
     let hosts: Vec<HostRow> = Vec::new();
-    model.update(Figures { interval_s: 1.0, nodes, topics, hosts }, vec![problem]);
+    model.update(Figures { interval_s: 1.0, nodes, topics, hosts, insecure: None }, vec![problem]);
     model
 }
 

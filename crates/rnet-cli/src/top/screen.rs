@@ -342,7 +342,7 @@ pub(super) mod tests {
         let mut model = Model::new("lab");
         let topics = vec![topic("/imu", 1000.0), topic("/scan", 5000.0)];
         let nodes = vec![node("/driver"), node("/estimator")];
-        let figures = Figures { interval_s: 1.0, nodes, topics, hosts: Vec::new() };
+        let figures = Figures { interval_s: 1.0, nodes, topics, hosts: Vec::new(), insecure: None };
         let problem = Finding {
             level: Level::Problem,
             check: "loss",
@@ -402,8 +402,13 @@ pub(super) mod tests {
         let shown = lines(&mut model);
         assert!(at(&shown, "▇ 9") < at(&shown, "<- /driver"), "{shown:#?}");
         at(&shown, "-> /estimator  1.00 kHz  reliable, bulk");
-        let nothing =
-            Figures { interval_s: 1.0, nodes: Vec::new(), topics: Vec::new(), hosts: Vec::new() };
+        let nothing = Figures {
+            interval_s: 1.0,
+            nodes: Vec::new(),
+            topics: Vec::new(),
+            hosts: Vec::new(),
+            insecure: None,
+        };
         model.update(nothing, Vec::new());
         at(&lines(&mut model), "TOPIC");
         at(&lines(&mut model), "all is well");
@@ -421,6 +426,7 @@ pub(super) mod tests {
                 nodes: Vec::new(),
                 topics: vec![scan],
                 hosts: Vec::new(),
+                insecure: None,
             };
             let problem = |at: u64| Finding {
                 level: Level::Problem,

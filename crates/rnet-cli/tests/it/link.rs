@@ -106,6 +106,7 @@ fn status() -> LinkStatus {
         listen: vec!["tcp/0.0.0.0:7450".into()],
         peers: vec![laptop, silent],
         problems: vec!["two hosts are called laptop".into()],
+        insecure: true,
         ..LinkStatus::default()
     }
 }
@@ -125,6 +126,7 @@ fn status_shows_hosts_and_what_crosses() {
     assert_eq!(rows[0], "host robot-1");
     assert!(rows[1].contains("term 4, process 77"), "{text}");
     assert_eq!(rows[2], "network peers, listens on tcp/0.0.0.0:7450");
+    assert!(text.contains("the link is neither encrypted nor authenticated"), "{text}");
     let row = |words: &str| {
         let is_it = |row: &&&str| {
             let found: Vec<&str> = row.split_whitespace().collect();

@@ -17,7 +17,9 @@ pub fn conflict_text(expected: u64, found: u64) -> String {
 pub fn home_text(may_hold: bool) -> &'static str {
     match may_hold {
         true => "the write may hold there or not; read the key once that host is back",
-        false => "nothing was written; wait for that host, or ask `rnet link status` about it",
+        false => {
+            "nothing has changed there; wait for that host, or ask `rnet link status` about it"
+        }
     }
 }
 

@@ -60,6 +60,7 @@ impl<'a> View<'a> {
                 "nodes": figures.nodes,
                 "topics": figures.topics,
                 "hosts": figures.hosts,
+                "insecure": figures.insecure,
                 "problems": self.problems,
                 "mismatches": self.mismatches(),
                 "gone": self.gone.list(),

@@ -28,6 +28,12 @@ impl Endpoint {
         self.port
     }
 
+    /// Whether it is an address of the loopback, which no other host reaches.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<IpAddr>().map(|address| address.to_canonical());
+        address.map_or_else(|_| self.host.eq_ignore_ascii_case("localhost"), |a| a.is_loopback())
+    }
+
     /// Whether who listens on one cannot listen on the other, as a lane of each takes the same port.
     pub(super) fn meets(&self, other: &Endpoint) -> bool {
         // Of an IPv6 address the interface stands behind it.

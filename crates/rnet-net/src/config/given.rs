@@ -73,6 +73,14 @@ pub(super) fn merge(
         Some((text, from)) => Some(silence(&text, from)?),
         None => file.lost_after,
     };
+    let insecure = match word(&None, "", "RNET_INSECURE")? {
+        Some((text, from)) => match &*text {
+            "1" => true,
+            "0" => false,
+            _ => return Err(wrong(from, "1 or 0", &text)),
+        },
+        None => file.insecure.unwrap_or(false),
+    };
     let host = match word(&given.host, "--host", "RNET_HOST")? {
         Some((name, from)) => match why_no_host(&name) {
             Some(expected) => return Err(wrong(from, &expected, &name)),
@@ -118,6 +126,7 @@ pub(super) fn merge(
         connect,
         interfaces,
         lost_after: lost_after.unwrap_or(LOST_AFTER),
+        insecure,
         rules: file.rules,
         topics: file.topics,
         file: file.path,

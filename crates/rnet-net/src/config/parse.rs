@@ -12,8 +12,17 @@ use super::{
     Compression, Direction, Endpoint, Listed, Mode, Rule, Shaping, TopicShaping, endpoint, pattern,
 };
 
-const NETWORK_KEYS: [&str; 8] =
-    ["mode", "host", "interfaces", "listen", "connect", "lost_after_ms", "rule", "topic"];
+const NETWORK_KEYS: [&str; 9] = [
+    "mode",
+    "host",
+    "interfaces",
+    "listen",
+    "connect",
+    "lost_after_ms",
+    "insecure",
+    "rule",
+    "topic",
+];
 const RULE_KEYS: [&str; 4] = ["topic", "direction", "host", "allow"];
 /// A host sends something every 100 ms, and one may be lost or late.
 pub(super) const LOST_AFTER_MS: RangeInclusive<u64> = 300..=60_000;
@@ -35,6 +44,7 @@ pub(super) struct Parsed {
     pub listen: Vec<Listed<Endpoint>>,
     pub connect: Vec<Endpoint>,
     pub lost_after: Option<Duration>,
+    pub insecure: Option<bool>,
     pub rules: Vec<Rule>,
     pub topics: Vec<TopicShaping>,
 }
@@ -72,13 +82,28 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
         parsed.connect = connect.each(reached)?;
     }
     parsed.lost_after = table.opt("lost_after_ms", silence)?;
+    parsed.insecure = table.opt("insecure", Entry::truth)?;
     if let Some(rules) = table.get("rule") {
-        parsed.rules = rules.each(|entry| rule(&entry.table("a table [[network.rule]]")?))?;
+        let form = "[[network.rule]] in double brackets, one for each rule";
+        parsed.rules = tables(&rules, form, rule)?;
     }
     if let Some(topics) = table.get("topic") {
-        parsed.topics = topics.each(|entry| topic(&entry.table("a table [[network.topic]]")?))?;
+        let form = "[[network.topic]] in double brackets, one for each entry";
+        parsed.topics = tables(&topics, form, topic)?;
     }
     Ok(())
+}
+
+/// An array of tables, of the form that errors name.
+fn tables<T>(
+    list: &Entry<'_>,
+    form: &str,
+    read: impl Fn(&Table<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    if !matches!(list.value(), DeValue::Array(_)) {
+        return Err(list.wrong(form));
+    }
+    list.each(|entry| read(&entry.table(form)?))
 }
 
 /// A value of a list with its place and key, as errors have them.

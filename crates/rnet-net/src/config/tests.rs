@@ -1,6 +1,7 @@
 //! Each setting: what is taken, and what is said of what is not.
 
 mod beside;
+mod insecure;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -194,7 +195,7 @@ fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
     refused(
         "[network]\nmode = \"lan\"\n  lisen = []",
         "robot.toml:3:3: network.lisen: there is no such key; expected \"mode\", \"host\", \
-         \"interfaces\", \"listen\", \"connect\", \"lost_after_ms\", \"rule\" or \"topic\"; did you mean \"listen\"?",
+         \"interfaces\", \"listen\", \"connect\", \"lost_after_ms\", \"insecure\", \"rule\" or \"topic\"; did you mean \"listen\"?",
     );
     refused(
         "[[network.rule]]\ntopic = \"/a\"\nallow = true\nhots = \"b\"",
@@ -234,6 +235,8 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
     let rate = "messages per second, 0.00001 to 1000000";
     let count = "a whole number, 1 to 4294967295";
     let interface = "the name of a network interface";
+    let rules = "[[network.rule]] in double brackets, one for each rule";
+    let topics = "[[network.topic]] in double brackets, one for each entry";
     for (key, value, expected, found) in [
         ("network", "3", "a table, or \"off\" or \"lan\"", "3"),
         ("network", "\"of\"", modes, "\"of\"; did you mean \"off\"?"),
@@ -262,8 +265,10 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
         ("network.lost_after_ms", "100", silence, "100"),
         ("network.lost_after_ms", "\"1 s\"", silence, "\"1 s\""),
         ("network.lost_after_ms", "60001", silence, "60001"),
-        ("network.rule", "[1]", "a table [[network.rule]]", "1"),
-        ("network.topic", "[2020-01-01]", "a table [[network.topic]]", "2020-01-01"),
+        ("network.rule", "[1]", rules, "1"),
+        // As `[network.rule]` is read, with one bracket.
+        ("network.rule", "{ topic = \"/a\", allow = true }", rules, "a table"),
+        ("network.topic", "[2020-01-01]", topics, "2020-01-01"),
         ("network.topic", "[{ topic = \"/a\", rate_limit_hz = 0 }]", rate, "0"),
         ("network.topic", "[{ topic = \"/a\", rate_limit_hz = nan }]", rate, "nan"),
         ("network.topic", "[{ topic = \"/a\", rate_limit_hz = inf }]", rate, "inf"),
@@ -524,6 +529,7 @@ fn the_guide_shows_files_that_are_taken() {
         let config = parsed(text).expect(text);
         // One of a rule alone is a part of a file.
         assert!(config.mode != Mode::Off || text.starts_with("[[network.rule]]"), "{text}");
+        assert_eq!(config.check_insecure(), Ok(()), "{text}");
     }
 }
 

@@ -16,7 +16,7 @@ use super::anew;
 use super::directory::{Announce, Described, Hello, Joined, Nodes, Refused, from_json, to_json};
 use super::event::Event;
 use super::faults::Faults;
-use super::host::Host;
+use super::host::{Host, said};
 use super::kept::Kept;
 use super::known::Known;
 use super::lane::{PULSE_NS, Say};
@@ -44,6 +44,8 @@ const MAX_PLACES: usize = 1 << 16;
 const MAX_TOLD: usize = 1024;
 /// For so long a host is not heard that did not keep to the protocol, or found no room.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How often a host is met again that says the name of another one, of which it is not known yet whether it lives.
+const SAME_NAME: Duration = Duration::from_millis(200);
 
 /// A host that is there and not heard.
 struct Paused {
@@ -70,6 +72,8 @@ pub struct Control {
     tried: BTreeMap<HostId, Tried>,
     /// The links that have told what their hosts have, by their term.
     told: BTreeMap<HostId, u64>,
+    /// Hosts that say the name of another one, and since when, ns of CLOCK_MONOTONIC.
+    contests: BTreeMap<HostId, u64>,
     events: mpsc::Receiver<Event>,
     status: Status,
     asked: Instant,
@@ -96,6 +100,7 @@ impl Control {
             paused: BTreeMap::new(),
             tried: BTreeMap::new(),
             told: BTreeMap::new(),
+            contests: BTreeMap::new(),
             events,
             status,
             asked: Instant::now(),
@@ -257,6 +262,32 @@ impl Control {
         self.paused.insert(id, Paused { until: Instant::now() + PAUSE, why });
     }
 
+    /// Whether a host that says who it is may have its name now: not while another host has it of which it is unknown
+    /// whether it lives. A host that was restarted as a container is has another id, and may be back before the one
+    /// that was there before is lost.
+    fn settle_name(&mut self, id: HostId, hello: &Hello) -> bool {
+        let is_greeted = self.hosts.get(&id).is_none_or(Host::is_greeted);
+        let Some(name) = said(&hello.host).filter(|_| !is_greeted) else { return true };
+        let since_ns = *self.contests.entry(id).or_insert_with(rnet::now_ns);
+        let others = self.hosts.iter().filter(|(other, _)| **other != id);
+        let before = others.filter(|(_, host)| host.may_be_replaced(&name, since_ns));
+        let before = before.map(|(other, host)| (*other, host.is_replaced_by(hello))).next();
+        if let Some((before, is_over)) = before {
+            if !is_over {
+                if let Some(host) = self.hosts.remove(&id) {
+                    host.lose(&mut self.known);
+                }
+                let until = Instant::now() + SAME_NAME;
+                self.paused.insert(id, Paused { until, why: None });
+                return false;
+            }
+            self.begin_anew(before);
+        }
+        self.contests.remove(&id);
+        self.status.succeed(id, &name, |other| self.hosts.contains_key(other));
+        true
+    }
+
     /// Begins again with those whose pause is over, if they are still there.
     fn resume(&mut self) {
         let now = Instant::now();
@@ -283,6 +314,7 @@ impl Control {
             pulse_ms: PULSE_NS / 1_000_000,
             addresses: addresses::of_this_host().iter().map(ToString::to_string).collect(),
             listen: shared.config.listen.iter().map(ToString::to_string).collect(),
+            boot: rnet::boot_id(),
         };
         host.say(Say::Document(Document::Hello, to_json(&hello)));
         if let Some(text) = host.refused.take() {
@@ -295,6 +327,9 @@ impl Control {
             Ok(hello) => hello,
             Err(error) => return self.known.fault(&error),
         };
+        if !self.settle_name(id, &hello) {
+            return;
+        }
         let taken: Vec<String> =
             self.hosts.iter().filter(|(other, _)| **other != id).map(|(_, h)| h.name()).collect();
         let Control { known, hosts, .. } = self;
@@ -467,6 +502,7 @@ impl Control {
             self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));
         }
         self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));
+        self.contests.retain(|id, _| self.present.contains_key(id));
         self.known.look_after_orphans();
         self.known.faults.forget(Instant::now());
         let Control { paused, present, .. } = self;

@@ -29,6 +29,8 @@ pub struct Hello {
     pub addresses: Vec<String>,
     /// Where its link listens, as it is configured.
     pub listen: Vec<String>,
+    /// Which boot of which machine it runs in; 0 if that is unknown. Containers of one machine have the same.
+    pub boot: u64,
 }
 
 /// Why a link did not go on with another, for the status of that.

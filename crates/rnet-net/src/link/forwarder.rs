@@ -116,6 +116,14 @@ struct LifeSigns {
     look_at_ns: u64,
 }
 
+/// What has no room where the stream has none: the network, or the readers, if most of their credit is used up.
+fn blocked_by(unread_len_bytes: u64, credit: u64) -> Held {
+    match unread_len_bytes > credit / 2 {
+        true => Held::Credit,
+        false => Held::Window,
+    }
+}
+
 impl Forwarder {
     /// Reads with `subscriber` for this channel, from message `from` on if that is given.
     pub fn new(
@@ -162,12 +170,17 @@ impl Forwarder {
     /// What has gone through it.
     fn forwarded(&self) -> Forwarded {
         let shaped = (self.course.forwarded.skipped > 0).then_some(Held::Configured(self.shaping));
-        let held = match self.has_credit() {
-            false => Some(Held::Credit),
-            true if self.is_blocked => Some(Held::Window),
-            true => shaped,
+        let held = match self.is_blocked {
+            _ if !self.has_credit() => Some(Held::Credit),
+            true => Some(blocked_by(self.unread_len_bytes(), self.credit)),
+            false => shaped,
         };
         Forwarded { held, ..self.course.forwarded }
+    }
+
+    /// What was sent, as far as the other host has not said that it was read there.
+    fn unread_len_bytes(&self) -> u64 {
+        (self.course.sent + self.credit).saturating_sub(self.limit)
     }
 
     /// What has gone through it, if that is not what this said before.
@@ -559,3 +572,15 @@ impl Course {
 
 /// The forwarders of one lane to one host, by channel.
 pub type Forwarders = BTreeMap<u32, Forwarder>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_read_little_of_its_credit_is_what_holds_back() {
+        assert_eq!(blocked_by(100, 1000), Held::Window);
+        assert_eq!(blocked_by(500, 1000), Held::Window);
+        assert_eq!(blocked_by(501, 1000), Held::Credit);
+    }
+}

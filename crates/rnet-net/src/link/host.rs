@@ -20,6 +20,7 @@ mod crossing;
 mod heard;
 mod later;
 mod name;
+pub use name::said;
 mod nodes;
 mod owner;
 mod types;

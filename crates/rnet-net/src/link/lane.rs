@@ -236,6 +236,12 @@ impl LaneState {
     }
 }
 
+/// When a lane that has nothing to send is to send something. To a link that has not been heard yet nothing leaves but
+/// what says that this one is there, at the times of the stream.
+fn pulse_at(sent_ns: u64, now_ns: u64, is_known: bool) -> Option<u64> {
+    is_known.then(|| sent_ns.max(now_ns.saturating_sub(PULSE_NS)) + PULSE_NS)
+}
+
 /// What the sending thread has.
 pub struct Sending {
     pub state: Arc<LaneState>,
@@ -426,12 +432,13 @@ impl Sending {
     fn sleep(&mut self, forwarders: &mut Forwarders) {
         // What comes while this is computed finds it asleep, and wakes it.
         self.state.sleeps_until.store(u64::MAX, Ordering::SeqCst);
-        let (has_room, wake_at) = {
+        let (has_room, is_known, wake_at) = {
             let stream = lock(&self.state.stream);
             let waits = !stream.has_room() || stream.has_unsent();
             self.state.waits.store(waits, Ordering::Release);
             let look_at = stream.look_at(now_ns());
-            (stream.has_room(), stream.wake_at().into_iter().chain(look_at).min())
+            let wake_at = stream.wake_at().into_iter().chain(look_at).min();
+            (stream.has_room(), stream.peer_term().is_some(), wake_at)
         };
         // Room that has come since the last turn.
         if has_room && forwarders.values().any(Forwarder::can_go_on) {
@@ -442,7 +449,7 @@ impl Sending {
         let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
         let looks = forwarders.values().filter_map(Forwarder::look_at);
-        let pulse = Some(self.sent_ns.max(now.saturating_sub(PULSE_NS)) + PULSE_NS);
+        let pulse = pulse_at(self.sent_ns, now, is_known);
         let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).chain(pulse).min();
         self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
@@ -456,5 +463,18 @@ impl Sending {
         // Interrupted is what wakes it.
         let _ = self.set.wait(&mut named, limit);
         self.state.sleeps_until.store(0, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_to_a_link_that_is_not_heard_yet_does_not_stay_awake() {
+        let now = 10 * PULSE_NS;
+        assert_eq!(pulse_at(now, now, true), Some(now + PULSE_NS));
+        assert_eq!(pulse_at(now - 2 * PULSE_NS, now, true), Some(now), "it is due");
+        assert_eq!(pulse_at(now - 2 * PULSE_NS, now, false), None);
     }
 }

@@ -218,6 +218,18 @@ impl Status {
         told.why_lost = why;
     }
 
+    /// A host has this name from now on, which one that is gone had before: what was counted of that one is its own.
+    pub fn succeed(&mut self, id: HostId, name: &str, is_here: impl Fn(&HostId) -> bool) {
+        let before = self.told.iter().find(|(other, told)| {
+            **other != id && told.name == name && told.half.is_none() && !is_here(other)
+        });
+        let before = before.map(|(other, _)| *other).and_then(|other| self.told.remove(&other));
+        if let Some(before) = before {
+            let told = self.told.entry(id).or_insert_with(Told::new);
+            (told.sums, told.before, told.steps) = (before.sums, before.before, before.steps);
+        }
+    }
+
     /// Sends the status if it is due.
     pub fn look(
         &mut self,
@@ -241,7 +253,8 @@ impl Status {
         changed |= self.told.len() < count;
         for (id, host) in hosts {
             let told = self.told.entry(*id).or_insert_with(Told::new);
-            (told.was_met, told.half) = (true, half.get(id).copied());
+            told.was_met |= host.is_greeted();
+            told.half = half.get(id).copied();
             changed |= told.is(host.state());
             changed |= told.note_steps(host);
         }
@@ -363,6 +376,7 @@ impl Status {
             problems: self.problems.clone(),
             connect: shared.config.connect.iter().map(ToString::to_string).collect(),
             interfaces: shared.config.interfaces.iter().map(|one| one.value.clone()).collect(),
+            insecure: shared.config.reaches_beyond().is_some(),
         }
     }
 }

@@ -20,6 +20,7 @@ mod held;
 mod hostile;
 mod hosts;
 mod memory;
+mod names;
 #[cfg(feature = "zenoh")]
 mod namespaces;
 mod nodes;

@@ -118,6 +118,31 @@ fn a_mistake_is_told_before_anything_starts() {
 }
 
 #[test]
+fn beyond_this_host_a_link_has_to_be_allowed() {
+    let place = Place::new();
+    let listen = "[network]\nlisten = [\"tcp/0.0.0.0:7450\"]\n";
+    place.configure(listen);
+    for word in ["start", "run"] {
+        let ran = place.run(&[word]);
+        assert_eq!(ran.status.code(), Some(1));
+        let said = text(&ran.stderr);
+        assert!(
+            said.contains("network.listen: tcp/0.0.0.0:7450 reaches beyond this host"),
+            "{said}"
+        );
+        assert!(said.contains("insecure = true") && said.contains("RNET_INSECURE=1"), "{said}");
+    }
+    let refused = || {
+        let ran = place.run(&["config"]);
+        let settings: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+        settings["refused"].is_string()
+    };
+    assert!(refused() && !place.location().exists().unwrap());
+    place.configure(&format!("{listen}insecure = true"));
+    assert!(!refused());
+}
+
+#[test]
 fn config_says_what_the_settings_come_to() {
     let place = Place::new();
     place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\nhost = \"one\"");
@@ -230,24 +255,36 @@ fn a_link_in_a_terminal_stays_until_it_is_told() {
     assert!(next.wait().unwrap().success());
 }
 
+/// Runs a command of the link, and returns it with the first line that it says.
+fn first_line(mut command: Command) -> (std::process::Child, String) {
+    let (read, write) = std::io::pipe().unwrap();
+    let child = command.stderr(write).spawn().unwrap();
+    drop(command);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(read));
+    (child, lines.next().unwrap().unwrap())
+}
+
 #[test]
-fn what_keeps_a_link_from_starting_is_said() {
+fn what_keeps_a_link_from_listening_is_said() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("tcp/{}", taken.local_addr().unwrap());
     let _node = place.node();
+    let end = |mut child: std::process::Child| {
+        let holds = || place.holder("link");
+        eventually("it has the role", || holds().is_some());
+        signal(holds().unwrap(), Signal::TERM);
+        child.wait().unwrap();
+        eventually("none is left", || holds().or(place.holder("link-standby")).is_none());
+    };
     for words in [["run", "--listen"], ["start", "--listen"]] {
         let mut command = place.command(&words);
-        // In the background it is said as well, until it links.
-        let (mut read, write) = std::io::pipe().unwrap();
-        command.arg(&at).stderr(write);
-        let mut child = command.spawn().unwrap();
-        drop(command);
-        let mut said = String::new();
-        read.read_to_string(&mut said).unwrap();
-        child.wait().unwrap();
-        let words = "cannot be opened: --listen: cannot listen on tcp/127.0.0.1:";
-        assert!(said.contains(words), "{said}");
+        command.arg(&at);
+        // In the background it is said as well.
+        let (child, said) = first_line(command);
+        let words = "rnet-link: --listen: cannot listen on tcp/127.0.0.1:";
+        assert!(said.starts_with(words) && said.ends_with("tried again until it works"), "{said}");
+        end(child);
     }
     for (config, words) in [
         (
@@ -255,20 +292,41 @@ fn what_keeps_a_link_from_starting_is_said() {
             format!("robot.toml:3:3: network.listen: cannot listen on {at}: port"),
         ),
         (
-            "network.listen = [\"tcp/192.0.2.1:7450\"]".into(),
+            "network.listen = [\"tcp/192.0.2.1:7450\"]\nnetwork.insecure = true".into(),
             "robot.toml:1:19: network.listen: cannot listen on tcp/192.0.2.1:7450: ".into(),
-        ),
-        (
-            "[network]\nmode = \"lan\"\ninterfaces = [\"lo\", \"eth77\"]".into(),
-            "robot.toml:3:21: network.interfaces: this host has no network interface \"eth77\""
-                .into(),
         ),
     ] {
         place.configure(&config);
-        let said = place.run(&["run"]).stderr;
-        assert!(text(&said).contains(&words), "{}", text(&said));
+        let (child, said) = first_line(place.command(&["run"]));
+        assert!(said.contains(&words), "{said}");
+        end(child);
     }
-    eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
+}
+
+#[test]
+fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("tcp/{}", taken.local_addr().unwrap());
+    let node = place.node();
+    let mut command = place.command(&["run", "--listen"]);
+    command.arg(&at);
+    let (mut child, _) = first_line(command);
+    let options = rnet::SubscriberOptions::new().transient_local();
+    let mut statuses =
+        node.subscriber_with::<rnet::msgs::LinkStatus>("/_rnet/link", options).unwrap();
+    let mut until = |what: &str, is_so: &dyn Fn(&rnet::msgs::LinkStatus) -> bool| {
+        eventually(what, || {
+            std::iter::from_fn(|| statuses.try_recv().ok().flatten()).any(|status| is_so(&status))
+        });
+    };
+    until("it says what it waits for", &|status| {
+        status.listen.is_empty() && status.problems.iter().any(|problem| problem.contains(&at))
+    });
+    drop(taken);
+    until("it listens", &|status| status.listen == [at.clone()] && status.problems.is_empty());
+    signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

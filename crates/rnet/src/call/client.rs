@@ -9,7 +9,7 @@ use rnet_node::types::choose;
 use rnet_shm::random::next_id;
 
 use super::book::ClientStats;
-use super::line::Line;
+use super::line::{Line, Servers};
 use super::open_call::Open;
 use super::pending::Pending;
 use super::{Bytes, Received, WANTS_DONE, WANTS_FEEDBACK, service_name};
@@ -103,16 +103,16 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         types: (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
     ) -> Result<Self> {
-        Client::open_to(node, name, types, feedback, None)
+        Client::open_to(node, name, types, feedback, Servers::All)
     }
 
-    /// The same for the servers of one other host, or of this one; `None`: of all.
+    /// The same for some of the servers.
     pub(crate) fn open_to(
         node: &Node,
         name: &str,
         (request, reply): (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
-        only: Option<String>,
+        only: Servers,
     ) -> Result<Self> {
         let name = service_name(node, name)?;
         Client::at(node, name, (request, reply), feedback, only)
@@ -124,7 +124,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         name: TopicName,
         (request, reply): (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
-        only: Option<String>,
+        only: Servers,
     ) -> Result<Self> {
         node.core().state.check_fork()?;
         let name = String::from(name);
@@ -136,6 +136,11 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
             held: Arc::new(Held { line, watch, name, request, reply }),
             _types: PhantomData,
         })
+    }
+
+    /// Whether it knows a server now.
+    pub(crate) fn has_server(&self) -> bool {
+        self.held.line.has_server()
     }
 
     /// The name of the service.

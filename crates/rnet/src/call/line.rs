@@ -31,14 +31,33 @@ const MAX_ALONE: u32 = 64;
 /// A wait that is to be shorter is not begun with a look at replies alone, which takes 50 µs.
 const SHORT: Duration = Duration::from_millis(1);
 
+/// The servers that a client calls.
+pub enum Servers {
+    All,
+    /// Those of this other host, and those on the client's own host.
+    OfHostAndHere(String),
+    /// Those of this other host alone.
+    OfHost(String),
+}
+
+impl Servers {
+    /// Whether it calls servers of this host; `None` is the client's own.
+    fn includes(&self, host: Option<&str>) -> bool {
+        match (self, host) {
+            (Servers::All, _) | (Servers::OfHostAndHere(_), None) => true,
+            (Servers::OfHost(_), None) => false,
+            (Servers::OfHostAndHere(only) | Servers::OfHost(only), Some(host)) => only == host,
+        }
+    }
+}
+
 pub struct Line {
     node: Node,
     request: MessageType,
     inbox: Mutex<Inbox>,
     reading: WaitSetHandle,
     book: Mutex<Book>,
-    /// The host whose servers are asked, and those of this host; `None`: all.
-    only: Option<String>,
+    only: Servers,
     /// The thread for async calls, once there was one.
     driver: Mutex<Option<JoinHandle<()>>>,
     driver_bell: Condvar,
@@ -51,7 +70,7 @@ impl Line {
         client: u32,
         (request, reply): (MessageType, MessageType),
         feedback: Option<MessageType>,
-        only: Option<String>,
+        only: Servers,
     ) -> Result<Arc<Line>> {
         let topics = Topics::of_client(service, client);
         let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
@@ -95,8 +114,7 @@ impl Line {
         if matches!(endpoint.qos, crate::EndpointQos::Publisher(_)) {
             return;
         }
-        let host = endpoint.proxy.as_ref().map(rnet_core::Proxy::host);
-        if self.only.as_deref().is_some_and(|only| host.is_some_and(|host| host != only)) {
+        if !self.only.includes(endpoint.proxy.as_ref().map(rnet_core::Proxy::host)) {
             return;
         }
         let service = lock(&self.book).service.clone();
@@ -188,6 +206,10 @@ impl Line {
         let (mut book, result) = self.next_in(book, watch, (number, Wanted::Reply), after, None);
         book.finish(number);
         result
+    }
+
+    pub fn has_server(&self) -> bool {
+        !lock(&self.book).servers.is_empty()
     }
 
     pub fn is_sent(&self, number: u32) -> bool {

@@ -8,6 +8,7 @@ use super::action::ActionBuilder;
 use super::bytes::Received;
 use super::client::Client;
 use super::goal::ActionClient;
+use super::line::Servers;
 use super::service::ServiceBuilder;
 use super::service_name;
 use crate::{Message, MessageType, Node};
@@ -141,7 +142,7 @@ impl Node {
         let Some(kept) = &self.clients else { return self.client(name) };
         let named = service_name(self, name)?;
         kept.get(named.as_str().to_owned(), || {
-            Client::at(&self.without_clients(), named, (None, None), None, None)
+            Client::at(&self.without_clients(), named, (None, None), None, Servers::All)
         })
     }
 

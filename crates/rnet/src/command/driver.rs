@@ -8,7 +8,7 @@ use rnet_shm::ring::fail_point;
 
 use super::open::receiver_of;
 use super::{authority_of, check_time, command_status_topic};
-use crate::call::service_name;
+use crate::call::{Servers, service_name};
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
@@ -156,8 +156,13 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         }
         let publisher = Publisher::<T>::open(node.core(), name, options)?;
         let authority = authority_of(&topic)?;
-        let client =
-            Client::<CommandRequest, CommandReply>::at(&node, authority, (None, None), None, None)?;
+        let client = Client::<CommandRequest, CommandReply>::at(
+            &node,
+            authority,
+            (None, None),
+            None,
+            Servers::All,
+        )?;
         let mut driver = Driver {
             node,
             topic,

@@ -196,6 +196,14 @@ impl Location {
     }
 }
 
+impl Domain {
+    /// The process of the link between hosts, if it was killed and no other process has taken its role since.
+    #[doc(hidden)]
+    pub fn killed_link(&self) -> Option<u32> {
+        rnet_shm::role::Role::killed_holder(&self.path, "link")
+    }
+}
+
 /// The folder of a node.
 struct Folder {
     path: PathBuf,

@@ -15,11 +15,14 @@ pub struct Pair<'a> {
 }
 
 impl Snapshot {
-    /// All pairs of a publisher and a subscription of one topic.
+    /// All pairs of a publisher and a subscription of one topic, of which at least one is on this host: what two
+    /// endpoints of other hosts exchange does not pass through this one, and is shown there.
     pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
         self.publishers.iter().flat_map(|publisher| {
-            let ours = |s: &&SubscriptionInfo| s.topic == publisher.topic;
-            let subscriptions = self.subscriptions.iter().filter(ours);
+            let is_pair = |s: &&SubscriptionInfo| {
+                s.topic == publisher.topic && (s.via.is_none() || publisher.via.is_none())
+            };
+            let subscriptions = self.subscriptions.iter().filter(is_pair);
             subscriptions.map(move |subscription| Pair { publisher, subscription })
         })
     }

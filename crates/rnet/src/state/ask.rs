@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Result};
 
 use super::wire;
+use crate::call::Servers;
 use crate::msgs::{StateAsk, StateReply};
 use crate::{CallOptions, Client, Node};
 
@@ -19,19 +20,31 @@ const GLANCE: Duration = Duration::from_millis(2);
 
 /// One of the two services of a home.
 pub struct Door {
-    service: String,
     host: String,
-    client: Client<StateAsk, StateReply>,
+    /// For the name that the host is shown by here, and, if that may be a numbered one, for the name that it says
+    /// itself, which its services go by.
+    clients: Vec<Client<StateAsk, StateReply>>,
     /// Since when the home is not there.
     missing: Mutex<Option<Instant>>,
 }
 
 impl Door {
-    pub fn open(node: &Node, service: String, host: &str) -> Result<Door> {
-        let only = Some(host.to_owned());
-        let client = Client::open_to(node, &service, (None, None), None, only)?;
+    /// `service` names the service of a host.
+    pub fn open(node: &Node, service: fn(&str) -> String, host: &str) -> Result<Door> {
+        let open = |name: &str, servers| {
+            Client::open_to(node, &service(name), (None, None), None, servers)
+        };
+        let mut clients = vec![open(host, Servers::OfHostAndHere(host.to_owned()))?];
+        if let Some(said) = without_number(host) {
+            clients.push(open(said, Servers::OfHost(host.to_owned()))?);
+        }
         let missing = Mutex::new(Some(Instant::now()));
-        Ok(Door { service, host: host.to_owned(), client, missing })
+        Ok(Door { host: host.to_owned(), clients, missing })
+    }
+
+    /// The client whose server is there, else the first.
+    fn client(&self) -> &Client<StateAsk, StateReply> {
+        self.clients.iter().find(|client| client.has_server()).unwrap_or(&self.clients[0])
     }
 
     fn set_missing(&self, missing: bool) -> Duration {
@@ -62,10 +75,21 @@ impl Door {
         stop: impl Fn() -> bool,
     ) -> Result<StateReply> {
         let (key, writes) = (&*ask.key, ask.entry.is_some() || ask.action == DELETE);
-        let pending = self.client.start(ask, CallOptions::new().timeout(limit))?;
         let begun = Instant::now();
+        let options = || CallOptions::new().timeout(limit.saturating_sub(begun.elapsed()));
+        let mut client = self.client();
+        let mut pending = client.start(ask, options())?;
         loop {
             let sent = pending.is_sent();
+            if !sent && !std::ptr::eq(self.client(), client) {
+                // It is not sent twice, so one that has left meanwhile is not asked of the other.
+                if pending.abandon() {
+                    return Err(self.away(key, "it was lost before it answered", writes));
+                }
+                client = self.client();
+                pending = client.start(ask, options())?;
+                continue;
+            }
             let missing = self.set_missing(!sent);
             let look = if missing >= FIND { GLANCE } else { LOOK };
             let error = match pending.next_within(look) {
@@ -73,7 +97,7 @@ impl Door {
                     self.set_missing(false);
                     let reply = reply.into_message();
                     return match &reply.refusal {
-                        Some(refusal) => Err(wire::refused(&self.service, &self.host, refusal)),
+                        Some(refusal) => Err(wire::refused(client.name(), &self.host, refusal)),
                         None => Ok(reply),
                     };
                 }
@@ -91,7 +115,7 @@ impl Door {
             let sent = pending.abandon();
             let unheard = format!(
                 "it has not answered on {} for {:.1} s; it is off, its link is down, or a rule of its robot.toml or of this host's forbids it",
-                self.service,
+                client.name(),
                 begun.elapsed().max(missing).as_secs_f64()
             );
             return Err(match error {
@@ -104,6 +128,12 @@ impl Door {
             });
         }
     }
+}
+
+/// The name that a host says which is shown by a numbered one, as another host says the same.
+fn without_number(host: &str) -> Option<&str> {
+    let (said, number) = host.rsplit_once('-')?;
+    number.parse::<u32>().ok().filter(|number| *number > 1 && !said.is_empty()).map(|_| said)
 }
 
 const DELETE: i32 = crate::msgs::state_ask::Action::Delete as i32;

@@ -146,8 +146,8 @@ impl Node {
         let shared = Arc::new(Shared {
             node: self.clone(),
             host: host.to_owned(),
-            read: Door::open(self, wire::read_service(host), host)?,
-            write: Door::open(self, wire::write_service(host), host)?,
+            read: Door::open(self, wire::read_service, host)?,
+            write: Door::open(self, wire::write_service, host)?,
             kept: Mutex::default(),
             types: Mutex::default(),
             replicas: Mutex::default(),

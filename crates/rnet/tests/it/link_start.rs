@@ -42,6 +42,8 @@ fn child_entry() {
             nodes.push(net.node(&name));
         },
         "tool" => nodes.push(net.builder("tool").tool().open().unwrap()),
+        // As a link that runs.
+        "link" => nodes.push(net.builder("/_rnet/link_1").tool().open().unwrap()),
         _ => nodes.push(rnet::Node::builder("plain").domain("t").open().unwrap()),
     }
     tell("ready");
@@ -288,4 +290,28 @@ fn the_program_is_found_where_it_was_named() {
     let paths = [folder.as_path(), &place.bin(), &last, Path::new("/usr/bin"), Path::new("/bin")];
     let path = std::env::join_paths(paths).unwrap();
     assert!(place.starts(&[("RNET_NETWORK", "lan"), ("PATH", path.to_str().unwrap())]));
+}
+
+#[test]
+fn a_link_that_is_killed_is_started_again_by_a_node_that_runs() {
+    let place = Place::new("a_link_that_is_killed_is_started_again_by_a_node_that_runs");
+    let open = |network: &str, name: &str| {
+        let mut command = place.order("nodes");
+        command.env("RNET_NETWORK", network);
+        let mut child = Child::start(command);
+        child.expect("ready");
+        child.say(name);
+        child.expect("ready");
+        child
+    };
+    let mut link = Child::start(place.order("link"));
+    link.expect("ready");
+    // They know the link: it was there before them.
+    let _without = open("off", "without");
+    let _node = open("lan", "node");
+    place.wait_for_starts(1);
+    link.kill();
+    link.ended();
+    let facts = place.wait_for_starts(2);
+    assert_eq!(line(&facts[0], "args "), line(&facts[1], "args "));
 }

@@ -439,11 +439,12 @@ class LinkStatus(Message):
     problems: _Values[str]
     connect: _Values[str]
     interfaces: _Values[str]
+    insecure: bool
     def __init__(self, *, timestamp: _Timestamp = ..., host: str = ..., id: str = ...,
         term: int = ..., pid: int = ..., version: str = ..., mode: str = ...,
         listen: Iterable[str] = ..., peers: Iterable[_Given[LinkStatus.Peer]] = ...,
         problems: Iterable[str] = ..., connect: Iterable[str] = ...,
-        interfaces: Iterable[str] = ...) -> None: ...
+        interfaces: Iterable[str] = ..., insecure: bool = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class MagneticField(Message):

@@ -90,7 +90,10 @@ impl Watched {
             return Some(Change::Mistake(why));
         }
         match Config::load(&self.given) {
-            Ok(config) => (said(config) != self.config).then_some(Change::Settings),
+            Ok(config) => match config.check_insecure() {
+                Ok(()) => (said(config) != self.config).then_some(Change::Settings),
+                Err(why) => Some(Change::Mistake(why)),
+            },
             Err(error) => Some(Change::Mistake(error.to_string())),
         }
     }

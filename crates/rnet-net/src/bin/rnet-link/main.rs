@@ -1,6 +1,7 @@
 //! `rnet-link`: the link between hosts, one process for each host and domain.
 //!
-//! `run` is the link: it waits for its turn, holds the role and links until it is told to end (`run.rs`, `nodes.rs`).
+//! `run` is the link: it waits for its turn, holds the role, waits for its addresses (`waiting.rs`) and links until it
+//! is told to end (`run.rs`, `nodes.rs`).
 //! `start` puts one into the background where the configuration wants a link (`start.rs`). `config` says what the
 //! settings come to. The link itself is the library's.
 
@@ -17,6 +18,7 @@ mod runtime;
 mod settings;
 mod start;
 mod stop;
+mod waiting;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;

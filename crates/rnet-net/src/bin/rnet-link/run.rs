@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet::role::Held;
-use rnet_net::config::{Config, Endpoint, Listed, Mode};
+use rnet_net::config::{Config, Listed, Mode};
 use rnet_net::link::{Ended, Link, LinkOptions};
-use rnet_net::zenoh::{ZenohError, ZenohNet, ZenohOptions};
+use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
 use crate::addresses::Addresses;
 use crate::args::Options;
 use crate::domain::Domain;
 use crate::file::{Change, Watched};
+use crate::waiting::Waiting;
 use crate::{Outcome, detach, nodes, predecessor, stop, told};
 
 /// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
@@ -30,6 +31,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     }
     stop::on_signals();
     let config = Config::load(&options.given()).map_err(told)?;
+    config.check_insecure()?;
     if config.mode == Mode::Off {
         return Err(format!(
             "the network is off ({}). Set network = \"lan\" in robot.toml, or RNET_NETWORK=lan; \
@@ -53,7 +55,10 @@ pub fn run(options: &Options, background: bool) -> Outcome {
         predecessor::end(pid);
     }
     // It may have stood by for days. What is a mistake now is told once it links, by what held before.
-    let config = Config::load(&options.given()).unwrap_or(config);
+    let config = Config::load(&options.given())
+        .ok()
+        .filter(|config| config.check_insecure().is_ok())
+        .unwrap_or(config);
     if config.mode == Mode::Off {
         return Ok(());
     }
@@ -70,7 +75,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
 }
 
 /// Why a link has ended.
-enum End {
+pub enum End {
     /// It was told to.
     Asked,
     /// Another process has to open the network: as this says, the addresses or interfaces of the host or its settings
@@ -112,24 +117,6 @@ fn stand_by(domain: &Domain, background: bool) -> Result<Option<Held>, String> {
     held
 }
 
-/// Who gave the setting that the network cannot use, as its error begins.
-fn given_by(
-    error: &ZenohError,
-    listen: &[Listed<Endpoint>],
-    interfaces: &[Listed<String>],
-) -> String {
-    let from = match error {
-        ZenohError::PortInUse { endpoint, .. } | ZenohError::BadListen { endpoint, .. } => {
-            listen.iter().find(|listed| listed.value == *endpoint).map(|listed| &listed.from)
-        }
-        ZenohError::NoInterface { name, .. } => {
-            interfaces.iter().find(|listed| listed.value == *name).map(|listed| &listed.from)
-        }
-        _ => None,
-    };
-    from.map_or_else(String::new, |from| format!("{from}: "))
-}
-
 fn link(
     options: &Options,
     config: Config,
@@ -155,22 +142,30 @@ fn link(
         lost_after: config.lost_after,
     };
     let host = HostId(domain.location.host_id().map_err(told)?);
-    let role = held.clone();
+    let presence = Presence { host, term: held.term() };
     let name = config.host.clone();
-    let (listen, interfaces) = (config.listen.clone(), config.interfaces.clone());
-    let link_options = LinkOptions {
-        node: Domain::node(options, "link"),
-        presence: Presence { host, term: held.term() },
-        config,
-        holds: Arc::new(move || role.holds()),
+    let link = loop {
+        let waiting = Waiting { options, config: &config, presence, network: &network };
+        if let Some(end) = waiting.until_usable(held, &mut file, background)? {
+            return Ok(end);
+        }
+        let role = held.clone();
+        let link_options = LinkOptions {
+            node: Domain::node(options, "link"),
+            presence,
+            config: config.clone(),
+            holds: Arc::new(move || role.holds()),
+        };
+        let link = Link::open(link_options, |own, sink| {
+            ZenohNet::open(&network, own, id, sink).map_err(std::io::Error::other)
+        });
+        match link {
+            Ok(link) => break link,
+            // Another program was faster.
+            Err(_) if network.check().is_err() => {}
+            Err(error) => return Err(format!("the link of domain {id} cannot be opened: {error}")),
+        }
     };
-    let link = Link::open(link_options, |own, sink| {
-        ZenohNet::open(&network, own, id, sink).map_err(|error| {
-            let from = given_by(&error, &listen, &interfaces);
-            std::io::Error::other(format!("{from}{error}"))
-        })
-    });
-    let link = link.map_err(|e| format!("the link of domain {id} cannot be opened: {e}"))?;
     // Its topics cross as those of any node: it is none of the link's.
     // Who follows keys hears of their home by the host's clock, whatever the nodes' time is.
     let state = Domain::node(options, "state").sim_time(false).open().map_err(told)?;

@@ -19,6 +19,8 @@ pub fn show(options: &Options) -> Outcome {
         "listen": texts(&Listed::values(&config.listen)),
         "connect": texts(&config.connect),
         "lost_after_ms": config.lost_after.as_millis() as u64,
+        "insecure": config.insecure,
+        "refused": config.check_insecure().err(),
         "rules": config.rules.len(),
         "topics": config.topics.len(),
     });

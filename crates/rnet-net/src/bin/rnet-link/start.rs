@@ -9,6 +9,7 @@ use crate::{Outcome, detach, print_line, told};
 pub fn start(options: &Options) -> Outcome {
     detach::close_inherited();
     let config = Config::load(&options.given()).map_err(told)?;
+    config.check_insecure()?;
     if config.mode == Mode::Off {
         return print_line(format_args!(
             "the network is off ({}): no link is started",

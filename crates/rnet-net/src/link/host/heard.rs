@@ -186,6 +186,17 @@ impl Host {
         self.announced && (!self.pulses() || self.heard.lanes.iter().all(is_heard))
     }
 
+    /// Whether its link is there, as the network says.
+    pub(super) fn is_up(&self) -> bool {
+        self.heard.is_up()
+    }
+
+    /// Whether it has answered something that was sent after this moment, ns of CLOCK_MONOTONIC. One of an earlier
+    /// release, which may be silent, counts as heard.
+    pub(super) fn was_heard_since(&self, since_ns: u64) -> bool {
+        !self.pulses() || self.heard.echoed_ns > since_ns
+    }
+
     /// Why it counts as lost, in words.
     pub fn why_lost(&self) -> &'static str {
         self.heard.why()

@@ -13,7 +13,7 @@ use super::address::Addresses;
 const MAX_RELEASE_CHARS: usize = 64;
 
 /// The name that a host says, as far as it may be one; `None` if nothing of it may.
-fn said(text: &str) -> Option<String> {
+pub fn said(text: &str) -> Option<String> {
     let fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let name: String = text.chars().filter(fine).take(MAX_HOST_LEN_BYTES).collect();
     (!name.is_empty()).then_some(name)
@@ -38,6 +38,18 @@ impl Host {
     /// What it calls itself, for the rules of the configuration; its id until it has said a name.
     pub fn said(&self) -> &str {
         &self.said
+    }
+
+    /// Whether it has this name here, and nothing says that it lives on: a host that says the same name may be the next
+    /// boot of it. `since_ns` is when that one came.
+    pub fn may_be_replaced(&self, name: &str, since_ns: u64) -> bool {
+        self.hello.is_some() && self.name == name && !self.was_heard_since(since_ns)
+    }
+
+    /// Whether it has ended, and ran on the machine on which that one runs.
+    pub fn is_replaced_by(&self, hello: &Hello) -> bool {
+        let boot = self.hello.as_ref().map_or(0, |hello| hello.boot);
+        !self.is_up() && boot != 0 && boot == hello.boot
     }
 
     /// It says who it is, where others have the names that are `taken`.

@@ -50,6 +50,7 @@ impl Folder {
             "RNET_CONNECT",
             "RNET_INTERFACES",
             "RNET_LOST_AFTER_MS",
+            "RNET_INSECURE",
             "RNET_HOST",
             "RNET_GROUP",
         ] {

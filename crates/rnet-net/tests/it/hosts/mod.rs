@@ -29,6 +29,7 @@ pub struct Hosts {
     #[cfg(feature = "zenoh")]
     zenoh: Option<(Vec<std::net::Ipv4Addr>, MutexGuard<'static, ()>)>,
     terms: Vec<u64>,
+    names: Vec<String>,
     // Last: its directories are removed when nobody is in them any more.
     domains: Vec<Net>,
 }
@@ -43,6 +44,13 @@ impl Hosts {
     pub fn for_long(test: &str, count: usize, limit: Duration) -> Hosts {
         let domains = (0..count).map(|_| Net::for_long(test, limit)).collect();
         Hosts::in_domains(domains, &vec![""; count])
+    }
+
+    /// As many hosts, of which only the first ones have a link.
+    pub fn partly_linked(test: &str, count: usize, linked: usize) -> Hosts {
+        let mut hosts = Hosts::unlinked((0..count).map(|_| Net::new(test)).collect());
+        hosts.start_all(&vec![""; linked]);
+        hosts
     }
 
     /// As many hosts that are not lost for being silent within any pause of a busy machine: a cut ends nothing.
@@ -89,6 +97,7 @@ impl Hosts {
             #[cfg(feature = "zenoh")]
             zenoh: None,
             terms: vec![0; domains.len()],
+            names: (0..domains.len()).map(|host| format!("host{host}")).collect(),
             domains,
         }
     }
@@ -104,7 +113,7 @@ impl Hosts {
         self.terms[host] += 1;
         let presence = Presence { host: HostId(host as u64 + 1), term: self.terms[host] };
         let mut config = Config::from_toml(config, Path::new("robot.toml")).unwrap();
-        config.host = format!("host{host}");
+        config.host.clone_from(&self.names[host]);
         let name = format!("/_rnet/link{}", self.terms[host]);
         let options = LinkOptions {
             node: self.domains[host].builder(&name),
@@ -136,7 +145,12 @@ impl Hosts {
     /// The home of a host's state, as `rnet-link` has it.
     pub fn home(&self, host: usize) -> Home {
         let node = self.domains[host].builder("/_rnet/state").tool().open().unwrap();
-        serve(&node, &format!("host{host}")).unwrap()
+        serve(&node, &self.names[host]).unwrap()
+    }
+
+    /// Calls a host by this name when it is started next.
+    pub fn rename(&mut self, host: usize, name: &str) {
+        name.clone_into(&mut self.names[host]);
     }
 
     /// Ends the link of a host.
