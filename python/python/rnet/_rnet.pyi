@@ -50,7 +50,7 @@ __all__ = [
     "Param", "Publisher", "Puller", "Pusher", "Rate", "RecordedMessages", "RecordingReader", "RemoteState",
     "Replica", "Sample", "Samples", "Service", "Snapshot", "State", "StateHash", "Subscriber",
     "Timer", "Transaction", "WaitSet", "Watch",
-    "compare_types", "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "wall_offset",
+    "compare_types", "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "report_exception", "wall_offset",
 ]
 
 BUILTIN_FILES: list[str]; ERROR_CODES: list[str]
