@@ -4,7 +4,7 @@
 //! `Py_buffer` have been the same since 3.10, which we support, so they are declared here. (Python
 //! 3.10 will not change any more.)
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi::{Py_ssize_t, PyObject};
@@ -14,6 +14,8 @@ pub(crate) const SLOT_GET_BUFFER: c_int = 1;
 pub(crate) const SLOT_RELEASE_BUFFER: c_int = 2;
 const PYBUF_SIMPLE: c_int = 0;
 const PYBUF_WRITABLE: c_int = 1;
+/// With the format of the elements, which a memoryview gives with the shape alone.
+const PYBUF_FORMAT: c_int = 4 | 8;
 
 /// `Py_buffer` of CPython 3.10 and later.
 #[repr(C)]
@@ -66,6 +68,20 @@ fn refusal(object: &Bound<'_, PyAny>, error: &PyErr) -> PyResult<PyErr> {
     })
 }
 
+/// Addresses of this process among the elements of a format, in words.
+fn address_in(format: &[u8]) -> Option<&'static str> {
+    // Names of fields stand between colons.
+    format.split(|byte| *byte == b':').step_by(2).find_map(|codes| {
+        codes.iter().enumerate().find_map(|(at, code)| match (code, codes.get(at + 1)) {
+            (b'O', _) => Some("Python objects"),
+            // A complex number.
+            (b'Z', Some(b'f' | b'd' | b'g')) => None,
+            (b'P' | b'&' | b'z' | b'Z' | b'X', _) => Some("pointers"),
+            _ => None,
+        })
+    })
+}
+
 /// The bytes of a Python object, which stay where they are while this lives.
 pub(crate) struct Bytes<'py> {
     // On the heap: some exporters keep the address of the view.
@@ -85,8 +101,26 @@ impl<'py> Bytes<'py> {
 
     /// To be sent.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
-        Bytes::ask(object, PYBUF_SIMPLE)
-            .map_err(|error| refusal(object, &error).unwrap_or_else(|while_asking| while_asking))
+        // Some have bytes and no format: numpy's times.
+        let bytes = Bytes::ask(object, PYBUF_FORMAT)
+            .or_else(|_| Bytes::ask(object, PYBUF_SIMPLE))
+            .map_err(|error| refusal(object, &error).unwrap_or_else(|while_asking| while_asking))?;
+        match bytes.format().and_then(address_in) {
+            Some(what) => Err(PyTypeError::new_err(format!(
+                "cannot send this {}: its elements are {what}, which mean nothing to another process; send numbers \
+                 (with numpy astype, or another dtype)",
+                object.get_type().fully_qualified_name()?
+            ))),
+            None => Ok(bytes),
+        }
+    }
+
+    /// How its elements are laid out, in the language of Python's `struct` and of PEP 3118.
+    fn format(&self) -> Option<&[u8]> {
+        // SAFETY: a format is a C string, and the exporter keeps it until the view is released on drop.
+        let format =
+            (!self.view.format.is_null()).then(|| unsafe { CStr::from_ptr(self.view.format) });
+        format.map(CStr::to_bytes)
     }
 
     /// To be written to.

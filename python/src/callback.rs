@@ -1,7 +1,9 @@
 //! Functions that the user gives, to be called later.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::raised;
 
@@ -13,6 +15,60 @@ impl Callback {
     pub(crate) fn into_inner(self) -> Py<PyAny> {
         self.0
     }
+
+    /// Whether it is an `async def`.
+    pub(crate) fn is_async(&self, py: Python<'_>) -> PyResult<bool> {
+        on_loop(py)?.call_method1("is_async", (&self.0,))?.extract()
+    }
+
+    /// What threads of robot-net call: the function, or for an `async def` an object that has the event loop of the
+    /// caller run it. The last `max_pending` calls wait for the loop, or all.
+    pub(crate) fn for_threads(
+        &self,
+        py: Python<'_>,
+        max_pending: Option<usize>,
+    ) -> PyResult<Py<PyAny>> {
+        Ok(on_loop(py)?.call_method1("for_threads", (&self.0, max_pending))?.unbind())
+    }
+
+    /// The same of one that may be left out.
+    pub(crate) fn optional(
+        py: Python<'_>,
+        callback: Option<Callback>,
+        max_pending: Option<usize>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        callback.map(|callback| callback.for_threads(py, max_pending)).transpose()
+    }
+
+    /// As [`Callback::for_threads`]; no call begins once it `is_over`.
+    pub(crate) fn for_threads_until(
+        &self,
+        py: Python<'_>,
+        max_pending: Option<usize>,
+        is_over: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        let function = self.for_threads(py, max_pending)?;
+        if self.is_async(py)? {
+            let asked = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| is_over();
+            function.setattr(py, "is_over", PyCFunction::new_closure(py, None, None, asked)?)?;
+        }
+        Ok(function)
+    }
+
+    /// For an `async def`: has a task of the caller's event loop call it with each message of a subscriber, or change
+    /// of a watch, that `source` is.
+    pub(crate) fn deliver(
+        &self,
+        source: &Bound<'_, PyAny>,
+        on_error: Option<Callback>,
+    ) -> PyResult<()> {
+        let on_error = on_error.map(Callback::into_inner);
+        on_loop(source.py())?.call_method1("deliver", (source, &self.0, on_error)).map(drop)
+    }
+}
+
+fn on_loop(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("rnet.on_loop")
 }
 
 impl<'py> FromPyObject<'_, 'py> for Callback {
@@ -31,4 +87,59 @@ impl<'py> FromPyObject<'_, 'py> for Callback {
 pub(crate) fn report(py: Python<'_>, error: PyErr, callback: &Py<PyAny>) {
     raised::count(&error, callback.bind(py));
     error.write_unraisable(py, Some(callback.bind(py)));
+}
+
+/// [`report`], for the callbacks that an event loop runs.
+#[pyfunction]
+pub(crate) fn report_exception(error: Bound<'_, PyAny>, callback: Py<PyAny>) {
+    report(error.py(), PyErr::from_value(error.clone()), &callback);
+}
+
+unsafe extern "C-unwind" {
+    fn PyObject_CallObject(function: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject;
+}
+
+/// Hangs a thread that is unwound.
+struct HangThread;
+
+impl Drop for HangThread {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Calls a function of the user's on a thread of robot-net.
+///
+/// Before Python 3.14, a thread that takes the GIL after the end of the interpreter is unwound by `pthread_exit`, which
+/// aborts the process in frames of Rust. So the innermost of these frames hangs the thread, as Python 3.14 does, and as
+/// PyO3 does where it takes the GIL.
+pub(crate) fn call<'py, A>(
+    function: &Bound<'py, PyAny>,
+    arguments: A,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>,
+{
+    let py = function.py();
+    let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
+    let guard = HangThread;
+    // SAFETY: both objects are alive, the arguments are a tuple, and we hold the GIL.
+    let returned = unsafe { PyObject_CallObject(function.as_ptr(), arguments.as_ptr()) };
+    std::mem::forget(guard);
+    // SAFETY: the call has returned a reference that is ours, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, returned) }
+}
+
+/// The same, of what is not bound to the GIL.
+pub(crate) fn call_by<'py, A>(
+    py: Python<'py>,
+    function: &Py<PyAny>,
+    arguments: A,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>,
+{
+    call(function.bind(py), arguments)
 }

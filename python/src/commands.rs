@@ -66,7 +66,7 @@ fn call(
 ) {
     let called = gate::enter(|py| {
         let call = |argument: Py<PyAny>| match still_valid() {
-            true => function.call1(py, (argument,)).map(drop),
+            true => callback::call_by(py, function, (argument,)).map(drop),
             false => Ok(()),
         };
         argument(py).and_then(call).map_err(|error| opening.raised(py, error, function))
@@ -278,20 +278,17 @@ impl Command {
     }
 
     /// Falls back for the last time, and closes it.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            self.held.close();
-            self.node.members.forget(&self.held);
-        });
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.node.closing(&self.held))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.node.closing(&self.held))
     }
 
     fn __repr__(&self) -> String {

@@ -20,7 +20,7 @@ use crate::receive::RawSample;
 pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
     // After the interpreter has been taken down nobody is told.
     crate::gate::enter(|py| {
-        if let Err(error) = event(py).and_then(|event| callback.call1(py, (event,))) {
+        if let Err(error) = event(py).and_then(|event| callback::call_by(py, callback, (event,))) {
             callback::report(py, error, callback);
         }
     });
@@ -134,10 +134,10 @@ impl MessageCallback {
                     (Ok(value), _) => {
                         // Until now the thread has waited for the interpreter, and the message was decoded.
                         rnet::trace::callback_begins();
-                        self.callback.call1(py, (value,))
+                        callback::call_by(py, &self.callback, (value,))
                     }
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {
-                        on_error.call1(py, (error.into_value(py),))
+                        callback::call_by(py, on_error, (error.into_value(py),))
                     }
                     // It is the message's error, and not the callback's.
                     (Err(error), _) => {
@@ -164,7 +164,8 @@ fn tell_error_in(
 ) {
     match (on_error, error) {
         (Some(on_error), _) => {
-            if let Err(raised) = on_error.call1(py, (raise(py, error).into_value(py),)) {
+            if let Err(raised) = callback::call_by(py, on_error, (raise(py, error).into_value(py),))
+            {
                 callback::report(py, raised, callback);
             }
         }

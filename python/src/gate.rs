@@ -1,25 +1,33 @@
-//! The way from robot-net's threads into Python, which closes before the interpreter does.
+//! The way of robot-net's threads into Python, and the end of callbacks.
 //!
-//! A dispatch thread that is inside Python when the interpreter ends is taken down by it in the
-//! middle of its Rust frames, and that aborts the process. So the threads count themselves in and
-//! out, and the last thing that `atexit` runs is to let no further one in and to wait for those
-//! that are inside. Nodes that are still open close before that; this is for those that the
-//! program has let go of, whose threads may still be on their way.
+//! To close a thing that has a callback waits for the callback, which is the user's and may take for ever. So the main
+//! thread closes on a thread of its own ([`close`]): Ctrl-C ends the wait, and the end of the program waits for two
+//! seconds in all. A callback that still runs when the interpreter ends is left where it is
+//! ([`crate::callback::call`]).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use pyo3::types::{PyCFunction, PyDict, PyTuple, PyType};
 
-/// How long the end of a program waits for callbacks that are running.
-const WAIT_LIMIT: Duration = Duration::from_secs(2);
-/// Between two looks at whether they are done.
+use crate::release::release;
+
+/// How long the end of a program waits for all callbacks that are running.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks at whether the last callbacks are done.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long a close goes on without a look for signals, which do not end its sleep.
+const SLICE: Duration = Duration::from_millis(100);
 
 // Facts of the process, as the interpreter is one.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// When the end of the program waits no longer; set when it begins.
+static EXIT_DEADLINE: OnceLock<Instant> = OnceLock::new();
 
 struct Inside;
 
@@ -38,24 +46,160 @@ impl Drop for Inside {
 
 /// Runs `f` in Python, on a thread that Python does not know. `None` if the program is ending.
 pub(crate) fn enter<R>(f: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    // Counted first and asked then; `close` does the reverse, so one of both sees the other.
+    // Counted first and asked then; `close_at_exit` does the reverse, so one of both sees the other.
     let _inside = Inside::enter();
-    if CLOSED.load(Ordering::SeqCst) { None } else { Python::try_attach(f) }
+    if is_closed() { None } else { Python::try_attach(f) }
 }
 
-/// Has the end of the program close the way. Called once, as the module is imported: what is
-/// registered first runs last.
+/// Whether the interpreter is about to end, or has ended.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Ordering::SeqCst)
+}
+
+fn exit_time_left() -> Duration {
+    let deadline = EXIT_DEADLINE.get_or_init(|| Instant::now() + EXIT_LIMIT);
+    deadline.saturating_duration_since(Instant::now())
+}
+
+/// Has the end of the program close the way. Called once, as the module is imported: what is registered first runs
+/// last.
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
-    let close = |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+    register(py, || {
         CLOSED.store(true, Ordering::SeqCst);
-        args.py().detach(|| {
-            let until = Instant::now() + WAIT_LIMIT;
-            while INSIDE.load(Ordering::SeqCst) > 0 && Instant::now() < until {
-                std::thread::sleep(PAUSE);
-            }
-        });
+        while INSIDE.load(Ordering::SeqCst) > 0 && !exit_time_left().is_zero() {
+            std::thread::sleep(PAUSE);
+        }
+    })
+}
+
+/// Has the end of the program run `close`, and wait for it as long as it waits for callbacks.
+pub(crate) fn at_exit(
+    py: Python<'_>,
+    close: impl Fn() + Clone + Send + Sync + 'static,
+) -> PyResult<()> {
+    register(py, move || {
+        BackgroundClose::start(close.clone()).wait(exit_time_left());
+    })
+}
+
+/// Registers something with `atexit` that runs without the GIL.
+fn register(py: Python<'_>, run: impl Fn() + Send + Sync + 'static) -> PyResult<()> {
+    let run = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+        args.py().detach(&run);
     };
-    let close = PyCFunction::new_closure(py, None, None, close)?;
-    py.import("atexit")?.call_method1("register", (close,))?;
+    let run = PyCFunction::new_closure(py, None, None, run)?;
+    py.import("atexit")?.call_method1("register", (run,))?;
     Ok(())
+}
+
+/// Runs `close`, which may wait for callbacks. On the main thread a signal handler that raises (Ctrl-C) ends the wait,
+/// and the rest is done meanwhile.
+pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> PyResult<()> {
+    close_within(py, None, close)
+}
+
+/// As [`close()`], at the end of a `with` block: where that ends the program (by KeyboardInterrupt or SystemExit), it
+/// waits no longer than the end of a program does.
+pub(crate) fn exit(
+    exception: &Bound<'_, PyTuple>,
+    close: impl FnOnce() + Send + 'static,
+) -> PyResult<()> {
+    let py = exception.py();
+    let ends = |class: Bound<'_, PyType>| -> PyResult<bool> {
+        Ok(class.is_subclass_of::<PyKeyboardInterrupt>()?
+            || class.is_subclass_of::<PySystemExit>()?)
+    };
+    let class = exception.get_item(0).ok().and_then(|class| class.cast_into::<PyType>().ok());
+    let limit = class.map(ends).transpose()?.unwrap_or(false).then_some(EXIT_LIMIT);
+    close_within(py, limit, close)
+}
+
+/// As [`release`], for a thing that may have a callback that runs. The end of a Python object cannot raise, so the main
+/// thread waits no longer than the end of a program does.
+pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
+    let is_main = Python::try_attach(|py| {
+        // The object may end while an exception is raised.
+        let raised = PyErr::take(py);
+        let is_main = is_main_thread(py).unwrap_or(false);
+        if let Some(raised) = raised {
+            raised.restore(py);
+        }
+        is_main
+    });
+    if is_closed() || !is_main.unwrap_or(false) {
+        return release(thing);
+    }
+    let closing = BackgroundClose::start(move || drop(thing));
+    if Python::try_attach(|py| py.detach(|| closing.wait(EXIT_LIMIT))) == Some(false) {
+        end_exit_wait();
+    }
+}
+
+fn close_within(
+    py: Python<'_>,
+    limit: Option<Duration>,
+    close: impl FnOnce() + Send + 'static,
+) -> PyResult<()> {
+    // Signals are for the main thread. And a callback that closes what it is called by must do so on its own thread,
+    // which is not waited for.
+    if !is_main_thread(py)? {
+        py.detach(close);
+        return Ok(());
+    }
+    let until = limit.map(|limit| Instant::now() + limit);
+    let closing = BackgroundClose::start(close);
+    loop {
+        let left = until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
+        if py.detach(|| closing.wait(left.min(SLICE))) {
+            return Ok(());
+        }
+        if left.is_zero() {
+            end_exit_wait();
+            return Ok(());
+        }
+        py.check_signals()?;
+    }
+}
+
+/// A wait has taken as long as the end of the program waits, which then does not wait again.
+fn end_exit_wait() {
+    EXIT_DEADLINE.get_or_init(Instant::now);
+}
+
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+    main.eq(threading.call_method0("get_ident")?)
+}
+
+/// Something that is being closed on a thread of its own.
+struct BackgroundClose(Mutex<Receiver<()>>);
+
+impl BackgroundClose {
+    fn start(close: impl FnOnce() + Send + 'static) -> BackgroundClose {
+        let (done, closed) = mpsc::channel::<()>();
+        let close = Arc::new(Mutex::new(Some(move || {
+            close();
+            drop(done);
+        })));
+        let theirs = close.clone();
+        if rnet::spawn_thread("rnet-close", move || run_once(&theirs)).is_err() {
+            // No thread can be started: without Ctrl-C then.
+            run_once(&close);
+        }
+        BackgroundClose(Mutex::new(closed))
+    }
+
+    /// Whether it is done, at the latest after `limit`.
+    fn wait(&self, limit: Duration) -> bool {
+        let closed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !matches!(closed.recv_timeout(limit), Err(RecvTimeoutError::Timeout))
+    }
+}
+
+fn run_once(close: &Mutex<Option<impl FnOnce()>>) {
+    let close = close.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(close) = close {
+        close();
+    }
 }

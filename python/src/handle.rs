@@ -10,17 +10,22 @@ use pyo3::types::PyTuple;
 use rnet::schema::Schema;
 use rnet::{Sample, SubscriberOptions, TypeDesc};
 
+use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::compare::published_type;
 use crate::errors::OrRaise;
 use crate::events;
 use crate::fork::{ForkGuard, Own};
+use crate::gate;
 use crate::members::Member;
 use crate::meta::make;
 use crate::sample;
 
 /// Publishers whose types are remembered.
 const MAX_REMEMBERED: usize = 4096;
+/// Messages that wait for the event loop of an async callback. Each may be large and in place, and a reader may keep
+/// 64 of these.
+const MAX_PENDING: usize = 16;
 
 /// A running callback, kept by its node until it is cancelled.
 pub(crate) struct HandleCore {
@@ -47,6 +52,21 @@ impl Member for HandleCore {
     }
 }
 
+impl Drop for HandleCore {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents()
+            && let Some(held) = lock(&self.held).take()
+        {
+            gate::drop_in_time(held);
+        }
+    }
+}
+
+fn is_set(flag: &Arc<AtomicBool>) -> impl Fn() -> bool + Send + Sync + 'static {
+    let flag = flag.clone();
+    move || flag.load(Ordering::Acquire)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -56,6 +76,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct CallbackHandle {
     core: Arc<HandleCore>,
+    /// What has an event loop run an async callback.
+    on_loop: Option<Py<PyAny>>,
 }
 
 impl CallbackHandle {
@@ -67,16 +89,17 @@ impl CallbackHandle {
         let held: Box<dyn Any + Send> = Box::new(py.detach(start).or_raise(py)?);
         let held = Mutex::new(Some(Own::new(held)));
         let core = Arc::new(HandleCore { held, cancelled, fork_guard: ForkGuard::here() });
-        Ok(CallbackHandle { core })
+        Ok(CallbackHandle { core, on_loop: None })
     }
 
     pub(crate) fn on_endpoint(
         py: Python<'_>,
         node: &rnet::Node,
-        callback: Py<PyAny>,
+        callback: Callback,
     ) -> PyResult<CallbackHandle> {
         let cancelled = Arc::<AtomicBool>::default();
         let over = cancelled.clone();
+        let callback = callback.for_threads_until(py, None, is_set(&cancelled))?;
         let call = move |event: &rnet::EndpointEvent| {
             if !over.load(Ordering::Acquire) {
                 events::tell(&callback, |py| events::endpoint(py, event));
@@ -90,9 +113,13 @@ impl CallbackHandle {
         node: &rnet::Node,
         pattern: &str,
         options: SubscriberOptions,
-        (callback, on_error): (Py<PyAny>, Option<Py<PyAny>>),
+        (callback, on_error): (Callback, Option<Callback>),
     ) -> PyResult<CallbackHandle> {
         let cancelled = Arc::<AtomicBool>::default();
+        let is_async = callback.is_async(py)?;
+        let callback = callback.for_threads_until(py, Some(MAX_PENDING), is_set(&cancelled))?;
+        let on_error = Callback::optional(py, on_error, None)?;
+        let on_loop = is_async.then(|| callback.clone_ref(py));
         let (over, types) = (cancelled.clone(), Types::default());
         let decoder = Codec::new(py, None)?.into_decoder(rnet::Faults::default());
         let call = move |message: rnet::Result<Sample<'_, [u8]>>| {
@@ -112,7 +139,13 @@ impl CallbackHandle {
                 Err(error) => events::tell_error(&callback, on_error.as_ref(), &error),
             }
         };
-        Self::start(py, cancelled, || node.subscribe_any(pattern, options, call))
+        let handle = Self::start(py, cancelled, || node.subscribe_any(pattern, options, call))?;
+        Ok(CallbackHandle { on_loop, ..handle })
+    }
+
+    fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let core = self.core.clone();
+        move || core.close()
     }
 
     pub(crate) fn core(&self) -> &Arc<HandleCore> {
@@ -157,8 +190,8 @@ impl Types {
 #[pymethods]
 impl CallbackHandle {
     /// Ends it. Waits for a call that is running, except in a callback of the same node.
-    fn cancel(&self, py: Python<'_>) {
-        py.detach(|| self.core.close());
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.closing())
     }
 
     /// Whether it was cancelled.
@@ -167,12 +200,20 @@ impl CallbackHandle {
         self.core.fork_guard.is_parents() || self.core.is_over()
     }
 
+    /// Messages that an async callback of `Node.subscribe_any` did not get: 16 wait for its event loop at most, and of
+    /// more the oldest are skipped.
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
+        let skipped = |on_loop: &Py<PyAny>| on_loop.getattr(py, "skipped")?.extract(py);
+        self.on_loop.as_ref().map_or(Ok(0), skipped)
+    }
+
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.cancel(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.closing())
     }
 }

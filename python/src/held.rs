@@ -6,20 +6,20 @@ use pyo3::prelude::*;
 
 use crate::errors::closed;
 use crate::fork::{ForkGuard, Own};
+use crate::gate;
 use crate::members::Member;
-use crate::release::release;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a Python object and its node share.
-pub(crate) struct Held<T: Send> {
+pub(crate) struct Held<T: Send + 'static> {
     inner: Mutex<Option<Own<T>>>,
     fork_guard: ForkGuard,
 }
 
-impl<T: Send> Held<T> {
+impl<T: Send + 'static> Held<T> {
     pub(crate) fn new(inner: T) -> Arc<Held<T>> {
         let inner = Mutex::new(Some(Own::new(inner)));
         Arc::new(Held { inner, fork_guard: ForkGuard::here() })
@@ -44,7 +44,7 @@ impl<T: Send> Held<T> {
     }
 }
 
-impl<T: Send> Member for Held<T> {
+impl<T: Send + 'static> Member for Held<T> {
     fn close(&self) {
         if self.fork_guard.is_parents() {
             return;
@@ -59,10 +59,12 @@ impl<T: Send> Member for Held<T> {
     }
 }
 
-impl<T: Send> Drop for Held<T> {
+impl<T: Send + 'static> Drop for Held<T> {
     fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.inner).take());
+        if !self.fork_guard.is_parents()
+            && let Some(inner) = lock(&self.inner).take()
+        {
+            gate::drop_in_time(inner);
         }
     }
 }

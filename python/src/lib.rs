@@ -27,6 +27,7 @@ mod log;
 mod members;
 mod merge;
 mod meta;
+mod name;
 mod node;
 mod param;
 mod publisher;
@@ -87,6 +88,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(wall_offset, module)?)?;
+    module.add_function(wrap_pyfunction!(callback::report_exception, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_file, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_text, module)?)?;

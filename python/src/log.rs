@@ -108,6 +108,12 @@ impl Logger {
         self.log(LogLevel::Warning, text, args)
     }
 
+    /// The same, as rclpy calls it.
+    #[pyo3(signature = (text, /, *args))]
+    fn warn(&self, text: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.log(LogLevel::Warning, text, args)
+    }
+
     /// A line that says what could not be done.
     #[pyo3(signature = (text, /, *args))]
     fn error(&self, text: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<()> {

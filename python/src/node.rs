@@ -13,21 +13,20 @@ use crate::callback::Callback;
 use crate::calls::{ActionClient, Client, Puller, PushSettings, Pusher, Service, open_handler};
 use crate::codec::Codec;
 use crate::commands::{Command, Driver, Target};
-use crate::compare;
 use crate::errors::{OrRaise, bad_value};
-use crate::events;
 use crate::handle::CallbackHandle;
 use crate::log::Logger;
 use crate::members::Kind;
+use crate::name::Name;
 use crate::param::{Declaration, Param};
 use crate::publisher::Publisher;
 use crate::qos::{self, Given};
-use crate::receive::SubscriberCore;
 use crate::shared::NodeShared;
 use crate::state::{PyState, core::StateCore, remote::PyRemoteState};
 use crate::subscriber::Subscriber;
 use crate::timer::{Rate, Timer};
 use crate::wait::seconds;
+use crate::{compare, events, gate};
 
 /// A named participant of a domain.
 ///
@@ -116,7 +115,7 @@ impl Node {
     fn publisher(
         &self,
         py: Python<'_>,
-        topic: &str,
+        topic: Name,
         r#type: Option<&Bound<'_, PyAny>>,
         reliable: bool,
         on_full: Option<&Bound<'_, PyAny>>,
@@ -149,10 +148,11 @@ impl Node {
             .given(time("deadline", deadline)?, PublisherOptions::deadline)
             .given(time("lifespan", lifespan)?, PublisherOptions::lifespan)
             .given(time("manual_by_topic", manual_by_topic)?, PublisherOptions::manual_by_topic)
-            .given(last_will.map(|will| codec.bytes(will, topic)).transpose()?, |options, will| {
-                options.last_will(will.as_slice())
-            });
-        self.publish(py, topic, options, codec)
+            .given(
+                last_will.map(|will| codec.bytes(will, &topic)).transpose()?,
+                |options, will| options.last_will(will.as_slice()),
+            );
+        self.publish(py, &topic, options, codec)
     }
 
     /// Subscribes to a topic.
@@ -176,7 +176,7 @@ impl Node {
     fn subscribe(
         &self,
         py: Python<'_>,
-        topic: &str,
+        topic: Name,
         r#type: Option<&Bound<'_, PyAny>>,
         on: Option<Callback>,
         on_error: Option<Callback>,
@@ -188,7 +188,7 @@ impl Node {
         wait: &str,
         deadline: Option<f64>,
         manual_by_topic: Option<f64>,
-    ) -> PyResult<Subscriber> {
+    ) -> PyResult<Py<Subscriber>> {
         if on.is_none() && on_error.is_some() {
             return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
         }
@@ -201,16 +201,7 @@ impl Node {
             .given(lane, SubscriberOptions::lane)
             .given(time("deadline", deadline)?, SubscriberOptions::deadline)
             .given(time("manual_by_topic", manual_by_topic)?, SubscriberOptions::manual_by_topic);
-        let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
-        let inner = py.detach(open).or_raise(py)?;
-        let decoder = codec.into_decoder(inner.faults());
-        let core = SubscriberCore::new(inner, wait == "spin");
-        py.detach(|| self.shared.members.add(Kind::Subscriber, &core));
-        let subscriber = Subscriber::new(core, decoder, self.shared.clone());
-        if let Some(callback) = on {
-            subscriber.start_callback(py, callback, on_error)?;
-        }
-        Ok(subscriber)
+        self.subscribe_with(py, &topic, options, codec, wait == "spin", (on, on_error))
     }
 
     /// Subscribes to every topic whose name matches `pattern`, topics that come later included: `*` stands for one
@@ -235,8 +226,8 @@ impl Node {
         keep_all: bool,
     ) -> PyResult<CallbackHandle> {
         let options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?;
-        let callbacks = (callback.into_inner(), on_error.map(Callback::into_inner));
-        let start = |node: &_| CallbackHandle::subscribe_any(py, node, pattern, options, callbacks);
+        let call = (callback, on_error);
+        let start = |node: &_| CallbackHandle::subscribe_any(py, node, pattern, options, call);
         self.keep_handle(py, start)
     }
 
@@ -287,6 +278,8 @@ impl Node {
         durable: bool,
         on_change: Option<Callback>,
     ) -> PyResult<Param> {
+        // As a slow function: the newest value.
+        let on_change = Callback::optional(py, on_change, Some(1))?;
         let said = Declaration {
             default,
             r#type,
@@ -297,7 +290,7 @@ impl Node {
             description,
             read_only,
             durable,
-            on_change: on_change.map(Callback::into_inner),
+            on_change,
         };
         Param::declare(py, &self.shared, name, said)
     }
@@ -314,7 +307,7 @@ impl Node {
     fn service(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Name,
         request: Option<&Bound<'_, PyAny>>,
         reply: Option<&Bound<'_, PyAny>>,
         handler: Callback,
@@ -322,7 +315,7 @@ impl Node {
         at_once: i64,
     ) -> PyResult<Service> {
         let limits = (backlog, at_once);
-        Service::open(py, &self.shared, name, (request, reply), handler.into_inner(), limits)
+        Service::open(py, &self.shared, &name, (request, reply), handler.into_inner(), limits)
     }
 
     /// A Client of a service, whose servers may come later. `request` and `reply` are types as for `publisher`,
@@ -331,11 +324,11 @@ impl Node {
     fn client(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Name,
         request: Option<&Bound<'_, PyAny>>,
         reply: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Client> {
-        Client::open(py, &self.shared, name, (request, reply))
+        Client::open(py, &self.shared, &name, (request, reply))
     }
 
     /// Has the goals of an action: a service with feedback, for what takes its time, one goal at a time.
@@ -350,7 +343,7 @@ impl Node {
     fn action(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Name,
         goal: Option<&Bound<'_, PyAny>>,
         feedback: Option<&Bound<'_, PyAny>>,
         result: Option<&Bound<'_, PyAny>>,
@@ -359,7 +352,7 @@ impl Node {
         queue: Option<i64>,
     ) -> PyResult<Service> {
         let (types, function) = ([goal, feedback, result], handler.into_inner());
-        crate::calls::open_action(py, &self.shared, name, types, function, (policy, queue))
+        crate::calls::open_action(py, &self.shared, &name, types, function, (policy, queue))
     }
 
     /// An ActionClient, whose servers may come later. The types are those of goals, feedback and results, as for
@@ -368,12 +361,12 @@ impl Node {
     fn action_client(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Name,
         goal: Option<&Bound<'_, PyAny>>,
         feedback: Option<&Bound<'_, PyAny>>,
         result: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ActionClient> {
-        ActionClient::open(py, &self.shared, name, [goal, feedback, result])
+        ActionClient::open(py, &self.shared, &name, [goal, feedback, result])
     }
 
     /// The pushing end of a work queue, whose workers may come later: a Pusher.
@@ -387,16 +380,16 @@ impl Node {
     fn push(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Name,
         job: Option<&Bound<'_, PyAny>>,
         backlog: i64,
         wait: f64,
         ack_within: Option<f64>,
         on_undelivered: Option<Callback>,
     ) -> PyResult<Pusher> {
-        let on_undelivered = on_undelivered.map(Callback::into_inner);
+        let on_undelivered = Callback::optional(py, on_undelivered, None)?;
         let settings = PushSettings { backlog, wait, ack_within, on_undelivered };
-        Pusher::open(py, &self.shared, (name, job), settings)
+        Pusher::open(py, &self.shared, (&name, job), settings)
     }
 
     /// A worker of a work queue, which has one job at a time: a Puller. `job` is a type as for `push`.
@@ -407,14 +400,14 @@ impl Node {
     fn pull(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Name,
         job: Option<&Bound<'_, PyAny>>,
         on: Option<Callback>,
     ) -> PyResult<Py<PyAny>> {
         let Some(on) = on else {
-            return Ok(Py::new(py, Puller::open(py, &self.shared, (name, job))?)?.into_any());
+            return Ok(Py::new(py, Puller::open(py, &self.shared, (&name, job))?)?.into_any());
         };
-        let service = open_handler(py, &self.shared, (name, job), on.into_inner())?;
+        let service = open_handler(py, &self.shared, (&name, job), on.into_inner())?;
         Ok(Py::new(py, service)?.into_any())
     }
 
@@ -429,7 +422,7 @@ impl Node {
     fn command(
         &self,
         py: Python<'_>,
-        topic: &str,
+        topic: Name,
         message: Option<&Bound<'_, PyAny>>,
         apply: Option<Callback>,
         forward: Option<String>,
@@ -437,7 +430,7 @@ impl Node {
         deadline_ms: f64,
     ) -> PyResult<Command> {
         let target = Target::of(apply.map(Callback::into_inner), forward)?;
-        Command::open(py, &self.shared, (topic, message), target, fallback, deadline_ms)
+        Command::open(py, &self.shared, (&topic, message), target, fallback, deadline_ms)
     }
 
     /// Takes authority over a command, if nobody has it or a driver of a lower `priority`, and returns a Driver. It ends
@@ -450,14 +443,20 @@ impl Node {
     fn drive(
         &self,
         py: Python<'_>,
-        topic: &str,
+        topic: Name,
         message: Option<&Bound<'_, PyAny>>,
         priority: i64,
         lease_ms: f64,
         auto_retake: bool,
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
-        Driver::take(py, &self.shared, (topic, message), (priority, lease_ms, auto_retake), timeout)
+        Driver::take(
+            py,
+            &self.shared,
+            (&topic, message),
+            (priority, lease_ms, auto_retake),
+            timeout,
+        )
     }
 
     /// One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the
@@ -484,7 +483,8 @@ impl Node {
     /// ended, the timers that are due by then run, the one that was due first before the others, and then
     /// the next message. Each tick is due a period after the last was, however late that was taken; one that
     /// was not taken when the next is due is skipped and counted (Tick.missed, Timer.missed). What a
-    /// callback raises goes to sys.unraisablehook, and the next tick to the callback.
+    /// callback raises goes to sys.unraisablehook, and the next tick to the callback. An async callback runs on the
+    /// event loop of the caller; ticks that come before its end are skipped.
     #[pyo3(signature = (period, callback, /, *, once = false, urgent = false))]
     fn timer(
         &self,
@@ -495,7 +495,7 @@ impl Node {
         urgent: bool,
     ) -> PyResult<Timer> {
         let period = seconds(py, "period", period)?;
-        let (callback, how) = (callback.into_inner(), (once, urgent));
+        let how = (once, urgent);
         let timer = self.with(py, |node| Timer::start(py, node, period, callback, how))??;
         py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
@@ -528,7 +528,7 @@ impl Node {
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.
     #[pyo3(signature = (callback, /))]
     fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_node(callback.into_inner());
+        let hook = events::on_node(callback.for_threads(py, None)?);
         py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
     }
 
@@ -538,7 +538,6 @@ impl Node {
     /// callback may do, or the node is closed. What it raises goes to sys.unraisablehook.
     #[pyo3(signature = (callback, /))]
     fn on_endpoint(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
-        let callback = callback.into_inner();
         self.keep_handle(py, |node| CallbackHandle::on_endpoint(py, node, callback))
     }
 
@@ -580,18 +579,18 @@ impl Node {
     }
 
     /// Closes the node's publishers and subscribers and leaves the domain. Waits for callbacks
-    /// that are running. Samples that were received stay.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.shared.close());
+    /// that are running, unless Ctrl-C ends the wait; async ones go on. Samples that were received stay.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.closing())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.closing())
     }
 
     fn __repr__(&self) -> String {

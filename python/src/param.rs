@@ -9,7 +9,7 @@ use rnet::Error;
 use rnet::param::{ParamKind, Refused};
 use rnet::state::{Value, WatchHandle};
 
-use crate::callback::{Callback, report};
+use crate::callback::{Callback, call_by, report};
 use crate::errors::{OrRaise, bad_value, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
@@ -89,7 +89,10 @@ impl Drop for ParamCore {
         let handles =
             std::mem::take(self.handles.get_mut().unwrap_or_else(PoisonError::into_inner));
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        release((handles, inner));
+        match handles.is_empty() {
+            true => release(inner),
+            false => gate::drop_in_time((handles, inner)),
+        }
     }
 }
 
@@ -218,8 +221,8 @@ impl Param {
     /// so that it may be used as a decorator.
     #[pyo3(signature = (callback, /))]
     fn on_change(&self, py: Python<'_>, callback: Callback) -> PyResult<Py<PyAny>> {
-        let callback = callback.into_inner();
-        let hook = hook(callback.clone_ref(py));
+        // As a slow function: the newest value.
+        let hook = hook(callback.for_threads(py, Some(1))?);
         let handle = self.core.detached(py, |param| param.on_change(hook))?;
         self.core.keep(handle);
         py.detach(|| self.node.members.keep(&self.core));
@@ -228,7 +231,7 @@ impl Param {
             py.detach(|| self.core.close());
             return Err(raise(py, &closed));
         }
-        Ok(callback)
+        Ok(callback.into_inner())
     }
 
     /// The present value, which may be assigned to.
@@ -277,8 +280,8 @@ fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
     move |value| {
         // After the interpreter has been taken down nobody is told.
         gate::enter(|py| {
-            let called = to_object(py, &value).and_then(|value| callback.call1(py, (value,)));
-            if let Err(error) = called {
+            let called = to_object(py, &value);
+            if let Err(error) = called.and_then(|value| call_by(py, &callback, (value,))) {
                 report(py, error, &callback);
             }
         });

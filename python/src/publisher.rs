@@ -375,14 +375,14 @@ impl Publisher {
     /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_match(callback.into_inner());
+        let hook = events::on_match(callback.for_threads(py, None)?);
         self.core.look(py, |inner| inner.on_match(hook))
     }
 
     /// Calls `callback` with a DeadlineMissed when a period of the deadline has ended without a message.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_deadline(callback.into_inner());
+        let hook = events::on_deadline(callback.for_threads(py, None)?);
         self.core.look(py, |inner| inner.on_deadline(hook))
     }
 

@@ -15,6 +15,7 @@ use rnet::{
 
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
+use crate::gate;
 use crate::members::Member;
 use crate::release::release;
 use crate::wait::{SLICE, SPIN_SLICE, Stop, WaitLimit};
@@ -297,9 +298,8 @@ impl SubscriberCore {
                     inner.recv(Some(left)).map(|sample| sample.to_owned_sample())
                 }
                 (Which::Newest, None) => inner.latest(Some(left)),
-                (Which::Newest, Some(sample)) => match inner.latest(Some(Duration::ZERO)) {
-                    Ok(newer) if newer.sent_ns() >= sample.sent_ns() => Ok(newer),
-                    Ok(_) | Err(Error::Timeout { .. }) => Ok(sample),
+                (Which::Newest, Some(sample)) => match inner.latest_after(&sample) {
+                    Ok(newer) => Ok(newer.unwrap_or(sample)),
                     Err(error) => {
                         *held = Some(sample);
                         Err(error)
@@ -497,7 +497,10 @@ impl Drop for SubscriberCore {
             let closed = State { mode: Mode::Closed, held: None };
             let before = std::mem::replace(&mut **guard, closed);
             drop(guard);
-            release(before);
+            match &before.mode {
+                Mode::Callback(_) => gate::drop_in_time(before),
+                _ => release(before),
+            }
         }
     }
 }

@@ -5,8 +5,15 @@
 
 use pyo3::prelude::*;
 
+use crate::gate;
+
 /// Drops `thing` without the GIL, whether this thread holds it or not.
 pub(crate) fn release<T: Send>(thing: T) {
+    if gate::is_closed() {
+        // All nodes were closed, or have a callback that does not end. The process is about to end.
+        std::mem::forget(thing);
+        return;
+    }
     // Without an interpreter (it has been taken down) the closure is dropped, and `thing` in it.
     let _ = Python::try_attach(move |py| py.detach(move || drop(thing)));
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use rnet::Error;
 
 use crate::fork::{ForkGuard, Own};
+use crate::gate;
 use crate::kept_clients::KeptClients;
-use crate::members::Members;
+use crate::members::{Member, Members};
 use crate::release::release;
 
 /// A node and what was made of it.
@@ -70,16 +70,23 @@ impl NodeShared {
     /// callbacks can be waited for in.
     pub(crate) fn close_at_exit(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let shared = Arc::downgrade(self);
-        let close = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-            args.py().detach(|| {
-                if let Some(shared) = shared.upgrade() {
-                    shared.close();
-                }
-            });
-        };
-        let close = PyCFunction::new_closure(py, None, None, close)?;
-        py.import("atexit")?.call_method1("register", (close,))?;
-        Ok(())
+        gate::at_exit(py, move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.close();
+            }
+        })
+    }
+
+    /// What closes a member that the node keeps.
+    pub(crate) fn closing<M: Member + 'static>(
+        self: &Arc<Self>,
+        member: &Arc<M>,
+    ) -> impl FnOnce() + Send + 'static {
+        let (node, member) = (self.clone(), member.clone());
+        move || {
+            member.close();
+            node.members.forget(&member);
+        }
     }
 }
 
@@ -93,6 +100,10 @@ impl Drop for NodeShared {
         if let Some(node) = &node {
             node.end_time();
         }
-        release((self.members.take(), self.kept_clients.take(), node));
+        match node {
+            Some(node) => gate::drop_in_time((self.members.take(), self.kept_clients.take(), node)),
+            // It was closed.
+            None => release((self.members.take(), self.kept_clients.take())),
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::callback::Callback;
 use crate::codec::{Copied, Decoder};
 use crate::errors::{OrRaise, is_malformed, pass_over};
 use crate::events::{self, MessageCallback};
-use crate::members::Member;
+use crate::gate;
 use crate::meta::make;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
 use crate::shared::NodeShared;
@@ -72,20 +72,24 @@ impl Subscriber {
 
     /// Hands the messages to a callback, from now on and until the node or this is closed.
     pub(crate) fn start_callback(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         callback: Callback,
         on_error: Option<Callback>,
     ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        if callback.is_async(py)? {
+            return callback.deliver(slf.as_any(), on_error);
+        }
+        let on_error = Callback::optional(py, on_error, None)?;
         let run = Arc::new(MessageCallback {
             callback: callback.into_inner(),
-            on_error: on_error.map(Callback::into_inner),
-            decoder: self.decoder.clone(),
-            closed: self.silent.clone(),
+            on_error,
+            decoder: this.decoder.clone(),
+            closed: this.silent.clone(),
         });
         let start = || {
-            self.core.call(move |result| run.run(result))?;
-            self.node.members.keep(&self.core);
+            this.core.call(move |result| run.run(result))?;
+            this.node.members.keep(&this.core);
             Ok(())
         };
         py.detach(start).or_raise(py)
@@ -394,9 +398,12 @@ impl Subscriber {
     /// without it, PeerLost and Detached are only counted and others go to sys.unraisablehook. That
     /// no thread can be started for the callbacks is such an error, too; it is tried again once a
     /// second.
+    ///
+    /// A callback that is an `async def` is run by the event loop of the caller, one message after the other, as in
+    /// `async for`.
     #[pyo3(signature = (callback, /, *, on_error = None))]
-    fn on(&self, py: Python<'_>, callback: Callback, on_error: Option<Callback>) -> PyResult<()> {
-        self.start_callback(py, callback, on_error)
+    fn on(slf: &Bound<'_, Self>, callback: Callback, on_error: Option<Callback>) -> PyResult<()> {
+        Subscriber::start_callback(slf, callback, on_error)
     }
 
     /// Waits until at least `n` publishers serve this subscriber: whatever they send from then on
@@ -410,21 +417,21 @@ impl Subscriber {
     /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_match(callback.into_inner());
+        let hook = events::on_match(callback.for_threads(py, None)?);
         py.detach(|| self.core.on_match(hook)).or_raise(py)
     }
 
     /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a period of the deadline.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_deadline(callback.into_inner());
+        let hook = events::on_deadline(callback.for_threads(py, None)?);
         py.detach(|| self.core.on_deadline(hook)).or_raise(py)
     }
 
     /// Calls `callback` with a LivelinessChange when a publisher has become alive, or is so no more.
     #[pyo3(signature = (callback, /))]
     fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_liveliness(callback.into_inner());
+        let hook = events::on_liveliness(callback.for_threads(py, None)?);
         py.detach(|| self.core.on_liveliness(hook)).or_raise(py)
     }
 
@@ -482,12 +489,9 @@ impl Subscriber {
     }
 
     /// Leaves the topic. Whoever waits for a message gets Closed, and loops end. Samples stay.
-    fn close(&self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.silent.store(true, Ordering::Release);
-        py.detach(|| {
-            self.core.close();
-            self.node.members.forget(&self.core);
-        });
+        gate::close(py, self.node.closing(&self.core))
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -510,9 +514,10 @@ impl Subscriber {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.silent.store(true, Ordering::Release);
+        gate::exit(exception, self.node.closing(&self.core))
     }
 
     fn __repr__(&self) -> String {

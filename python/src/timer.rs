@@ -8,9 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{Tick, TimerOptions};
 
+use crate::callback::Callback;
 use crate::errors::OrRaise;
 use crate::events;
 use crate::fork::{ForkGuard, Own};
+use crate::gate;
 use crate::members::Member;
 use crate::qos::Given;
 use crate::wait::WaitLimit;
@@ -49,6 +51,16 @@ impl Member for TimerCore {
     }
 }
 
+impl Drop for TimerCore {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents()
+            && let Some(timer) = self.timer.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            gate::drop_in_time(timer);
+        }
+    }
+}
+
 /// Calls a function with a period, or once, until it is cancelled or its node is closed. Made by
 /// `Node.timer`.
 ///
@@ -68,17 +80,30 @@ impl Timer {
         py: Python<'_>,
         node: &rnet::Node,
         period: Duration,
-        callback: Py<PyAny>,
+        callback: Callback,
         (once, urgent): (bool, bool),
     ) -> PyResult<Timer> {
         let counts = Arc::<Counts>::default();
-        let shared = counts.clone();
-        let call = move |tick: Tick| {
-            if !shared.cancelled.load(Ordering::Acquire) {
-                shared.ticks.fetch_add(1, Ordering::Relaxed);
-                shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
-                events::tell(&callback, |py| events::tick(py, tick));
+        let (shared, over) = (counts.clone(), counts.clone());
+        let is_async = callback.is_async(py)?;
+        let is_over = move || over.cancelled.load(Ordering::Acquire);
+        let callback = callback.for_threads_until(py, None, is_over)?;
+        let skipped = AtomicU64::new(0);
+        let call = move |mut tick: Tick| {
+            if shared.cancelled.load(Ordering::Acquire) {
+                return;
             }
+            if is_async && is_busy(&callback) {
+                // Its event loop has not come to the end of the tick before.
+                let missed = tick.missed + 1;
+                shared.missed.fetch_add(missed, Ordering::Relaxed);
+                skipped.fetch_add(missed, Ordering::Relaxed);
+                return;
+            }
+            shared.ticks.fetch_add(1, Ordering::Relaxed);
+            shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
+            tick.missed += skipped.swap(0, Ordering::Relaxed);
+            events::tell(&callback, |py| events::tick(py, tick));
         };
         let options = TimerOptions::new()
             .given(once.then_some(()), |options, ()| options.once())
@@ -92,13 +117,24 @@ impl Timer {
     pub(crate) fn core(&self) -> &Arc<TimerCore> {
         &self.core
     }
+
+    fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let core = self.core.clone();
+        move || core.close()
+    }
+}
+
+/// Whether an async callback runs, or is about to.
+fn is_busy(callback: &Py<PyAny>) -> bool {
+    let busy = gate::enter(|py| callback.getattr(py, "is_busy")?.is_truthy(py));
+    busy.is_none_or(|busy| busy.unwrap_or(false))
 }
 
 #[pymethods]
 impl Timer {
     /// Ends the timer. Waits for a callback that is running, except in a callback of the same node.
-    fn cancel(&self, py: Python<'_>) {
-        py.detach(|| self.core.close());
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.closing())
     }
 
     /// Whether it was cancelled.
@@ -119,7 +155,8 @@ impl Timer {
         self.core.counts.ticks.load(Ordering::Relaxed)
     }
 
-    /// How many ticks were skipped, because the next one was due before the lane's thread came to them.
+    /// How many ticks were skipped, because the next one was due before the lane's thread, or the event loop of an
+    /// async callback, came to them.
     #[getter]
     fn missed(&self) -> u64 {
         self.core.counts.missed.load(Ordering::Relaxed)
@@ -129,9 +166,9 @@ impl Timer {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.cancel(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.closing())
     }
 
     fn __repr__(&self) -> String {

@@ -269,6 +269,30 @@ def test_the_newest_may_be_a_refused_message_or_a_later_one(pair):
     assert subscriber.try_recv() is None
 
 
+@pytest.mark.parametrize("newest", [b"odd", b"1234"])
+def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node, newest):
+    one, two = node("one").publisher("/t"), node("two").publisher("/t")
+    subscriber = node("home").subscribe("/t", keep_all=True)
+    for publisher in (one, two):
+        publisher.wait_for_subscribers(1, LIMIT_S)
+    subscriber.wait_for_publishers(2, LIMIT_S)
+    # From here on it is the turn of the first.
+    two.send(b"turn")
+    assert bytes(subscriber.recv(LIMIT_S)) == b"turn"
+    if newest == b"odd":
+        two.send(b"1234")
+    one.send(b"odd")
+    with pytest.raises(rnet.BadValue, match="3 bytes"):
+        subscriber.recv_many(1, dtype="V4", timeout=LIMIT_S)
+    if newest == b"1234":
+        two.send(b"1234")
+    assert bytes(subscriber.latest(LIMIT_S)) == newest
+    assert subscriber.try_recv() is None
+    counts = {stats.publisher: (stats.received, stats.skipped) for stats in subscriber.stats()}
+    assert counts == {one.id: (int(newest == b"odd"), int(newest == b"1234")), two.id: (
+        1 + int(newest == b"1234"), int(newest == b"odd"))}
+
+
 def test_tasks_and_callbacks_get_a_refused_message(pair):
     import asyncio
 

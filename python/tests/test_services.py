@@ -471,12 +471,48 @@ def test_a_handler_may_close_its_service_and_its_node(node):
         return b"closed"
 
     services.append(server.service("/stop", None, None, stop))
-    with pytest.raises((rnet.ServerLost, rnet.Cancelled)):
-        home.call("/stop", b"service", timeout=LIMIT_S)
+    assert home.call("/stop", b"service", timeout=LIMIT_S) == b"closed"
     services[:] = [server.service("/stop", None, None, stop)]
-    with pytest.raises((rnet.ServerLost, rnet.Cancelled)):
-        home.call("/stop", b"node", timeout=LIMIT_S)
+    assert home.call("/stop", b"node", timeout=LIMIT_S) == b"closed"
     until(lambda: server.closed, "the node is closed")
+
+
+def test_a_service_that_closes_delivers_what_its_handler_answers(node):
+    server, home = node("server"), node("home")
+    begun: queue.Queue[int] = queue.Queue()
+    release = threading.Event()
+
+    def works(request: N) -> N:
+        begun.put(request.x)
+        release.wait(LIMIT_S)
+        return request
+
+    service = server.service("/work", N, N, works, at_once=2)
+    client = home.client("/work", N, N)
+    calls = [client.start(N(n), timeout=None) for n in (1, 2)]
+    assert sorted(begun.get(timeout=LIMIT_S) for _ in calls) == [1, 2]
+    closing = threading.Thread(target=service.close)
+    closing.start()
+    until(lambda: service.closed, "it closes")
+    release.set()
+    assert [call.result().x for call in calls] == [1, 2]
+    closing.join()
+
+    # What has begun and stops there, because it asks or because it yields, may have done a part.
+    def asks(request: N, context: rnet.CallContext) -> N:
+        services.pop().close()
+        assert context.cancelled and context.reason == "server_closing"
+        return request
+
+    def yields(request: N):
+        services.pop().close()
+        yield request
+        yield request
+
+    for handler in (asks, yields):
+        services = [server.service("/stops", N, N, handler)]
+        with pytest.raises(rnet.ServerLost), home.client("/stops", N, N).stream(N(1), timeout=LIMIT_S) as replies:
+            list(replies)
 
 
 def test_an_object_that_is_let_go_of_ends_its_call(node):

@@ -106,6 +106,8 @@ pub use rnet_shm::failpoint::install as arm_fail_points;
 pub use rnet_shm::publisher::InterruptedWait;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
+#[doc(hidden)]
+pub use rnet_shm::thread::spawn as spawn_thread;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::{Faults, Subscriber};

@@ -117,7 +117,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     pub fn latest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
         let until = deadline(timeout);
         loop {
-            if let Some(sample) = self.newest()? {
+            if let Some(sample) = self.newest(0)? {
                 return Ok(sample);
             }
             // What made it ready may have been no message for the user.
@@ -128,8 +128,24 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// One look at every publisher.
-    fn newest(&mut self) -> Result<Option<OwnedSample<T>>> {
+    /// For bindings that hold a received message: a newer message, if there is one. The older of the two counts as
+    /// skipped, as does each other message that is passed over.
+    ///
+    /// # Errors
+    /// As [`Subscriber::latest`].
+    #[doc(hidden)]
+    pub fn latest_after(&mut self, held: &OwnedSample<T>) -> Result<Option<OwnedSample<T>>> {
+        let newer = self.newest(held.sent_ns())?;
+        if newer.is_some()
+            && let Some(at) = self.receiver.place_of(held.publisher())
+        {
+            self.receiver.channels[at].count_as_skipped();
+        }
+        Ok(newer)
+    }
+
+    /// One look at every publisher, for a message that was sent at `after_ns` or later.
+    fn newest(&mut self, after_ns: u64) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_fork()?;
         self.receiver.take_in();
         self.receiver.end_receive();
@@ -138,7 +154,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         // The newest first. One that turns out to be lost, or cannot be had, makes way for the next.
         found.sort_unstable_by_key(|(sent_ns, _)| *sent_ns);
         let mut newest = None;
-        while let Some((_, publisher)) = found.pop() {
+        while let Some((_, publisher)) = found.pop_if(|(sent_ns, _)| *sent_ns >= after_ns) {
             let Some(at) = self.receiver.place_of(publisher) else { continue };
             match self.receiver.take_at(at) {
                 Ok(true) => match self.receiver.sample::<T>(at, &mut self.held) {

@@ -26,7 +26,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _rnet
+from . import _rnet, hints
 from .errors import MissingProtobuf, SchemaError
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ class Pool:
 
     def _document(self, cls: Any) -> None:
         if cls.__doc__ is None:
+            hints.explain(cls)
             name = cls.DESCRIPTOR.file.name
             if name not in self._comments:
                 self._comments[name] = _comments(self.kept[name]) if name in self.kept else {}

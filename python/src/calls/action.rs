@@ -10,6 +10,7 @@ use super::caller::Caller;
 use super::goal::{Goal, GoalCore, Heard};
 use super::service::{Service, failed};
 use super::{answered, count, decoded, encoded, limit};
+use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::gate;
@@ -46,14 +47,15 @@ impl Handler {
             ActionContext { inner, feedback: self.feedback.clone(), name: self.name.clone() };
         let context = Py::new(py, context)?;
         let mut result = match self.with_context {
-            true => function.call1((goal, &context))?,
-            false => function.call1((goal,))?,
+            true => call(function, (goal, &context))?,
+            false => call(function, (goal,))?,
         };
         let generators = py.import("types")?.getattr("GeneratorType")?;
         if result.is_instance(&generators)? {
             let hear = py.get_type::<ActionContext>().getattr("feedback")?;
             // Closed at a `yield` when it is cancelled: its `finally` blocks run.
-            result = py.import("rnet.calls")?.call_method1("worked", (result, hear, &context))?;
+            let worked = py.import("rnet.calls")?.getattr("worked")?;
+            result = call(&worked, (result, hear, &context))?;
         }
         answered(&self.result, &result, &format!("the results of {}", self.name), <[u8]>::to_vec)
     }

@@ -138,7 +138,7 @@ impl Drop for CallCore {
 /// A call that was begun: by `Client.start`, which wants one reply, or by `Client.stream`, which wants all.
 ///
 /// `await call` and `call.result()` give the reply of one; `for reply in call` and `async for reply in call` those
-/// of a stream. What is had is had once. `cancel`, the end of a `with` block, or the end of the object cancels it,
+/// of a stream. What is had of a stream is had once. `cancel`, the end of a `with` block, or the end of the object cancels it,
 /// and so does the end of a task that awaits its one reply.
 ///
 /// >>> service = node.service("/count", None, None, lambda n: (b"%d" % i for i in range(int(n))))
@@ -148,6 +148,8 @@ impl Drop for CallCore {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Call {
     pub(super) core: Arc<CallCore>,
+    /// The only reply of a call, for every further call of `result`.
+    pub(super) reply: OnceLock<Py<PyAny>>,
     pub(super) _node: Arc<NodeShared>,
 }
 
@@ -175,10 +177,17 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// The next reply; waits for it, for as long as the call may take. Raises as `Client.call`, Cancelled if the
-    /// call was cancelled, and Closed where there is no further one.
+    /// The reply, or the next one of a stream; waits for it, for as long as the call may take. Raises as `Client.call`,
+    /// Cancelled if the call was cancelled, and Closed where a stream has no further one.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.take_only(py)
+        if let Some(reply) = self.reply.get() {
+            return Ok(reply.clone_ref(py));
+        }
+        let reply = self.take_only(py)?;
+        if !self.core.stream {
+            let _ = self.reply.set(reply.clone_ref(py));
+        }
+        Ok(reply)
     }
 
     /// Cancels the call: its server is told, and whoever waits for it gets Cancelled.

@@ -1,6 +1,6 @@
 //! `rnet.Client`: calls one service.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -115,7 +115,8 @@ impl Client {
                 Ok(core)
             })
         });
-        Ok(Call { core: begun?.or_raise(py)?, _node: self.node.clone() })
+        let core = begun?.or_raise(py)?;
+        Ok(Call { core, reply: OnceLock::new(), _node: self.node.clone() })
     }
 
     pub(crate) fn call_once(

@@ -24,6 +24,8 @@ use crate::waiters::{self, Awaited, Waiters};
 
 type Inner = Arc<Own<rnet::Goal<[u8], [u8]>>>;
 type Bytes = Received<[u8]>;
+/// How a goal ended.
+type Outcome = rnet::Result<Arc<Bytes>>;
 
 /// The types of what a client of an action hears.
 pub(crate) struct Heard {
@@ -37,7 +39,9 @@ struct Held {
     goal: Mutex<Option<Inner>>,
     /// Why it was closed.
     ended: OnceLock<Error>,
-    /// Whether its end was had.
+    /// How it ended, for every further call of `result`.
+    outcome: OnceLock<Outcome>,
+    /// Whether its outcome is known, or the goal was closed.
     done: AtomicBool,
     client: Arc<ActionClientCore>,
     fork_guard: ForkGuard,
@@ -65,16 +69,25 @@ impl Held {
     ///
     /// # Errors
     /// As there.
-    fn result(&self, slice: Duration) -> rnet::Result<Bytes> {
+    fn result(&self, slice: Duration) -> Outcome {
+        if let Some(outcome) = self.outcome.get().filter(|_| !self.fork_guard.is_parents()) {
+            return outcome.clone();
+        }
         let Some(goal) = self.inner() else { return Err(self.closed_error()) };
         let result = goal.result_within(slice);
         let ended = !matches!(result, Err(Error::Interrupted));
         self.done.fetch_or(ended, Ordering::Relaxed);
         // Closed by another thread, it is that which ended it.
-        result.map_err(|error| match (&error, self.ended.get()) {
+        let result = result.map(Arc::new).map_err(|error| match (&error, self.ended.get()) {
             (Error::Cancelled { .. }, Some(why)) => why.clone(),
             _ => error,
-        })
+        });
+        match &result {
+            // Of two threads that wait, one receives the result.
+            Err(Error::Closed { .. }) => self.outcome.get().cloned().unwrap_or(result),
+            Err(Error::Interrupted) => result,
+            _ => self.outcome.get_or_init(|| result).clone(),
+        }
     }
 }
 
@@ -121,6 +134,7 @@ impl GoalCore {
         let held = Arc::new(Held {
             goal: Mutex::new(Some(Arc::new(Own::new(goal)))),
             ended: OnceLock::new(),
+            outcome: OnceLock::new(),
             done: AtomicBool::new(false),
             client,
             fork_guard: ForkGuard::here(),
@@ -167,7 +181,7 @@ impl Drop for GoalCore {
 /// A goal that was sent by `ActionClient.send`.
 ///
 /// `for feedback in goal` and `async for feedback in goal` give its feedback until it has ended; `goal.result()` and
-/// `await goal` its result, which is had once. `cancel` asks its server to end it. The end of a `with` block, or the
+/// `await goal` its result, each time they are asked. `cancel` asks its server to end it. The end of a `with` block, or the
 /// end of the object, cancels it without a wait.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Goal {
@@ -210,7 +224,7 @@ impl Goal {
     /// feedback that comes before it, in this thread.
     ///
     /// Raises Timeout, and the goal goes on; Cancelled with its reason once the handler has ended; CallFailed,
-    /// ServerLost, Refused and the others of `Client.call`; Closed for a result that was had.
+    /// ServerLost, Refused and the others of `Client.call`. Asked again, it gives the same again.
     #[pyo3(signature = (timeout = None, *, on_feedback = None))]
     fn result(
         &self,

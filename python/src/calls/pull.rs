@@ -12,6 +12,7 @@ use rnet::{Error, HandlerError};
 use super::push::SLICE;
 use super::service::{Service, failed, failure, stats};
 use super::{decoded, lock};
+use crate::callback::call_by;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, closed, raise};
 use crate::fork::{ForkGuard, Own};
@@ -41,18 +42,18 @@ pub(crate) fn open_handler(
             let job = decoded(py, &codec, job, &what)?;
             let context = JobContext { inner: context.clone() };
             match with_context {
-                true => function.call1(py, (job, context)),
-                false => function.call1(py, (job,)),
+                true => call_by(py, &function, (job, context)),
+                false => call_by(py, &function, (job,)),
             }
         };
-        call().map_err(|error: PyErr| failed(&error, function.bind(py)))
+        call().map(drop).map_err(|error: PyErr| failed(&error, function.bind(py)))
     };
     Service::hold(py, node, || {
         let builder = node.node()?.pull::<[u8]>(name).message_type(message_type);
         builder.on(move |job, context| {
             let ran = gate::enter(|py| run(py, job, context));
             let ended = || Err(HandlerError::new("Closed", "the program of the worker ends"));
-            ran.unwrap_or_else(ended).map(drop)
+            ran.unwrap_or_else(ended)
         })
     })
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyTuple, PyType};
 use rnet::{Error, Undelivered};
 
 use super::{count, decoded, encoded, lock};
-use crate::callback::report;
+use crate::callback::{call_by, report};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::fork::{ForkGuard, Own};
@@ -108,7 +108,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
         let give = || {
             let job = decoded(py, codec, &back.job, "a job that was handed back")?;
             let error = raise(py, &back.error).into_value(py);
-            function.call1(py, (make(py, "Undelivered", (job, error))?,))
+            call_by(py, function, (make(py, "Undelivered", (job, error))?,))
         };
         if let Err(error) = give() {
             report(py, error, function);
@@ -182,6 +182,13 @@ impl Pusher {
     }
 }
 
+impl Pusher {
+    fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let core = self.core.clone();
+        move || core.close()
+    }
+}
+
 #[pymethods]
 impl Pusher {
     /// Gives a job to the queue. It goes to a worker as soon as one is free; if that one is lost before it has
@@ -249,17 +256,17 @@ impl Pusher {
     }
 
     /// Closes it; jobs that are not done are handed back with Closed.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.core.close());
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.closing())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.closing())
     }
 
     fn __repr__(&self) -> String {

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyTuple};
+use pyo3::types::PyTuple;
 use rnet::{Error, HandlerError, Responder};
 
 use super::{answered, count, decoded};
+use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::gate;
 use crate::held::Held;
-use crate::members::{Kind, Member};
+use crate::members::Kind;
 use crate::meta::make;
 use crate::raised;
 use crate::shared::NodeShared;
@@ -52,20 +54,24 @@ impl Handler {
         let request = decoded(py, &self.request, request, &format!("a request of {}", self.name))?;
         let function = self.function.bind(py);
         let result = match self.with_context {
-            true => function.call1((request, CallContext { inner: replies.context() }))?,
-            false => function.call1((request,))?,
+            true => call(function, (request, CallContext { inner: replies.context() }))?,
+            false => call(function, (request,))?,
         };
         let generators = py.import("types")?.getattr("GeneratorType")?;
         if !result.is_instance(&generators)? {
             return self.send(&result, replies).map(drop);
         }
-        for reply in PyIterator::from_object(&result)? {
-            if !self.send(&reply?, replies)? {
+        let next = result.getattr("__next__")?;
+        loop {
+            let reply = match call(&next, ()) {
+                Err(error) if error.is_instance_of::<PyStopIteration>(py) => return Ok(()),
+                reply => reply?,
+            };
+            if !self.send(&reply, replies)? {
                 // Nobody wants more: its `finally` blocks run.
-                return result.call_method0("close").map(drop);
+                return call(&result.getattr("close")?, ()).map(drop);
             }
         }
-        Ok(())
     }
 
     /// Whether the reply was wanted.
@@ -173,21 +179,19 @@ impl Service {
         self.held.is_closed()
     }
 
-    /// Cancels its calls, waits for handlers that run, and closes it.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            self.held.close();
-            self.node.members.forget(&self.held);
-        });
+    /// Cancels its calls, waits for handlers that run, and closes it. The answer of a handler that does not ask
+    /// `cancelled` is delivered.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.node.closing(&self.held))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.node.closing(&self.held))
     }
 
     fn __repr__(&self) -> String {

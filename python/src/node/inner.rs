@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use rnet::PublisherOptions;
+use rnet::{PublisherOptions, SubscriberOptions};
 
 use super::Node;
+use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::handle::CallbackHandle;
 use crate::members::{Kind, Member};
 use crate::publisher::{Publisher, PublisherCore};
+use crate::receive::SubscriberCore;
 use crate::release::release;
 use crate::state::core::StateCore;
+use crate::subscriber::Subscriber;
 
 /// Where the programs of this Python stand: beside its own, which may be a link to another's.
 pub(super) fn programs(py: Python<'_>) -> Option<PathBuf> {
@@ -54,6 +57,32 @@ impl Node {
         let handle = self.with(py, start)??;
         py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
         Ok(handle)
+    }
+
+    pub(super) fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let shared = self.shared.clone();
+        move || shared.close()
+    }
+
+    pub(super) fn subscribe_with(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        options: SubscriberOptions,
+        codec: Codec,
+        spins: bool,
+        (on, on_error): (Option<Callback>, Option<Callback>),
+    ) -> PyResult<Py<Subscriber>> {
+        let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
+        let inner = py.detach(open).or_raise(py)?;
+        let decoder = codec.into_decoder(inner.faults());
+        let core = SubscriberCore::new(inner, spins);
+        py.detach(|| self.shared.members.add(Kind::Subscriber, &core));
+        let subscriber = Bound::new(py, Subscriber::new(core, decoder, self.shared.clone()))?;
+        if let Some(callback) = on {
+            Subscriber::start_callback(&subscriber, callback, on_error)?;
+        }
+        Ok(subscriber.unbind())
     }
 
     pub(super) fn publish(

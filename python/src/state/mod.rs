@@ -351,14 +351,13 @@ impl PyState {
     }
 
     /// Runs `body(t)` in a transaction and commits it; again if another writer was in between. Returns
-    /// what `body` returns.
+    /// what `body` returns. Of an `async def` it gives that to `await`.
     #[pyo3(signature = (body, /))]
     fn transact<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         body: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        transaction::transact(py, &self.core, body)
+        transaction::transact(slf.as_any(), &slf.get().core, body)
     }
 
     /// Revision of the newest change of any key.

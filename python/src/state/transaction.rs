@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use rnet::limits::MAX_TRIES;
 use rnet::state;
 use rnet::{Error, Result};
 
-use super::change::{tried, until_done};
+use super::change::{outrun, tried, until_done};
 use super::core::{StateCore, Terms, deleted};
 use super::disk;
 use super::entry;
 use super::value::{of_object, to_object};
+use crate::callback::Callback;
 use crate::errors::OrRaise;
 use crate::fork::Own;
 use crate::members::{Kind, Member};
@@ -232,11 +234,16 @@ impl Transaction {
 
 /// `State.transact`.
 pub(crate) fn transact<'py>(
-    py: Python<'py>,
+    state: &Bound<'py, PyAny>,
     core: &Arc<StateCore>,
     body: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    until_done(py, "commit the transaction", || {
+    let (py, what) = (state.py(), "commit the transaction");
+    if body.extract::<Callback>()?.is_async(py)? {
+        let arguments = (state, body, MAX_TRIES, outrun(py, what).into_value(py));
+        return py.import("rnet.on_loop")?.call_method1("transact", arguments);
+    }
+    until_done(py, what, || {
         let open = Bound::new(py, Transaction::begin(py, core)?)?;
         // A key that is read twice may have changed in between; the body is told at once.
         let returned = body.call1((&open,));

@@ -19,7 +19,7 @@ use rnet::{Error, Interrupter};
 use super::core::StateCore;
 use super::entry::Change;
 use super::types::Types;
-use crate::callback::{Callback, report};
+use crate::callback::{Callback, call_by, report};
 use crate::errors::{OrRaise, raise};
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
@@ -286,7 +286,10 @@ impl Drop for WatchCore {
             let before = std::mem::replace(&mut **guard, Mode::Closed);
             drop(guard);
             let interrupter = self.interrupter.get_mut().unwrap_or_else(PoisonError::into_inner);
-            release((before, interrupter.take()));
+            match &before {
+                Mode::Callback { .. } => gate::drop_in_time((before, interrupter.take())),
+                _ => release((before, interrupter.take())),
+            }
         }
     }
 }
@@ -342,6 +345,14 @@ impl Watch {
         &self.core
     }
 
+    fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let (state, core) = (self.state.clone(), self.core.clone());
+        move || {
+            core.close();
+            state.members.forget(&core);
+        }
+    }
+
     pub(crate) fn node(&self) -> &Arc<NodeShared> {
         &self.node
     }
@@ -380,9 +391,13 @@ impl Watch {
     /// `sys.unraisablehook`. A callback that takes long delays the others of its lane, and is then told
     /// only the newest values.
     #[pyo3(signature = (callback, /, *, urgent = false))]
-    fn on(&self, py: Python<'_>, callback: Callback, urgent: bool) -> PyResult<()> {
+    fn on(slf: &Bound<'_, Self>, callback: Callback, urgent: bool) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        if callback.is_async(py)? {
+            return callback.deliver(slf.as_any(), None);
+        }
         let callback = callback.into_inner();
-        let (types, closed) = (self.core.types.clone(), self.core.closed.clone());
+        let (types, closed) = (this.core.types.clone(), this.core.closed.clone());
         let run = move |result: rnet::Result<state::Change>| {
             gate::enter(|py| {
                 if closed.load(Ordering::Acquire) {
@@ -390,7 +405,7 @@ impl Watch {
                 }
                 let called = match result {
                     Ok(told) => Change::new(py, told, &types)
-                        .and_then(|change| callback.call1(py, (change,)).map(drop)),
+                        .and_then(|change| call_by(py, &callback, (change,)).map(drop)),
                     Err(error) => Err(raise(py, &error)),
                 };
                 if let Err(error) = called {
@@ -399,8 +414,8 @@ impl Watch {
             });
         };
         let start = || {
-            self.core.call(urgent, run)?;
-            self.state.members.keep(&self.core);
+            this.core.call(urgent, run)?;
+            this.state.members.keep(&this.core);
             Ok(())
         };
         py.detach(start).or_raise(py)
@@ -419,11 +434,8 @@ impl Watch {
     }
 
     /// Ends it: loops over it end, and its callback is called no more.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            self.core.close();
-            self.state.members.forget(&self.core);
-        });
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        gate::close(py, self.closing())
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -450,9 +462,9 @@ impl Watch {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        gate::exit(exception, self.closing())
     }
 
     fn __repr__(&self) -> String {

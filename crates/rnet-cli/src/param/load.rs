@@ -40,6 +40,8 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     let settings = settings.map_err(|problems| tell(context, &args.file, problems))?;
     let session = join(context, "param", &args.me)?;
     let all = find::all(Some(&session.state))?;
+    let (ros_own, settings): (Vec<_>, Vec<_>) =
+        settings.into_iter().partition(|setting| is_of_ros_alone(setting, &all));
     let wanted = resolve(settings, &all, args.undeclared);
     let wanted = wanted.map_err(|problems| tell(context, &args.file, problems))?;
     signal::check()?;
@@ -49,6 +51,15 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
         context.say(format_args!(
             "{}:{line}: parameter {name} of {node} is not declared yet; it is checked when its node starts",
             args.file.display()
+        ));
+    }
+    for setting in &ros_own {
+        context.say(format_args!(
+            "{}:{}: parameter {} of {} is left out: every node of ROS 2 has it, and this one has not declared it",
+            args.file.display(),
+            setting.line,
+            setting.name,
+            setting.node
         ));
     }
     if context.json() {
@@ -67,6 +78,14 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
 fn content(path: &Path) -> Outcome<String> {
     String::from_utf8(input::read(path, &FILE)?)
         .map_err(|_| Failure::Failed(format!("{} is not text in UTF-8", input::shown(path))))
+}
+
+/// Whether `ros2 param dump` has written it, and no node here has declared it.
+fn is_of_ros_alone(setting: &Setting, all: &[Named]) -> bool {
+    let declared = |(node, name, info): &Named| {
+        info.description.is_some() && *name == setting.name && setting.is_for(node)
+    };
+    setting.is_of_every_ros_node() && !all.iter().any(declared)
 }
 
 /// Tells each problem with its line.

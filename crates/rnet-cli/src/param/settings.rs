@@ -26,9 +26,18 @@ pub struct Setting {
     pub name: String,
     pub value: Tree,
     pub line: usize,
+    /// Whether it is of a file of ROS 2.
+    pub is_ros: bool,
 }
 
 impl Setting {
+    /// Whether every node of ROS 2 has it, so that `ros2 param dump` writes it.
+    pub fn is_of_every_ros_node(&self) -> bool {
+        let names = ["/use_sim_time", "/start_type_description_service"];
+        self.is_ros
+            && (names.contains(&self.name.as_str()) || self.name.starts_with("/qos_overrides/"))
+    }
+
     pub fn is_for_many(&self) -> bool {
         self.node.contains('*')
     }
@@ -91,7 +100,9 @@ fn ros(node: &str, tree: Tree, line: usize, all: &mut Vec<Setting>, problems: &m
     };
     for (key, tree) in pairs {
         if key.text == ROS {
+            let before = all.len();
             params(node, "", &key, tree, all, problems);
+            all[before..].iter_mut().for_each(|setting| setting.is_ros = true);
         } else {
             let below = format!("{}{}", node.trim_end_matches('/'), slashed(&key.text));
             ros(&below, tree, key.line, all, problems);
@@ -127,6 +138,7 @@ fn params(
             name: prefix.to_owned(),
             line: key.line,
             value: Tree { line: tree.line, what },
+            is_ros: false,
         }),
     }
 }

@@ -375,6 +375,25 @@ fn files_of_ros_are_read() {
 }
 
 #[test]
+fn a_dump_of_ros_is_loaded_without_what_every_node_of_ros_has() {
+    let place = Place::new();
+    let arm = arm(&place);
+    let dump = "/arm:\n  ros__parameters:\n    pid:\n      gain: 3.0\n    qos_overrides:\n      \
+                /parameter_events:\n        publisher: {depth: 1000, reliability: reliable}\n    \
+                start_type_description_service: true\n    use_sim_time: false\n";
+    let file = write(&place, "dump.yaml", dump);
+    let said = rnet!(place, "param", "load", &file).fails(0);
+    assert_eq!(arm.gain.get(), Ok(3.0));
+    let left_out = "dump.yaml:8: parameter /start_type_description_service of /arm is left out: every node of ROS 2 has it";
+    assert!(said.contains(left_out) && said.contains("set 1 parameter"), "{said}");
+    // Of a file of ours it is a mistake, as any other name.
+    let file = write(&place, "ours.yaml", "/arm:\n  use_sim_time: false\n");
+    assert!(
+        rnet!(place, "param", "load", file).fails(1).contains("has no parameter /use_sim_time")
+    );
+}
+
+#[test]
 fn a_file_may_come_before_the_nodes() {
     let place = Place::new();
     let text = "/arm:\n  pid/gain: 4\n  mode: fly\n  steps: 6\n";

@@ -65,6 +65,14 @@ impl Reader {
         true
     }
 
+    /// Counts a message that was handed out as skipped instead: its user passes over it for a newer one.
+    pub fn count_as_skipped(&mut self) {
+        let (stats, count) = (&mut self.reader_stats, &self.slot.page().count);
+        stats.received = stats.received.wrapping_sub(1);
+        count.received.store(stats.received, Ordering::Relaxed);
+        bump(&count.skipped, 1);
+    }
+
     /// Counts a message and makes it the current one.
     #[inline]
     fn hand_out(&mut self, record: Record, len: u64) {

@@ -17,9 +17,6 @@ pub const MAX_CHOICES: usize = 256;
 pub const MAX_ITEMS: usize = 4096;
 /// Longest unit, choice and text of a parameter, in bytes.
 pub const MAX_TEXT_LEN_BYTES: usize = 4096;
-/// Up to here every whole number is a number of 64 bits.
-const EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
-
 /// What a node said of a parameter when it declared it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -149,6 +146,14 @@ impl ParamDescription {
     /// Why not, in words that follow the value: `"is above its maximum 10.0"`.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if !self.kind.takes(value) {
+            if let Some(i) = self.inexact(value) {
+                let (float, kind) = (i as f64, self.kind);
+                let found = match value {
+                    Value::List(_) => format!("has {i}, an int that no float equals"),
+                    _ => "is an int that no float equals".to_owned(),
+                };
+                return Err(format!("{found}, and the parameter is {kind}; give {float:?}"));
+            }
             return Err(format!("is {}, and the parameter is {}", kind_word(value), self.kind));
         }
         let Value::List(items) = value else { return self.check_single(value) };
@@ -160,6 +165,17 @@ impl ParamDescription {
             self.check_single(item).map_err(place)?;
         }
         Ok(())
+    }
+
+    /// An int where floats are wanted that is none, among the values.
+    fn inexact(&self, value: &Value) -> Option<i64> {
+        match value {
+            Value::Int(i) if self.single() == ParamKind::Float && float_of(*i).is_none() => {
+                Some(*i)
+            }
+            Value::List(items) => items.iter().find_map(|item| self.inexact(item)),
+            _ => None,
+        }
     }
 
     fn check_single(&self, value: &Value) -> Result<(), String> {
@@ -188,8 +204,8 @@ impl ParamDescription {
     /// The value as one of this parameter's type, if it says the same: a whole number is a number.
     pub fn adapt(&self, value: Value) -> Value {
         match value {
-            Value::Int(i) if self.single() == ParamKind::Float && (-EXACT..=EXACT).contains(&i) => {
-                Value::Float(i as f64)
+            Value::Int(i) if self.single() == ParamKind::Float => {
+                float_of(i).map_or(Value::Int(i), Value::Float)
             }
             Value::List(items) => {
                 Value::List(items.into_iter().map(|item| self.adapt(item)).collect())
@@ -293,6 +309,12 @@ pub(crate) fn show(value: &Value) -> String {
         }
         other => other.type_text(),
     }
+}
+
+/// The float that is the same number, if there is one.
+fn float_of(int: i64) -> Option<f64> {
+    let float = int as f64;
+    (float as i128 == i128::from(int)).then_some(float)
 }
 
 fn is_nan(value: &Value) -> bool {

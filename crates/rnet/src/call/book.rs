@@ -280,7 +280,13 @@ impl Book {
                 open.end_behind(status, Some(error), &mut self.woken);
             }
             State::Cancelled => {
-                let error = Error::Cancelled { topic, reason: reason_of_wire(status.reason()) };
+                let error = match (reason_of_wire(status.reason()), &open.server) {
+                    // Its handler had begun, and may have done a part of it.
+                    (CancelReason::ServerClosing, Some(server)) if !open.goal => {
+                        server.lost(&topic)
+                    }
+                    (reason, _) => Error::Cancelled { topic, reason },
+                };
                 open.end_behind(status, Some(error), &mut self.woken);
             }
             State::Refused => {

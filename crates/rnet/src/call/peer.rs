@@ -42,6 +42,12 @@ impl Open {
         self.seen |= self.cancelled.is_some();
         self.cancelled
     }
+
+    /// Whether its answer is not delivered any more. A server that closes delivers the answer of a handler that does
+    /// not know of it: the work is done.
+    fn is_unwanted(&self) -> bool {
+        self.cancelled.is_some_and(|reason| reason != CancelReason::ServerClosing || self.seen)
+    }
 }
 
 struct Out {
@@ -192,8 +198,17 @@ impl Peer {
     }
 
     pub fn reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
-        self.check(number)?;
+        if !self.awaits_answer(number) {
+            self.check(number)?;
+        }
         self.send_reply(number, encoded)
+    }
+
+    /// Whether the next reply is the only one of its call, and is still delivered.
+    fn awaits_answer(&self, number: u32) -> bool {
+        let open = lock(&self.open);
+        let open = open.get(&number).filter(|_| number & WANTS_DONE == 0);
+        open.is_some_and(|open| open.replies == 0 && !open.is_unwanted())
     }
 
     /// The one reply of a handler that gives one, and with it the end of the call; `None` where the call has another
@@ -204,7 +219,7 @@ impl Peer {
         }
         let mut open = lock(&self.open);
         let Entry::Occupied(call) = open.entry(number) else { return None };
-        if call.get().cancelled.is_some() || call.get().replies > 0 {
+        if call.get().is_unwanted() || call.get().replies > 0 {
             return None;
         }
         call.remove();
@@ -266,7 +281,10 @@ impl Peer {
                 let gone = o.cancelled == Some(CancelReason::CallerGone);
                 let stands = matches!(outcome, Outcome::Settled(_))
                     && o.cancelled == Some(CancelReason::ServerClosing);
-                (o.cancelled.is_some() && !stands, o.seen || gone, o.replies, o.unsent)
+                // A job, or a stream, that has not come to its end is cancelled, whatever its handler knows.
+                let whole = number & WANTS_DONE == 0 && !o.is_unwanted();
+                let cancelled = o.cancelled.is_some() && !stands && !whole;
+                (cancelled, o.seen || gone, o.replies, o.unsent)
             });
         let none = HandlerError::new("", "");
         let outcome = match outcome {

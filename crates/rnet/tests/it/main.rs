@@ -62,6 +62,7 @@ mod ready_fd;
 mod restart;
 mod review;
 mod room;
+mod service_closes;
 mod sim_time;
 mod state;
 mod state_alloc;

@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from .. import builtin as _builtin
+from .. import builtin as _builtin, hints as _hints
 from . import foxglove as foxglove
 
 __all__ = sorted({*_builtin.OWN, *_builtin.FOXGLOVE, *_builtin.PLAIN})
@@ -28,7 +28,10 @@ def __getattr__(name: str) -> Any:
     elif name in _builtin.FOXGLOVE:
         made = getattr(foxglove, name)
     else:
-        raise AttributeError(f"rnet.msgs has no message {name!r}", name=name)
+        why = _hints.no_message(name, __all__)
+        if _hints.is_from_import():
+            raise ImportError(why, name=__name__)
+        raise AttributeError(why, name=name)
     globals()[name] = made
     return made
 

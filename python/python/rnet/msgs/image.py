@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import hints
 from . import _plain
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Image(_plain.PlainMessage):
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
-                raise self._layout.bad(f"encoding {encoding!r} needs a row_stride")
+                raise self._layout.bad(f"{_unknown(encoding)} One of your own needs a row_stride")
             row_stride = width * pixel_bytes(encoding)
         self._set(width, height, row_stride, encoding, frame_id, timestamp_ns)
         self._data = _plain.bytes_of(self._layout, data)
@@ -121,16 +122,20 @@ class Image(_plain.PlainMessage):
         pixels = _plain.as_array(cls._layout, array)
         known = ENCODINGS.get(encoding)
         dtype, _, channels = known or ("u1", 1, 0)
+        if known is None and (pixels.dtype != dtype or pixels.ndim != 2):
+            raise cls._layout.bad(
+                f"{_unknown(encoding)} One of your own has an array of u8, of the shape (height, bytes of a row), "
+                f"and this one is of {pixels.dtype}, of the shape {pixels.shape}"
+            )
         if pixels.dtype != dtype:
             raise cls._layout.bad(
                 f"the array is of {pixels.dtype}, and {encoding} has elements of "
                 f"{_plain.numpy('Image').dtype(dtype)}: convert it with astype"
             )
         shape = pixels.shape
-        wanted = (3,) if channels > 1 else (2,) if known is None else (2, 3)
-        if pixels.ndim not in wanted or (pixels.ndim == 3 and shape[2] != channels):
-            meant = "(height, bytes of a row)" if known is None else _shape_words(channels)
-            raise cls._layout.bad(f"the array has the shape {shape}, and {encoding} is {meant}")
+        wanted = (3,) if channels > 1 else (2, 3)
+        if known and (pixels.ndim not in wanted or (pixels.ndim == 3 and shape[2] != channels)):
+            raise cls._layout.bad(f"the array has the shape {shape}, and {encoding} is {_shape_words(channels)}")
         if known is not None and width not in (None, shape[1]):
             raise cls._layout.bad(f"width is {width}, and the array has {shape[1]} columns")
         if pixels.ndim == 3 and channels == 1:
@@ -167,7 +172,7 @@ class Image(_plain.PlainMessage):
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
-                raise cls._layout.bad(f"encoding {encoding!r} needs a row_stride")
+                raise cls._layout.bad(f"{_unknown(encoding)} One of your own needs a row_stride")
             row_stride = width * pixel_bytes(encoding)
 
         def make() -> Image:
@@ -269,6 +274,11 @@ def pixel_bytes(encoding: str) -> int:
     """Bytes of a pixel in an encoding that is known."""
     _, item, channels = ENCODINGS[encoding]
     return item * channels
+
+
+def _unknown(encoding: str) -> str:
+    close = hints.did_you_mean(encoding, ENCODINGS) or f"; known are {', '.join(ENCODINGS)}."
+    return f"the encoding {encoding!r} is not known{close}"
 
 
 def _shape_words(channels: int) -> str:

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
-use rnet_core::{CancelReason, Error, Result};
+use rnet_core::{Error, Result};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -450,12 +450,10 @@ impl Work {
             self.shared.lock().waiting.push_front(task);
             return true;
         }
-        let closing = CancelReason::ServerClosing;
-        let lost = match &error {
-            Error::ServerLost { .. } | Error::CallLost { .. } | Error::Timeout { .. } => true,
-            Error::Cancelled { reason, .. } => *reason == closing,
-            _ => false,
-        };
+        let lost = matches!(
+            error,
+            Error::ServerLost { .. } | Error::CallLost { .. } | Error::Timeout { .. }
+        );
         if lost && task.lost.is_none() {
             task.lost = worker.or(Some(0));
             let mut state = self.shared.lock();

@@ -1,0 +1,110 @@
+"""Answers to mistakes, those above all that are habits from ROS 2."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["did_you_mean", "explain", "is_from_import", "no_message"]
+
+#: Messages of ROS 2 whose content has another name here.
+_ROS2 = {
+    "Bool": "the type \"?\" of numpy",
+    "CameraInfo": "CameraCalibration",
+    "DiagnosticArray": "Diagnostic",
+    "DiagnosticStatus": "Diagnostic",
+    "FluidPressure": "Pressure",
+    "Float64": "the type \"f8\" of numpy",
+    "Header": "the fields timestamp and frame_id of each message",
+    "Int32": "the type \"i4\" of numpy",
+    "Marker": "SceneEntity",
+    "MarkerArray": "SceneUpdate",
+    "NavSatFix": "LocationFix",
+    "OccupancyGrid": "Grid",
+    "Path": "PosesInFrame",
+    "Point": "Vector3, or Point3 for drawings",
+    "PointCloud2": "PointCloud",
+    "PoseArray": "PosesInFrame",
+    "PoseStamped": "PoseInFrame",
+    "PoseWithCovarianceStamped": "PoseEstimate",
+    "String": "the type bytes, for text in UTF-8",
+    "TFMessage": "FrameTransforms",
+    "Transform": "FrameTransform",
+    "TransformStamped": "FrameTransform",
+    "TwistStamped": "TwistInFrame",
+    "WrenchStamped": "WrenchInFrame",
+}
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'linear'?"``, or nothing where no name is close."""
+    by_lower = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, 1)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def no_message(name: str, known: Iterable[str]) -> str:
+    """Why ``rnet.msgs`` has no message of a name, and what to use."""
+    known = list(known)
+    instead = _ROS2.get(name)
+    if instead is not None:
+        return f"rnet.msgs has no message {name!r}: use {instead} (docs/guide/messages.md lists the messages)"
+    listed = "" if (close := did_you_mean(name, known)) else "; dir(rnet.msgs) lists them"
+    return f"rnet.msgs has no message {name!r}{close}{listed}"
+
+
+def is_from_import() -> bool:
+    """Whether the caller of a module's ``__getattr__`` is ``from module import name``.
+
+    Such a statement replaces the text of an AttributeError by one of its own.
+    """
+    import opcode
+
+    frame = sys._getframe(2)
+    instruction = frame.f_code.co_code[frame.f_lasti]
+    return opcode.opname[instruction] == "IMPORT_FROM"
+
+
+def explain(cls: Any) -> None:
+    """Have the constructor of a protobuf message class say what is wrong, and what it has instead."""
+    init = cls.__init__
+
+    def __init__(self: Any, **fields: Any) -> None:
+        try:
+            init(self, **fields)
+        except (TypeError, ValueError) as error:
+            raise _explained(cls.DESCRIPTOR, fields, error) from None
+
+    cls.__init__ = __init__
+
+
+def _explained(message: Any, fields: dict[str, Any], error: Exception) -> Exception:
+    """The error of a constructor with a text that helps, or as it is where none is known."""
+    for name, value in fields.items():
+        known = message.fields_by_name.get(name)
+        if known is None:
+            close = did_you_mean(name, message.fields_by_name) or f"; it has {', '.join(message.fields_by_name)}"
+            return ValueError(f"{message.full_name} has no field {name!r}{close}")
+        of = known.message_type
+        if of is None or known.is_repeated or isinstance(value, dict) or _is(value, of):
+            continue
+        wanted = of.full_name
+        if of.full_name == "google.protobuf.Timestamp":
+            wanted += (
+                ": a datetime.datetime in UTC, or set it afterwards: message."
+                f"{name}.FromNanoseconds(time.time_ns())"
+            )
+        elif of.full_name == "google.protobuf.Duration":
+            wanted += f": a datetime.timedelta, or set it afterwards: message.{name}.FromNanoseconds(ns)"
+        else:
+            wanted += ", or a dict of its fields"
+        if f"{error}".startswith(("Fail to convert", "Parameter to initialize")):
+            given = f"{value!r} ({type(value).__name__}) is given"
+            return TypeError(f"{message.full_name}.{name} is {wanted}; {given}")
+    return error
+
+
+def _is(value: Any, message: Any) -> bool:
+    return getattr(value, "DESCRIPTOR", None) is message

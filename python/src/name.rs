@@ -1,0 +1,42 @@
+//! Names of topics, services and the like, as arguments.
+
+use std::ops::Deref;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
+/// The name of a topic, service, action or queue. In ROS 2 the type comes before it: the error for a type says so.
+pub(crate) struct Name(String);
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Name {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Name> {
+        if let Ok(text) = object.cast::<PyString>() {
+            return Ok(Name(text.to_str()?.to_owned()));
+        }
+        let why = match object.cast::<PyType>() {
+            Ok(class) => {
+                let class = class.name()?;
+                format!(
+                    "the name comes first and the type second, as in publisher(\"/topic\", {class}), and the \
+                         class {class} is given"
+                )
+            }
+            Err(_) => {
+                let (shown, class) = (object.repr()?, object.get_type().name()?);
+                format!("a name is a str, and {shown} ({class}) is given")
+            }
+        };
+        Err(PyTypeError::new_err(why))
+    }
+}
