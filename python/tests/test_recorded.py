@@ -123,6 +123,30 @@ def test_a_frame_has_all_numbers_and_knows_what_is_missing(file):
     assert list(recording["/pose"].frame("x", start=0.09).x) == [n / 2 for n in range(90, 100)]
 
 
+def test_a_field_that_a_type_has_gained_is_missing_in_older_messages(tmp_path):
+    path = tmp_path / "grip.mcap"
+    head = 'syntax = "proto3"; package robot; message Grip { string name = 1; double width = 2; '
+    versions = [rnet.load_text(head + "}"), rnet.load_text(head + "double temp = 4; uint32 count = 5; }")]
+    with path.open("wb") as out:
+        writer = Writer(out)
+        writer.start()
+        for n, types in enumerate(versions):
+            described = build_file_descriptor_set(types.Grip).SerializeToString()
+            schema = writer.register_schema("robot.Grip", "protobuf", described)
+            channel = writer.register_channel("/grip", "protobuf", schema, {"rnet.node": f"/n{n}"})
+            message = types.Grip(name="g", width=n, **({"temp": 40, "count": 3} if n else {}))
+            writer.add_message(channel, log_time=n, publish_time=n, data=message.SerializeToString())
+        writer.finish()
+    grip = rnet.open_recording(path)["/grip"]
+    assert grip.fields() == ["width", "temp", "count"]
+    temp = grip.array("temp")
+    assert np.isnan(temp[0]) and temp[1] == 40 and list(grip.array("count", absent=0)) == [0, 3]
+    with pytest.raises(rnet.ReadFailed, match="1 of 2 messages of /grip have no count"):
+        grip.array("count")
+    frame = grip.frame()
+    assert list(frame.columns) == ["width", "temp", "count"] and frame["count"].isna().sum() == 1
+
+
 def test_messages_have_their_types(file):
     with rnet.open_recording(file) as recording:
         messages = list(recording.messages())

@@ -4,11 +4,11 @@ pub mod args;
 mod cat;
 mod check;
 mod convert;
+mod csv;
 pub mod file;
 mod info;
 mod ls;
 mod make;
-mod parquet;
 mod plot;
 mod recover;
 

@@ -10,11 +10,13 @@ use std::io::IsTerminal;
 use rnet::NamePattern;
 use rnet::inspect::Domain;
 use rnet_record::names;
-use rnet_record::play::{Conductor, Control, Lives, OWN_TOPICS, Options, Played, Position, play};
+use rnet_record::play::{
+    Conductor, Control, Lives, OWN_TOPICS, Options, Played, Position, QosOverride, play,
+};
 use rnet_record::read::{Recording, Select};
 use serde_json::json;
 
-use self::args::PlayArgs;
+use self::args::{PlayArgs, QosArg};
 use self::keyboard::Keyboard;
 use self::services::Services;
 use crate::bag::args::SelectArgs;
@@ -36,6 +38,7 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
         looped: args.r#loop,
         clock_hz: args.clock.then_some(args.clock_rate),
         remap,
+        qos: qos(&recording, &args.qos)?,
         force: args.force,
         paused: args.paused,
         ..Options::default()
@@ -78,11 +81,11 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let mut select = file::select(recording, args)?;
     let plays = |pattern: &NamePattern, topic: &str| {
         let is_named = !topic.starts_with(OWN_TOPICS) || pattern.as_str().starts_with(OWN_TOPICS);
-        is_named && !topic.starts_with(names::RESERVED_TOPICS) && pattern.matches(topic)
+        is_named && !topic.starts_with(names::RESERVED_TOPICS) && file::is_like(pattern, topic)
     };
     for pattern in &args.topic {
         if !select.topics.iter().any(|topic| plays(pattern, topic)) {
-            let found = select.topics.iter().find(|topic| pattern.matches(topic));
+            let found = select.topics.iter().find(|topic| file::is_like(pattern, topic));
             let found = found.map_or("", String::as_str);
             let why = if found.starts_with(names::RESERVED_TOPICS) {
                 format!("the recorder itself wrote {found}, and nobody published it")
@@ -95,6 +98,20 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     }
     select.topics.retain(|topic| args.topic.iter().any(|pattern| plays(pattern, topic)));
     Ok(select)
+}
+
+/// The topics of the file that get another quality of service. A later word for a topic wins.
+fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverride)>> {
+    let mut all = Vec::new();
+    for QosArg { topics, qos } in asked {
+        let of = recording.channels().filter(|channel| file::is_like(topics, &channel.topic));
+        let before = all.len();
+        all.extend(of.map(|channel| (channel.topic.clone(), *qos)));
+        if all.len() == before {
+            return Err(file::no_topic(recording, topics.as_str()));
+        }
+    }
+    Ok(all)
 }
 
 /// Who is asked while it plays: the keyboard, and whoever signals the process.

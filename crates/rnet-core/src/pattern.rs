@@ -45,6 +45,18 @@ impl NamePattern {
         }
     }
 
+    /// A pattern of names that others chose, which need not be valid here: topics of other recorders.
+    ///
+    /// # Errors
+    /// A `*` stands within a part.
+    pub fn foreign(what: &'static str, pattern: &str) -> Result<NamePattern> {
+        if pattern.split('/').any(|part| part.contains('*') && !is_star(part)) {
+            let why = "* and ** stand for whole parts".to_owned();
+            return Err(Error::BadName { what, name: pattern.to_owned(), why });
+        }
+        Ok(NamePattern(format!("/{}", pattern.strip_prefix('/').unwrap_or(pattern)).into()))
+    }
+
     /// The pattern, with its leading `/`.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -119,6 +131,18 @@ mod tests {
         ] {
             assert_eq!(pattern(text).unwrap().matches(name), fits, "{text} {name}");
         }
+    }
+
+    #[test]
+    fn names_of_others_are_matched_as_they_are() {
+        let matches = |text: &str, name: &str| {
+            NamePattern::foreign("topic pattern", text).unwrap().matches(name)
+        };
+        for name in ["/1st", "/größe", "/my topic", "/"] {
+            assert!(matches(name, name) && matches(&name[1..], name), "{name}");
+        }
+        assert!(matches("/größe/*", "/größe/x y") && !matches("/größe/*", "/größe"));
+        assert!(NamePattern::foreign("topic pattern", "/a*").is_err());
     }
 
     #[test]

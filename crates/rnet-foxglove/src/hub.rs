@@ -105,6 +105,30 @@ impl Channel {
     }
 }
 
+impl All {
+    fn subscribe(&mut self, client: &Arc<Client>, asked: Subscription) -> Result<(), String> {
+        let Subscription { id, channel_id } = asked;
+        let of_client = |(of, number): &&(Arc<Client>, u32)| of.id == client.id && *number == id;
+        if self.channels.values().any(|c| c.subscribers.iter().any(|s| of_client(&s))) {
+            return Err(format!("the subscription {id} is there already"));
+        }
+        let Some(channel) = self.channels.get_mut(&channel_id) else {
+            return Err(format!("there is no channel {channel_id}"));
+        };
+        if channel.subscribers.iter().any(|(of, _)| of.id == client.id) {
+            return Err(format!("{} is subscribed to already", channel.topic));
+        }
+        for (_, time_ns, payload) in &channel.kept {
+            client.queue.data(say::message(id, *time_ns, payload));
+        }
+        channel.subscribers.push((client.clone(), id));
+        if let Some(member) = self.members.get_mut(&client.id) {
+            member.ended.remove(&id);
+        }
+        Ok(())
+    }
+}
+
 /// A message for the subscribers of a channel.
 pub struct Passed<'a> {
     pub publisher: u64,
@@ -255,32 +279,22 @@ impl Hub {
         wanted
     }
 
-    /// Subscribes a client, and sends what publishers keep.
-    ///
-    /// # Errors
-    /// There is no such channel, or the number or the channel is in use.
-    pub fn subscribe(&self, client: &Arc<Client>, asked: Subscription) -> Result<(), String> {
+    /// Subscribes a client to channels, and sends what publishers keep. Whoever waits for subscriptions sees all of one
+    /// request at once. An error for each that fails: there is no such channel, or the number or the channel is in use.
+    pub fn subscribe(
+        &self,
+        client: &Arc<Client>,
+        asked: Vec<Subscription>,
+    ) -> Vec<Result<(), String>> {
         let mut all = self.lock();
-        let Subscription { id, channel_id } = asked;
-        let of_client = |(of, number): &&(Arc<Client>, u32)| of.id == client.id && *number == id;
-        if all.channels.values().any(|c| c.subscribers.iter().any(|s| of_client(&s))) {
-            return Err(format!("the subscription {id} is there already"));
-        }
-        let Some(channel) = all.channels.get_mut(&channel_id) else {
-            return Err(format!("there is no channel {channel_id}"));
-        };
-        if channel.subscribers.iter().any(|(of, _)| of.id == client.id) {
-            return Err(format!("{} is subscribed to already", channel.topic));
-        }
-        for (_, time_ns, payload) in &channel.kept {
-            client.queue.data(say::message(id, *time_ns, payload));
-        }
-        channel.subscribers.push((client.clone(), id));
-        if let Some(member) = all.members.get_mut(&client.id) {
-            member.ended.remove(&id);
-        }
+        let done = asked.into_iter().map(|asked| all.subscribe(client, asked)).collect();
         self.note(all);
-        Ok(())
+        done
+    }
+
+    /// Forgets what publishers keep: the playing goes on elsewhere.
+    pub fn forget_kept(&self) {
+        self.lock().channels.values_mut().for_each(|channel| channel.retain_kept(|_| false));
     }
 
     /// # Errors

@@ -8,6 +8,7 @@ use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rnet::Durability;
 use rnet_record::read::{Message, Problem, Recording, Select};
 use serde_json::json;
 
@@ -82,6 +83,15 @@ struct Told {
     channels: BTreeSet<u16>,
 }
 
+/// A channel of the file.
+struct Line {
+    /// Its number for clients.
+    id: u32,
+    shape: Shape,
+    /// How many messages its publisher kept for late joiners.
+    keeps: usize,
+}
+
 /// What comes of waiting for a message.
 enum Waited {
     Due,
@@ -126,7 +136,12 @@ impl Played {
         let mut channels = BTreeMap::new();
         for channel in self.recording.channels().filter(|channel| !channel.is_reserved()) {
             let shape = Shape::recorded(channel);
-            channels.insert(channel.id, (self.hub.channel(&channel.topic, &shape), shape));
+            let keeps = match channel.source().map(|source| source.durability) {
+                Ok(Durability::TransientLocal { depth }) => depth as usize,
+                _ => 0,
+            };
+            let id = self.hub.channel(&channel.topic, &shape);
+            channels.insert(channel.id, Line { id, shape, keeps });
         }
         while self.hub.wanted(&BTreeSet::new()).is_empty() && !self.hub.is_over() {
             self.hub.wait(Duration::from_secs(1));
@@ -138,10 +153,12 @@ impl Played {
                 let pace = self.pace();
                 (pace.jumps, pace.at_ns)
             };
-            let select = Select { start_ns: Some(start_ns), ..Select::default() };
+            let select =
+                Select { start_ns: Some(start_ns), with_latched: true, ..Select::default() };
             match self.play(select, jumps, &channels, &mut told) {
                 Waited::Over => return,
-                Waited::Jumped => {}
+                // Late subscribers get what is kept there, which is read again.
+                Waited::Jumped => self.hub.forget_kept(),
                 Waited::Due => {
                     let ended = {
                         let mut pace = self.pace();
@@ -153,6 +170,7 @@ impl Played {
                     if let Waited::Over = self.wait(u64::MAX, jumps) {
                         return;
                     }
+                    self.hub.forget_kept();
                 }
             }
         }
@@ -163,7 +181,7 @@ impl Played {
         &self,
         select: Select,
         jumps: u64,
-        channels: &BTreeMap<u16, (u32, Shape)>,
+        channels: &BTreeMap<u16, Line>,
         told: &mut Told,
     ) -> Waited {
         for message in self.recording.messages(select) {
@@ -184,13 +202,13 @@ impl Played {
         self.wait(self.times.1, jumps)
     }
 
-    fn pass(&self, message: &Message, channels: &BTreeMap<u16, (u32, Shape)>, told: &mut Told) {
+    fn pass(&self, message: &Message, channels: &BTreeMap<u16, Line>, told: &mut Told) {
         let id = message.channel.id;
-        let Some((channel, shape)) = channels.get(&id) else { return };
+        let Some(Line { id: channel, shape, keeps }) = channels.get(&id) else { return };
         let (publisher, time_ns) = (u64::from(id), message.log_ns());
         match shape.payload(message.data()) {
             Ok(payload) => {
-                let passed = Passed { publisher, time_ns, payload: &payload, keeps: 0 };
+                let passed = Passed { publisher, time_ns, payload: &payload, keeps: *keeps };
                 self.hub.message(*channel, &passed);
             }
             Err(why) if told.channels.insert(id) => {

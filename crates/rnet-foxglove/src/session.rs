@@ -72,7 +72,7 @@ impl Session {
         let (hub, client) = (&self.hub, &self.client);
         match said {
             Said::Subscribe { subscriptions } => {
-                all(subscriptions.into_iter().map(|asked| hub.subscribe(client, asked)))
+                all(hub.subscribe(client, subscriptions).into_iter())
             }
             Said::Unsubscribe { subscription_ids } => {
                 all(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))

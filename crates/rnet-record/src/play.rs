@@ -19,7 +19,7 @@ mod publishers;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use rnet::Node;
+use rnet::{Durability, Node, Reliability};
 
 use crate::read::{ReadError, Recording};
 use ahead::Ahead;
@@ -47,6 +47,8 @@ pub struct Options {
     pub clock_hz: Option<f64>,
     /// Topics that get another name.
     pub remap: Vec<(String, String)>,
+    /// Topics that get another quality of service than the file says, by their names in the file.
+    pub qos: Vec<(String, QosOverride)>,
     /// Publish also on topics that somebody else publishes.
     pub force: bool,
     /// Begin with the playing stopped.
@@ -63,11 +65,21 @@ impl Default for Options {
             looped: false,
             clock_hz: None,
             remap: Vec::new(),
+            qos: Vec::new(),
             force: false,
             paused: false,
             wait: Duration::from_secs(5),
         }
     }
+}
+
+/// Quality of service for a topic that is played; what is `None` is as the file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QosOverride {
+    /// Its reliability.
+    pub reliability: Option<Reliability>,
+    /// What it keeps for late joiners.
+    pub durability: Option<Durability>,
 }
 
 /// What is asked of a player while it plays.

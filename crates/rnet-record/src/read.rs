@@ -18,6 +18,7 @@ mod field;
 mod found;
 mod index;
 mod input;
+mod latched;
 mod messages;
 mod record;
 mod recording;

@@ -148,9 +148,13 @@ pub fn rerun(
         start_ns: options.start_ns,
         end_ns: options.end_ns,
         with_reserved: true,
+        with_latched: true,
     };
     for due in InOrder::new(recording, recording.messages(select)) {
-        feed.step(&due?, &mut comparison)?;
+        let mut due = due?;
+        // What was kept for late joiners is there at the start.
+        due.at_ns = due.at_ns.max(options.start_ns.unwrap_or(0));
+        feed.step(&due, &mut comparison)?;
     }
     feed.check_fed(recording, options)?;
     feed.end(&mut comparison, options)?;

@@ -6,6 +6,7 @@ mod counterpart;
 mod decode;
 mod definition;
 mod encode;
+pub(crate) mod qos;
 mod standard;
 
 pub use convert::{LeftOut, to_ros2};

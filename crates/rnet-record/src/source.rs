@@ -9,6 +9,7 @@ use crate::names::{
     DEADLINE_KEY, DEPTH_KEY, DURABILITY_KEY, HOST_KEY, KIND_KEY, LANE_KEY, LAYOUT_KEY,
     LIFESPAN_KEY, NODE_KEY, PUBLISHER_KEY, RELIABILITY_KEY, TYPE_KEY,
 };
+use crate::ros2::qos::{OFFERED_QOS_KEY, offered};
 
 /// The publisher of a channel, as the channel's metadata has it.
 ///
@@ -145,8 +146,8 @@ impl Source {
         pairs.collect()
     }
 
-    /// What the metadata of a channel says. What it does not say is as in [`Source::default`], so that files of others
-    /// can be read.
+    /// What the metadata of a channel says. What it does not say is as in the `offered_qos_profiles` of ROS 2, if it has
+    /// these, or else as in [`Source::default`], so that files of others can be read.
     ///
     /// # Errors
     /// [`SourceError`] for a value that means nothing.
@@ -168,16 +169,21 @@ impl Source {
                 value.parse::<u64>().map(Some).map_err(error)
             }
         };
+        let offered = metadata.get(OFFERED_QOS_KEY).and_then(|text| offered(text));
+        let offered = offered.unwrap_or_default();
         let kinds = [Kind::Bytes, Kind::Plain, Kind::Protobuf];
         let kind =
             kinds[one_of(KIND_KEY, &kinds.map(Kind::name), "`bytes`, `plain` or `protobuf`")?];
         let lanes = [Lane::Bulk, Lane::Urgent];
         let lane = lanes[one_of(LANE_KEY, &["bulk", "urgent"], "`bulk` or `urgent`")?];
         let wanted = "`best_effort` or `reliable`";
-        let reliability = [Reliability::BestEffort, Reliability::Reliable]
+        let said = [Reliability::BestEffort, Reliability::Reliable]
             [one_of(RELIABILITY_KEY, &["best_effort", "reliable"], wanted)?];
+        let is_said = |key| metadata.contains_key(key);
+        let reliability = if is_said(RELIABILITY_KEY) { said } else { offered.reliability };
         let wanted = "`volatile` or `transient_local`";
         let durability = match one_of(DURABILITY_KEY, &["volatile", "transient_local"], wanted)? {
+            0 if !is_said(DURABILITY_KEY) => offered.durability,
             0 => Durability::Volatile,
             _ => {
                 let depth = number(DEPTH_KEY)?.unwrap_or(1);
@@ -204,8 +210,8 @@ impl Source {
             lane,
             reliability,
             durability,
-            deadline: number(DEADLINE_KEY)?.map(Duration::from_nanos),
-            lifespan: number(LIFESPAN_KEY)?.map(Duration::from_nanos),
+            deadline: number(DEADLINE_KEY)?.map(Duration::from_nanos).or(offered.deadline),
+            lifespan: number(LIFESPAN_KEY)?.map(Duration::from_nanos).or(offered.lifespan),
         })
     }
 }

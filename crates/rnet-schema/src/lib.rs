@@ -44,5 +44,5 @@ pub use path::FieldPath;
 pub use prost_reflect;
 pub use rules::{Rule, Severity};
 pub use schema::{Schema, SchemaHash};
-pub use table::{Columns, Held, csv_line};
+pub use table::{Columns, csv_line};
 pub use text::{TextOptions, quoted as text_quoted};

@@ -3,7 +3,7 @@
 use crate::error::ValueError;
 use crate::json::{self, JsonOptions};
 use crate::limits::{MAX_COLUMN_FIELDS, MAX_COLUMNS, MAX_DECODE_DEPTH};
-use crate::path::{FieldPath, Step};
+use crate::path::FieldPath;
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
 use std::borrow::Cow;
@@ -26,22 +26,21 @@ impl Columns {
         Ok(Self { paths })
     }
 
-    /// The columns of one field: those of the message that it is, or else the field itself.
+    /// The columns of these fields: those of the message that a field is, or else the field itself.
     ///
     /// # Errors
     /// As [`Columns::all`].
-    pub fn within(path: &FieldPath) -> Result<Self, ValueError> {
-        let mut paths = Vec::new();
-        match path.single_message().filter(|m| !json::is_well_known(m.full_name())) {
-            Some(inner) => collect(inner, Some(path), &mut Vec::new(), &mut paths, &mut 0)?,
-            None => paths.push(path.clone()),
+    pub fn within<'a>(fields: impl IntoIterator<Item = &'a FieldPath>) -> Result<Self, ValueError> {
+        let (mut paths, mut visited) = (Vec::new(), 0);
+        for path in fields {
+            match path.single_message().filter(|m| !json::is_well_known(m.full_name())) {
+                Some(inner) => {
+                    collect(inner, Some(path), &mut Vec::new(), &mut paths, &mut visited)?;
+                }
+                None => paths.push(path.clone()),
+            }
         }
         Ok(Self { paths })
-    }
-
-    /// The columns that are asked for.
-    pub fn of(paths: impl IntoIterator<Item = FieldPath>) -> Self {
-        Self { paths: paths.into_iter().collect() }
     }
 
     /// The paths as text.
@@ -49,42 +48,10 @@ impl Columns {
         self.paths.iter().map(ToString::to_string).collect()
     }
 
-    /// What each column holds.
-    pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        self.paths.iter().map(|path| match path.steps().last() {
-            Some(Step::Field(field)) if field.is_map() => Held::Map,
-            Some(Step::Field(field)) if field.is_list() => Held::List(path.kind()),
-            _ => Held::One(path.kind()),
-        })
-    }
-
-    /// The value of a column, by its place; `None` if it is not set.
-    pub fn value<'a>(&self, column: usize, message: &'a Dynamic) -> Option<Cow<'a, Value>> {
-        let path = self.paths.get(column).filter(|path| path.is_set(message.message()))?;
-        message.get(path)
-    }
-
-    /// The cell of a column as in [`Columns::row`]; `None` if it is not set.
-    pub fn cell(&self, column: usize, message: &Dynamic) -> Option<String> {
-        let path = self.paths.get(column).filter(|path| path.is_set(message.message()))?;
-        Some(cell(path, message))
-    }
-
     /// The cells of one message. What is not set is empty.
     pub fn row(&self, message: &Dynamic) -> Vec<String> {
         self.paths.iter().map(|path| cell(path, message)).collect()
     }
-}
-
-/// What a column holds: values of this type.
-#[derive(Clone, Copy, Debug)]
-pub enum Held<'a> {
-    /// One.
-    One(&'a Kind),
-    /// Any number.
-    List(&'a Kind),
-    /// Entries of a map.
-    Map,
 }
 
 fn collect(
@@ -136,7 +103,13 @@ fn cell(path: &FieldPath, message: &Dynamic) -> String {
     if !path.is_set(message.message()) {
         return String::new();
     }
-    let options = JsonOptions { proto_names: true, plain_integers: true, ..JsonOptions::default() };
+    // What has no presence is always there, zero or not, also in the messages of a list.
+    let options = JsonOptions {
+        proto_names: true,
+        plain_integers: true,
+        defaults: true,
+        ..JsonOptions::default()
+    };
     let Some(value) = message.get(path) else { return String::new() };
     match json::value(&value, path.kind(), &options) {
         serde_json::Value::String(text) if !matches!(*value, Value::List(_)) => text,

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rnet::limits::MAX_TOPIC_LEN_BYTES;
 use rnet::{NamePattern, TopicName};
+use rnet_monitor::value::FieldPath;
 
 use crate::shared_args::{bytes, seconds};
 
@@ -26,7 +26,7 @@ pub enum BagCommand {
     Merge(MergeArgs),
     /// Write a file as several
     Split(SplitArgs),
-    /// Write messages as a table or as text, or for ROS 2: .csv, .parquet, .jsonl, .mcap
+    /// Convert a topic to CSV, messages to JSON lines, or a recording to ROS 2: .csv, .jsonl, .mcap
     Convert(ConvertArgs),
     /// Draw fields over time, in the terminal or as a picture: .svg, .png
     Plot(PlotArgs),
@@ -119,7 +119,10 @@ pub struct ConvertArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// The new file: NAME.csv or NAME.parquet for a table of one topic, NAME.jsonl for a document a line, NAME.mcap with --ros2
+    /// Write only this field, such as pose.x, or the fields of this message; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub field: Vec<FieldPath>,
+    /// The new file: NAME.csv for a table of one topic, NAME.jsonl for a document a line, NAME.mcap with --ros2
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Write an MCAP file for ROS 2: built-in messages become its standard messages in CDR, others are named and left out
@@ -170,6 +173,7 @@ pub fn remap(text: &str) -> Result<(String, String), String> {
     Ok((from.to_owned(), to.to_string()))
 }
 
-fn topic_pattern(text: &str) -> Result<NamePattern, String> {
-    NamePattern::new("topic", text, MAX_TOPIC_LEN_BYTES).map_err(|error| error.to_string())
+/// Other recorders give topics names that are not valid here.
+pub fn topic_pattern(text: &str) -> Result<NamePattern, String> {
+    NamePattern::foreign("topic", text).map_err(|error| error.to_string())
 }

@@ -58,9 +58,8 @@ struct Cat {
 pub struct Types(HashMap<u16, Option<MessageType>>);
 
 impl Types {
-    /// A message by the type of its channel. What is none of its type is bytes.
-    pub fn shown<'a>(&'a mut self, context: &Context, message: &'a read::Message) -> Message<'a> {
-        let channel = &message.channel;
+    /// The type of a channel; `None` of one that cannot be read, which is told.
+    pub fn of(&mut self, context: &Context, channel: &read::Channel) -> Option<&MessageType> {
         let ty = self.0.entry(channel.id).or_insert_with(|| {
             let ty = channel.message_type();
             if let Err(error) = &ty {
@@ -69,23 +68,37 @@ impl Types {
             }
             ty.ok()
         });
+        ty.as_ref()
+    }
+
+    /// A message by the type of its channel.
+    ///
+    /// # Errors
+    /// In words, why it is not of its type.
+    pub fn decode<'a>(
+        &'a mut self,
+        context: &Context,
+        message: &'a read::Message,
+    ) -> Result<Message<'a>, String> {
         let bytes = message.data();
-        match ty {
+        Ok(match self.of(context, &message.channel) {
             Some(MessageType::Protobuf(schema)) => {
-                let decoded = message.content().ok();
-                match decoded.and_then(|content| Dynamic::decode(schema, &content).ok()) {
-                    Some(message) => Message::Protobuf(message, None),
-                    None => Message::Raw(bytes),
-                }
+                let decoded = Dynamic::decode(schema, &message.content()?);
+                Message::Protobuf(decoded.map_err(|error| error.to_string())?, None)
             }
             Some(MessageType::Plain(plain)) => Message::Plain(plain, bytes, None),
             _ => Message::Raw(bytes),
-        }
+        })
+    }
+
+    /// The same; what is not of its type is bytes.
+    pub fn shown<'a>(&'a mut self, context: &Context, message: &'a read::Message) -> Message<'a> {
+        self.decode(context, message).unwrap_or(Message::Raw(message.data()))
     }
 }
 
 /// A message that is JSON as it is.
-fn text(message: &read::Message) -> Option<Value> {
+pub fn text(message: &read::Message) -> Option<Value> {
     match message.channel.message_encoding == names::JSON {
         true => serde_json::from_slice(message.data()).ok(),
         false => None,

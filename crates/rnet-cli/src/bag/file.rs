@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rnet::NamePattern;
 use rnet_record::read::{ReadError, Recording, Select};
 
 use super::args::SelectArgs;
@@ -62,7 +63,7 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     for pattern in &args.topic {
         let before = topics.len();
         let all = || recording.channels().map(|channel| channel.topic.as_str());
-        topics.extend(all().filter(|topic| pattern.matches(topic)).map(str::to_owned));
+        topics.extend(all().filter(|topic| is_like(pattern, topic)).map(str::to_owned));
         if topics.len() == before {
             return Err(no_topic(recording, pattern.as_str()));
         }
@@ -71,10 +72,18 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
     let (start_ns, end_ns) = (at(args.start), at(args.end));
-    let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| pattern.matches(topic));
+    let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| is_like(pattern, topic));
     let excluded = recording.channels().filter(|channel| is_excluded(&channel.topic));
     let without_channels = excluded.map(|channel| channel.id).collect();
     Ok(Select { topics, start_ns, end_ns, without_channels, ..Select::default() })
+}
+
+/// Whether a topic of a file is like this; of other recorders some have no leading `/`.
+pub fn is_like(pattern: &NamePattern, topic: &str) -> bool {
+    match topic.starts_with('/') {
+        true => pattern.matches(topic),
+        false => pattern.matches(&format!("/{topic}")),
+    }
 }
 
 /// The topics of a recording that are to have other names, as they stand in it: those of other recorders may be no names
@@ -85,14 +94,15 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
 pub fn remap(recording: &Recording, asked: &[(String, String)]) -> Outcome<Vec<(String, String)>> {
     let has = |topic: &str| recording.channels().any(|channel| channel.topic == topic);
     let one = |(from, to): &(String, String)| {
-        let absolute = || Some(format!("/{from}")).filter(|name| has(name));
-        let found = has(from).then(|| from.clone()).or_else(absolute);
+        let bare = from.trim_start_matches('/');
+        let mut names = [from.clone(), format!("/{bare}"), bare.to_owned()].into_iter();
+        let found = names.find(|name| has(name));
         Ok((found.ok_or_else(|| no_topic(recording, from))?, to.clone()))
     };
     asked.iter().map(one).collect()
 }
 
-fn no_topic(recording: &Recording, asked: &str) -> Failure {
+pub fn no_topic(recording: &Recording, asked: &str) -> Failure {
     let hint = did_you_mean(asked, recording.channels().map(|channel| channel.topic.as_str()));
     let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
     let file = recording.path().display();

@@ -68,6 +68,20 @@ fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
     topics
 }
 
+/// Messages of publishers, as the recorder counts them, and those that the recorder wrote to itself, by topic.
+fn counted(recording: &Recording) -> (u64, BTreeMap<&str, u64>) {
+    let (mut sent, mut own) = (0, BTreeMap::new());
+    for channel in recording.channels() {
+        let count = recording.found().counts.get(&channel.id).copied().unwrap_or(0);
+        match channel.is_reserved() {
+            false => sent += count,
+            true if count > 0 => *own.entry(channel.topic.as_str()).or_default() += count,
+            true => {}
+        }
+    }
+    (sent, own)
+}
+
 /// From the first message to the last.
 fn seconds(recording: &Recording) -> f64 {
     let times = recording.found().times.unwrap_or_default();
@@ -112,7 +126,16 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
         facts.push(("End:", time(end)));
         facts.push(("Duration:", format!("{:.3} s", seconds(recording))));
     }
-    facts.push(("Messages:", found.messages().to_string()));
+    let (sent, own) = counted(recording);
+    facts.push(("Messages:", sent.to_string()));
+    let of = |(topic, count): (&&str, &u64)| {
+        let what = topic.strip_prefix(names::RESERVED_TOPICS).unwrap_or(topic);
+        format!("{count} {what}")
+    };
+    let own: Vec<String> = own.iter().map(of).collect();
+    if !own.is_empty() {
+        facts.push(("Recorder's:", own.join(", ")));
+    }
     let chunks = found.compression.iter().map(|(name, (before, after))| {
         let name = if name.is_empty() { "not compressed" } else { name };
         let percent = 100.0 * *after as f64 / (*before).max(1) as f64;
@@ -203,6 +226,7 @@ fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, 
 fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value {
     let found = recording.found();
     let seconds = seconds(recording);
+    let (sent, own) = counted(recording);
     let topics: Vec<Value> = topics
         .iter()
         .map(|(topic, of)| {
@@ -226,7 +250,8 @@ fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value 
         "start_ns": found.times.map(|times| times.0),
         "end_ns": found.times.map(|times| times.1),
         "duration_s": seconds,
-        "messages": found.messages(),
+        "messages": sent,
+        "recorder_messages": own,
         "chunks": found.chunks,
         "attachments": found.attachments.len(),
         "topics": topics,

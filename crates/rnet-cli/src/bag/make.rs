@@ -19,6 +19,7 @@ pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     let mut select = file::select(&recording, &args.select)?;
     // What the recorder wrote belongs to what it recorded.
     select.with_reserved = true;
+    select.with_latched = true;
     let remap = file::remap(&recording, &args.remap)?;
     make(context, &[&recording], |tell| {
         Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell, signal::stopped)?])

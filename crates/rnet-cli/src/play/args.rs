@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::bag::args::{SelectArgs, remap};
+use crate::bag::args::{SelectArgs, remap, topic_pattern};
 use crate::shared_args::NodeArg;
 use clap::Args;
+use rnet::{Durability, NamePattern, Reliability};
+use rnet_record::play::QosOverride;
 
 #[derive(Debug, Args)]
 pub struct PlayArgs {
@@ -28,6 +30,10 @@ pub struct PlayArgs {
     /// Publish a topic under another name; may be given several times
     #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
     pub remap: Vec<(String, String)>,
+    /// Publish topics of this name or pattern with another quality of service than the file says: reliable,
+    /// best_effort, volatile, transient_local or transient_local:DEPTH; may be given several times
+    #[arg(long, value_name = "PATTERN=QOS,…")]
+    pub qos: Vec<QosArg>,
     /// Publish also on topics that a node publishes
     #[arg(long)]
     pub force: bool,
@@ -39,6 +45,41 @@ pub struct PlayArgs {
     pub no_keys: bool,
     #[command(flatten)]
     pub me: NodeArg,
+}
+
+/// Topics, and the quality of service that they are played with.
+#[derive(Clone, Debug)]
+pub struct QosArg {
+    pub topics: NamePattern,
+    pub qos: QosOverride,
+}
+
+impl FromStr for QosArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (topics, words) = text.split_once('=').ok_or("write /map=reliable,transient_local")?;
+        let topics = topic_pattern(topics)?;
+        let mut qos = QosOverride::default();
+        for word in words.split(',') {
+            let (name, depth) = word.split_once(':').unwrap_or((word, "1"));
+            match name {
+                "reliable" => qos.reliability = Some(Reliability::Reliable),
+                "best_effort" => qos.reliability = Some(Reliability::BestEffort),
+                "volatile" => qos.durability = Some(Durability::Volatile),
+                "transient_local" => {
+                    let wrong = |_| format!("{depth:?} is not a depth");
+                    let depth: u32 = depth.parse().map_err(wrong)?;
+                    qos.durability = Some(Durability::TransientLocal { depth });
+                }
+                _ => {
+                    let known = "reliable, best_effort, volatile, transient_local[:DEPTH]";
+                    return Err(format!("{word:?} is none of {known}"));
+                }
+            }
+        }
+        Ok(Self { topics, qos })
+    }
 }
 
 /// How fast to play; `None` for as fast as possible.

@@ -58,6 +58,8 @@ struct Echo {
 /// What is shown of the messages of one protobuf type.
 struct View {
     schema: Schema,
+    /// The type does not have the field that is asked for: its messages are passed over.
+    lacks_field: bool,
     field: Option<schema::FieldPath>,
     /// With `--csv`.
     columns: Option<Columns>,
@@ -75,10 +77,13 @@ struct Malformed {
 impl Listener for Echo {
     fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
         let view = match heard.schema.filter(|_| !self.args.raw) {
-            Some(schema) => Some(self.view(schema)?),
+            Some(schema) => Some(self.view(context, heard.node, schema)?),
             None => None,
         };
         let view = view.map(|at| &self.views[at]);
+        if view.is_some_and(|view| view.lacks_field) {
+            return Ok(Go::On);
+        }
         let shown = match (view, heard.type_desc) {
             (Some(view), _) => match Dynamic::decode(&view.schema, bytes) {
                 Ok(message) => Message::Protobuf(message, view.field.as_ref().map(Cow::Borrowed)),
@@ -180,25 +185,48 @@ impl Malformed {
 }
 
 impl Echo {
-    /// Which view shows messages of this type.
-    fn view(&mut self, schema: &Schema) -> Outcome<usize> {
+    /// Which view shows messages of this type, that of the node.
+    fn view(&mut self, context: &Context, node: &str, schema: &Schema) -> Outcome<usize> {
         if let Some(at) = self.views.iter().position(|view| view.schema == *schema) {
             return Ok(at);
         }
         let failed = |e: schema::ValueError| Failure::Failed(e.to_string());
         let text = self.args.field.as_ref().map(FieldPath::text);
-        let field = text.map(|text| schema::FieldPath::parse(schema, text)).transpose();
-        let field = field.map_err(failed)?;
+        let parsed = text.map(|text| schema::FieldPath::parse(schema, text)).transpose();
+        let lacks_field = parsed.is_err();
+        let field = match parsed {
+            Ok(field) => field,
+            // A publisher of another version of the type may have it.
+            Err(error) if self.is_in_another(context) => {
+                context.say(format_args!(
+                    "messages of {node} are not shown: {}",
+                    tame(&error.to_string())
+                ));
+                None
+            }
+            Err(error) => return Err(failed(error)),
+        };
         let columns = match (self.args.csv, &field) {
             (false, _) => None,
-            (true, Some(path)) => Some(Columns::within(path).map_err(failed)?),
+            (true, Some(path)) => Some(Columns::within([path]).map_err(failed)?),
             (true, None) => Some(Columns::all(schema).map_err(failed)?),
         };
         if self.views.len() == MAX_VIEWS {
             self.views.clear();
         }
-        self.views.push(View { schema: schema.clone(), field, columns });
+        self.views.push(View { schema: schema.clone(), lacks_field, field, columns });
         Ok(self.views.len() - 1)
+    }
+
+    /// Whether the field that is asked for is in the type of another publisher, one that was heard or one that is there.
+    fn is_in_another(&self, context: &Context) -> bool {
+        let Some(field) = self.args.field.as_ref().map(FieldPath::text) else { return false };
+        let has = |schema: &Schema| schema::FieldPath::parse(schema, field).is_ok();
+        let seen = context.domain().and_then(|mut domain| {
+            let snapshot = domain.topic_snapshot(self.args.topic.as_str())?;
+            Ok(snapshot.publishers.iter().any(|one| one.schema.as_ref().is_some_and(has)))
+        });
+        self.views.iter().any(|view| !view.lacks_field) || seen.unwrap_or(false)
     }
 
     fn json(

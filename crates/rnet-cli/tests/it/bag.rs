@@ -235,59 +235,90 @@ fn messages_become_tables_and_lines() {
     rnet!(place, "bag", "convert", file, "--output", "run.xyz").fails(2);
 }
 
+/// A table has the fields of all versions of a type, and of a list of messages all fields, zero or not.
 #[test]
-fn messages_become_columns() {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::RowAccessor;
+fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
     let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let file = util::recording::grips(&place, "run.mcap");
     let file = file.to_str().unwrap();
-    let read_to = |name: &str, topic: &str, end: &str| {
-        let path = place.dir.join(name).to_str().unwrap().to_owned();
-        rnet!(place, "bag", "convert", file, "--topic", topic, "--end", end, "-o", path).ok();
-        SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap()
-    };
-    let read = |name: &str, topic: &str| read_to(name, topic, "2");
-    let poses = read("pose.parquet", "/arm/pose");
-    let schema = poses.metadata().file_metadata().schema_descr();
-    let names: Vec<String> =
-        (0..schema.num_columns()).map(|n| schema.column(n).name().to_owned()).collect();
-    assert_eq!(names, ["received_ns", "sent_ns", "node", "seq", "x"]);
-    let rows: Vec<_> = poses.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect();
-    assert_eq!(rows.len(), 10);
-    assert_eq!(
-        (rows[4].get_string(2).unwrap().as_str(), rows[4].get_uint(3).unwrap()),
-        ("/arm", 5)
+    let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
+    let why = rnet!(place, "bag", "convert", file, "-o", path("a.csv")).fails(1);
+    let said = "message 1 of /old on /grip is left out: ";
+    assert!(why.contains(said) && why.contains("UTF-8"), "{why}");
+    let times = |n: u64| format!("{0},{0}", START_NS + n);
+    let expected = format!(
+        "received_ns,sent_ns,node,seq,name,width,fingers,temp\n\
+         {},/old,0,a,0.1,\"[{{\"\"angle\"\":0.0}},{{\"\"angle\"\":1.5}}]\",\n\
+         {},/new,2,b,0.2,[],40.0\n",
+        times(0),
+        times(2)
     );
-    assert_eq!(rows[4].get_double(4).unwrap(), 5.0);
-    let raw = read("raw.parquet", "/raw");
-    let row = raw.get_row_iter(None).unwrap().next().unwrap().unwrap();
-    assert_eq!(row.get_bytes(4).unwrap().data(), b"hello");
-    let none = read_to("none.parquet", "/raw", "0.5");
-    assert_eq!(none.metadata().file_metadata().num_rows(), 0);
-    let refused = rnet!(place, "bag", "convert", file, "--output", "all.parquet").fails(2);
-    assert!(refused.contains("a table is of one topic"), "{refused}");
+    assert_eq!(std::fs::read_to_string(path("a.csv")).unwrap(), expected);
+    // Fields are chosen.
+    let of = |name: &str, fields: &[&str]| {
+        let to = path(name);
+        let mut args = vec!["bag", "convert", file, "-o", &to];
+        fields.iter().for_each(|field| args.extend(["--field", *field]));
+        place.run(&args)
+    };
+    of("b.csv", &["width", "temp"]).fails(1);
+    let expected = format!(
+        "received_ns,sent_ns,node,seq,width,temp\n{},/old,0,0.1,\n{},/new,2,0.2,40.0\n",
+        times(0),
+        times(2)
+    );
+    assert_eq!(std::fs::read_to_string(path("b.csv")).unwrap(), expected);
+    let none = of("c.csv", &["tmep"]).fails(1);
+    assert!(none.contains("no such field"), "{none}");
+    assert!(!place.dir.join("c.csv").exists());
+    of("d.jsonl", &["temp"]).ok();
+    let lines = std::fs::read_to_string(path("d.jsonl")).unwrap();
+    let data: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["data"].clone())
+        .collect();
+    assert_eq!(
+        (&data[0], &data[2]),
+        (&serde_json::json!({"temp": null}), &serde_json::json!({"temp": 40.0}))
+    );
+    let plotted = rnet!(place, "bag", "plot", file, "/grip.temp", "--json");
+    assert!(
+        plotted.stdout.contains("\"max\": 40.0") || plotted.stdout.contains("\"max\":40.0"),
+        "{plotted:?}"
+    );
 }
 
-/// A message of each kind of field: what the columns hold, and that lists and what is not set come back.
 #[test]
-fn protobuf_messages_become_typed_columns() {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
+fn topics_that_are_no_names_here_are_chosen_by_name() {
+    let place = Place::new();
+    let names = ["camera", "/my topic", "/größe/x", "/1st", "/ok"];
+    let file = util::recording::topics(&place, "run.mcap", &names);
+    let file = file.to_str().unwrap();
+    let chosen = |pattern: &str, option: &str| {
+        let cat = rnet!(place, "bag", "cat", file, option, pattern, "--json");
+        let topics =
+            cat.json_lines().into_iter().map(|line| line["topic"].as_str().unwrap().to_owned());
+        topics.collect::<Vec<String>>()
+    };
+    for name in names {
+        assert_eq!(chosen(name, "--topic"), [name]);
+        assert_eq!(chosen(name, "--exclude").len(), names.len() - 1, "{name}");
+    }
+    assert_eq!(chosen("/camera", "--topic"), ["camera"]);
+    assert_eq!(chosen("/größe/*", "--topic"), ["/größe/x"]);
+    assert_eq!(chosen("/**", "--topic").len(), names.len());
+    rnet!(place, "bag", "cat", file, "--topic", "/cam*").fails(2);
+}
+
+/// Lists and what is not set, and what becomes of it for ROS 2.
+#[test]
+fn protobuf_messages_become_rows_and_messages_of_ros_2() {
     let place = Place::new();
     let file = util::recording::joints(&place, "joints.mcap");
-    let to = place.dir.join("joints.parquet").to_str().unwrap().to_owned();
+    let to = place.dir.join("joints.csv").to_str().unwrap().to_owned();
     rnet!(place, "bag", "convert", file.to_str().unwrap(), "-o", to).ok();
-    let read = SerializedFileReader::new(std::fs::File::open(&to).unwrap()).unwrap();
-    let rows: Vec<String> =
-        read.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
-    assert_eq!(rows.len(), 2);
-    assert!(rows[0].contains("names: [\"a\", \"b\"]"), "{}", rows[0]);
-    assert!(
-        rows[0].contains("position: [1.5, 2.5]") && rows[0].contains("velocity: []"),
-        "{}",
-        rows[0]
-    );
-    assert!(rows[1].contains("timestamp: null"), "{}", rows[1]);
+    let rows = std::fs::read_to_string(&to).unwrap();
+    assert!(rows.contains("\"[\"\"a\"\",\"\"b\"\"]\",\"[1.5,2.5]\",[],"), "{rows}");
     // What ROS 2 reads of it, and what it has no counterpart for.
     let to = place.dir.join("ros2.mcap").to_str().unwrap().to_owned();
     rnet!(place, "bag", "convert", file.to_str().unwrap(), "--ros2", "-o", to).ok();
@@ -367,13 +398,17 @@ fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
     let file = file.to_str().unwrap();
     let into = place.dir.join("out");
     std::fs::create_dir(&into).unwrap();
-    for name in ["a.csv", "a.parquet"] {
-        let to = into.join(name);
-        let to = to.to_str().unwrap();
-        let why = rnet!(place, "bag", "convert", file, "-o", to).fails(1);
-        assert!(why.contains("other fields"), "{why}");
-        assert_eq!(into.read_dir().unwrap().count(), 0, "{name}");
-    }
+    let to = into.join("a.csv");
+    let to = to.to_str().unwrap();
+    let why = rnet!(place, "bag", "convert", file, "--field", "z", "-o", to).fails(1);
+    assert!(why.contains("no field z"), "{why}");
+    assert_eq!(into.read_dir().unwrap().count(), 0);
+    // Two versions of one type are one table.
+    rnet!(place, "bag", "convert", file, "-o", to).ok();
+    let table = std::fs::read_to_string(to).unwrap();
+    let rows: Vec<&str> = table.lines().map(|line| line.splitn(5, ',').last().unwrap()).collect();
+    assert_eq!(rows, ["x,y", "1.0,", ",1.0"], "{table}");
+    std::fs::remove_file(to).unwrap();
     let lines = into.join("a.jsonl");
     let lines = lines.to_str().unwrap();
     rnet!(place, "bag", "convert", file, "-o", lines).ok();

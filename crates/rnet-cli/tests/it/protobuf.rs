@@ -100,6 +100,28 @@ fn echo_prints_by_field_with_units() {
     assert!(said.contains("say which one"), "{said}");
 }
 
+/// A publisher of an older version of the type, which has no such field, joins: its messages are passed over, and said.
+#[test]
+fn a_field_is_shown_of_those_publishers_that_have_it() {
+    let place = Place::new();
+    let new = leg();
+    let old = schema_of(r#"syntax = "proto3"; package robot; message Leg { double force = 1; }"#);
+    let (old_node, new_node) = (place.node("/old"), place.node("/new"));
+    let bytes = bytes_of(&new, &json!({"name": "left"}));
+    let _new = Pump::start(publishes(&new_node, "/leg", &new), bytes);
+    let mut echo = place.spawn(&["topic", "echo", "/leg", "--field", "name"]);
+    echo.until_stdout("left");
+    let bytes = bytes_of(&old, &json!({"force": 1.5}));
+    let _old = Pump::start(publishes(&old_node, "/leg", &old), bytes);
+    echo.until_stderr("messages of /old are not shown");
+    echo.until_stdout("left");
+    // Also where the older one is heard first, but not where nobody has the field.
+    let mut echo = place.spawn(&["topic", "echo", "/leg", "--field", "name"]);
+    echo.until_stdout("left");
+    let none = place.run(&["topic", "echo", "/leg", "--field", "nmae"]).fails(1);
+    assert!(none.contains("no such field"), "{none}");
+}
+
 #[test]
 fn echo_makes_tables_and_json() {
     let place = Place::new();

@@ -2,6 +2,7 @@
 
 use crate::util;
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -110,4 +111,102 @@ fn of_many_damages_of_a_kind_clients_are_told_the_first() {
     viewer.binary(&[&[3, 0], &1f32.to_le_bytes(), &[0], &[0; 8], &[0; 4]]);
     let again = until_the_end(&mut viewer);
     assert_eq!(again.warnings, [""; 0]);
+}
+
+/// So many channels, by topic, when they are advertised.
+fn channels(viewer: &mut Viewer, count: usize) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    viewer.until(|message| {
+        let Message::Text(text) = message else { return None };
+        let said: Value = serde_json::from_str(text).unwrap();
+        for channel in said["channels"].as_array().into_iter().flatten() {
+            found.insert(channel["topic"].as_str().unwrap().to_owned(), channel.clone());
+        }
+        (found.len() == count).then_some(())
+    });
+    found
+}
+
+/// Messages that came on the subscriptions, in their order, until the playing has ended.
+fn messages_until_the_end(viewer: &mut Viewer) -> Vec<(u32, Vec<u8>)> {
+    let mut got = Vec::new();
+    viewer.until(|message| match message {
+        Message::Binary(frame) if frame[0] == 1 => {
+            let id = u32::from_le_bytes(frame[1..5].try_into().unwrap());
+            got.push((id, frame[13..].to_vec()));
+            None
+        }
+        Message::Binary(frame) if frame[0] == 5 && frame[1] == 3 => Some(()),
+        _ => None,
+    });
+    got
+}
+
+#[test]
+fn all_channels_of_one_request_get_the_start() {
+    const CHANNELS: u32 = 25;
+    let place = Place::new();
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), WriteOptions::new()).unwrap();
+    for n in 0..CHANNELS {
+        let topic = format!("/t{n}");
+        let channel_id = writer.add_channel(0, &topic, "", &Default::default()).unwrap();
+        let log_time = START_NS + u64::from(n) * 40_000;
+        let header = MessageHeader { channel_id, sequence: 0, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, topic.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = place.0.join("run.mcap");
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    for _ in 0..20 {
+        let server = played(&place, path.clone());
+        let mut viewer = Viewer::of(&server);
+        let channels = channels(&mut viewer, CHANNELS as usize);
+        let id = |n: u32| &channels[&format!("/t{n}")]["id"];
+        let subscriptions: Vec<Value> =
+            (0..CHANNELS).map(|n| serde_json::json!({"id": n, "channelId": id(n)})).collect();
+        viewer.send(&serde_json::json!({"op": "subscribe", "subscriptions": subscriptions}));
+        let got = messages_until_the_end(&mut viewer);
+        let ids: Vec<u32> = got.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, (0..CHANNELS).collect::<Vec<u32>>());
+    }
+}
+
+#[test]
+fn a_panel_that_is_opened_late_gets_what_was_kept() {
+    let place = Place::new();
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), WriteOptions::new()).unwrap();
+    let latched = [("rnet.durability", "transient_local"), ("rnet.depth", "1")];
+    let latched = latched.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let map = writer.add_channel(0, "/map", "", &latched).unwrap();
+    let tick = writer.add_channel(0, "/tick", "", &Default::default()).unwrap();
+    for (channel_id, at, data) in [
+        (map, 0, "old"),
+        (map, 1, "map"),
+        (tick, 2, "tick"),
+        (map, 1_000_000, "new"),
+        (tick, 2_000_000, "tick"),
+    ] {
+        let log_time = START_NS + at;
+        let header = MessageHeader { channel_id, sequence: 0, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, data.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = place.0.join("run.mcap");
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    let server = played(&place, path);
+    let mut viewer = Viewer::of(&server);
+    let channels = channels(&mut viewer, 2);
+    viewer.subscribe(1, &channels["/tick"]);
+    assert_eq!(messages_until_the_end(&mut viewer), [(1, b"tick".to_vec()), (1, b"tick".to_vec())]);
+    viewer.subscribe(2, &channels["/map"]);
+    let kept = viewer.until(|message| match message {
+        Message::Binary(frame) if frame[0] == 1 => Some(frame[13..].to_vec()),
+        _ => None,
+    });
+    assert_eq!(kept, b"new");
+    // Going back to the second tick, what was kept then is sent again.
+    let at = (START_NS + 500_000).to_le_bytes();
+    viewer.binary(&[&[3, 0], &1f32.to_le_bytes(), &[1], &at, &[0; 4]]);
+    let again = messages_until_the_end(&mut viewer);
+    assert_eq!(again, [(2, b"map".to_vec()), (2, b"new".to_vec()), (1, b"tick".to_vec())]);
 }

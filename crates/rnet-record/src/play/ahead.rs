@@ -109,6 +109,8 @@ fn read(shared: &Shared, recording: &Recording, mut select: Select) {
         select.without_channels.remove(&meta.id);
     }
     select.with_reserved = true;
+    // Subscribers get what transient_local publishers kept when the playing begins, there or elsewhere.
+    select.with_latched = true;
     loop {
         for item in InOrder::new(recording, recording.messages(select.clone())) {
             let mut queue = shared.lock();

@@ -131,7 +131,11 @@ impl Publishers {
                 }
                 ty => ty?,
             };
-            let source = source(channel)?;
+            let mut source = source(channel)?;
+            for (_, of) in options.qos.iter().filter(|(topic, _)| *topic == channel.topic) {
+                source.reliability = of.reliability.unwrap_or(source.reliability);
+                source.durability = of.durability.unwrap_or(source.durability);
+            }
             if *lanes.entry(topic.clone()).or_insert(source.lane) != source.lane {
                 return Err(PlayError::Lanes { topic: topic.clone() });
             }

@@ -2,8 +2,8 @@
 
 use super::channels::Channels;
 use super::chunk::{Chunk, MAX_CHUNK_LEN_BYTES};
-use super::error::{Problem, ReadError};
-use super::input::{Head, Input};
+use super::error::{Problem, ReadError, RecordName};
+use super::input::{HEAD_LEN_BYTES, Head, Input, split_head};
 use super::record;
 use mcap::records::{ChunkHeader, MessageHeader, op};
 use std::ops::Range;
@@ -14,6 +14,8 @@ pub const LOOSE_LEN_BYTES: u64 = 1 << 20;
 /// A part of the file that is read at once.
 #[derive(Clone, Debug)]
 pub struct Block {
+    /// It is a chunk, and not records outside of chunks.
+    pub is_chunk: bool,
     pub offset: u64,
     /// Behind its last byte.
     pub end: u64,
@@ -41,22 +43,41 @@ impl Block {
     ///
     /// What stands before something that is wrong is there, and what stands behind it is not.
     pub fn read(&self, input: &Input, channels: &mut Channels) -> Result<Contents, ReadError> {
-        let head = match input.head(self.offset, self.end)? {
-            Some(head) => head,
-            None => {
-                let why = "a chunk is said to begin here, and the file ends before it".to_owned();
-                return Err(ReadError::new(self.offset, Problem::Index(why)));
-            }
-        };
-        match head.opcode {
-            op::CHUNK => {
-                // What fails its CRC or cannot be decompressed may be anything, so nothing of it is taken.
-                let chunk = Chunk::read(input, &head)?;
-                // What is wrong inside is reported at the chunk: what is compressed has no offset in the file.
-                Ok(of_records(chunk, |_| head.offset, channels))
-            }
-            _ => self.loose(input, &head, channels),
+        match self.is_chunk {
+            true => self.chunk(input, channels),
+            false => match input.head(self.offset, self.end)? {
+                Some(head) => self.loose(input, &head, channels),
+                None => {
+                    let why = "a record is said to begin here, and the file ends before it";
+                    Err(ReadError::new(self.offset, Problem::Index(why.to_owned())))
+                }
+            },
         }
+    }
+
+    /// The length of a chunk stands in its head and in the index. If they differ, the one with which it can be read holds.
+    fn chunk(&self, input: &Input, channels: &mut Channels) -> Result<Contents, ReadError> {
+        let whole = input.read(self.offset, HEAD_LEN_BYTES)?;
+        let (opcode, said) = split_head(&whole);
+        let body_len = (self.end - self.offset).saturating_sub(HEAD_LEN_BYTES);
+        let head = Head { opcode: op::CHUNK, offset: self.offset, body_len };
+        let is_same = (opcode, said) == (op::CHUNK, body_len);
+        // What fails its CRC or cannot be decompressed may be anything, so nothing of it is taken.
+        let chunk = match Chunk::read(input, &head) {
+            Err(error) if !is_same => {
+                let by_head = input.head(self.offset, input.len());
+                let by_head = by_head.ok().flatten().filter(|head| head.opcode == op::CHUNK);
+                Chunk::read(input, &by_head.ok_or(error)?)?
+            }
+            read => read?,
+        };
+        // What is wrong inside is reported at the chunk: what is compressed has no offset in the file.
+        let mut contents = of_records(chunk, |_| self.offset, channels);
+        if !is_same {
+            let problem = Problem::Head { what: RecordName(opcode), said, len: body_len };
+            contents.problem.get_or_insert(ReadError::new(self.offset, problem));
+        }
+        Ok(contents)
     }
 
     fn loose(

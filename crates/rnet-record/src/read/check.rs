@@ -181,7 +181,8 @@ impl Check<'_> {
 
     fn block(&mut self, head: &Head) -> Result<(), ReadError> {
         let (offset, end) = (head.offset, head.end());
-        let block = Block { offset, end, times: (0, u64::MAX), channels: None };
+        let is_chunk = head.opcode == op::CHUNK;
+        let block = Block { is_chunk, offset, end, times: (0, u64::MAX), channels: None };
         let contents = block.read(self.input, &mut self.channels)?;
         self.messages(head, &contents.messages);
         if head.opcode == op::CHUNK {

@@ -52,6 +52,22 @@ pub enum Problem {
         /// Bytes of it that are there.
         there: u64,
     },
+    /// The head of a chunk and the index say different things.
+    #[error("the head of the chunk here says {what} of {said} bytes, and the index Chunk of {len}")]
+    Head {
+        /// The kind of record that the head says.
+        what: RecordName,
+        /// Length by the head, in bytes.
+        said: u64,
+        /// Length by the index, in bytes.
+        len: u64,
+    },
+    /// The head of a record is damaged, and the index says where the next one begins.
+    #[error("no record can be read here; reading continues at byte {next}, by the index")]
+    Skipped {
+        /// Where reading continues.
+        next: u64,
+    },
     /// It ends without the records that end a file.
     #[error("the file ends without a footer: it is still written, or whoever wrote it was killed")]
     NoEnd,

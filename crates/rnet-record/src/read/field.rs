@@ -20,6 +20,24 @@ pub struct FieldError {
     pub field: String,
     /// Why not, and what there is instead.
     pub why: String,
+    /// The type of the messages has no such field; that of another publisher may.
+    pub is_missing: bool,
+}
+
+/// Why a type has no number there.
+pub(crate) enum Refused {
+    /// It has no such field.
+    Missing(String),
+    /// It is not a number.
+    Other(String),
+}
+
+impl From<Refused> for String {
+    fn from(refused: Refused) -> String {
+        match refused {
+            Refused::Missing(why) | Refused::Other(why) => why,
+        }
+    }
 }
 
 /// Reads one field.
@@ -45,27 +63,29 @@ struct Fixed {
 impl FieldReader {
     /// Of the messages of this channel, whose type is `ty`.
     pub fn new(channel: &Channel, ty: &MessageType, field: &str) -> Result<Self, FieldError> {
-        let failed = |why: String| {
+        let failed = |refused: Refused| {
             let (topic, field) = (channel.topic.clone(), field.to_owned());
-            FieldError { topic, field, why }
+            let is_missing = matches!(refused, Refused::Missing(_));
+            FieldError { topic, field, is_missing, why: refused.into() }
         };
         Self::of_type(ty, &channel.message_encoding, field).map_err(failed)
     }
 
-    /// Of messages of this type, which are called `encoding` where they have none. Fails in words.
-    pub(crate) fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, String> {
+    /// Of messages of this type, which are called `encoding` where they have none.
+    pub(crate) fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, Refused> {
         match ty {
             MessageType::Plain(plain) => Self::plain(plain, field),
             MessageType::Protobuf(schema) => {
                 let path = FieldPath::parse(schema, field);
-                let number = path.and_then(|path| NumberReader::new(schema, &path));
-                let number = number.map_err(|error| error.to_string())?;
+                let path = path.map_err(|error| Refused::Missing(error.to_string()))?;
+                let number = NumberReader::new(schema, &path);
+                let number = number.map_err(|error| Refused::Other(error.to_string()))?;
                 let prim = prim_of(number.kind());
                 Ok(Self { prim, shape: Vec::new(), place: Place::Protobuf(number) })
             }
-            MessageType::Raw => Err(format!(
+            MessageType::Raw => Err(Refused::Other(format!(
                 "its messages are {encoding:?}, and fields are read of protobuf and plain messages"
-            )),
+            ))),
         }
     }
 
@@ -93,24 +113,25 @@ impl FieldReader {
         Ok(is_there.then(|| number(self.prim, room)))
     }
 
-    fn plain(plain: &PlainType, field: &str) -> Result<Self, String> {
+    fn plain(plain: &PlainType, field: &str) -> Result<Self, Refused> {
         let (mut offset, mut at) = (0, FieldType::Struct(plain.clone()));
-        for step in steps(field)? {
-            (offset, at) = match (step, at) {
+        for step in steps(field).map_err(Refused::Other)? {
+            let found = match (step, at) {
                 (Step::Field(name), FieldType::Struct(of)) => {
                     let named = |field: &&rnet::Field| field.name == name && !field.is_padding();
-                    let found = of.fields.iter().find(named).ok_or_else(|| no_field(name, &of))?;
-                    (offset + found.offset, found.ty.clone())
+                    let found = of.fields.iter().find(named).ok_or_else(|| no_field(name, &of));
+                    found.map(|found| (offset + found.offset, found.ty.clone()))
                 }
                 (Step::Index(index), FieldType::Array { of, len }) if index < len as usize => {
-                    (offset + index * of.size(), *of)
+                    Ok((offset + index * of.size(), *of))
                 }
                 (Step::Index(index), FieldType::Array { len, .. }) => {
-                    return Err(format!("there is no [{index}]: the array has {len} elements"));
+                    Err(format!("there is no [{index}]: the array has {len} elements"))
                 }
-                (Step::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
-                (Step::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
+                (Step::Field(name), ty) => Err(format!("{ty} has no field {name:?}")),
+                (Step::Index(index), ty) => Err(format!("{ty} has no element [{index}]")),
             };
+            (offset, at) = found.map_err(Refused::Missing)?;
         }
         let (size, mut shape) = (at.size(), Vec::new());
         let prim = loop {
@@ -121,7 +142,8 @@ impl FieldReader {
                     *of
                 }
                 FieldType::Struct(of) => {
-                    return Err(format!("it is no number; {}", fields_of(&of)));
+                    let why = format!("it is no number; {}", fields_of(&of));
+                    return Err(Refused::Other(why));
                 }
             };
         };

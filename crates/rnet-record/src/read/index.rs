@@ -1,5 +1,7 @@
 //! The index at the end of a file.
 
+use std::collections::BTreeMap;
+
 use mcap::MAGIC;
 use mcap::records::{ChunkIndex, Footer, MetadataIndex, Record, Statistics, op};
 
@@ -24,6 +26,8 @@ pub struct Summary {
     /// Of the Footer record.
     pub footer_at: u64,
     pub channels: Channels,
+    /// It has channels whose schemas it does not repeat; they are not among `channels`.
+    pub lacks_schemas: bool,
     pub statistics: Option<Statistics>,
     pub chunks: Vec<ChunkIndex>,
     pub metadata: Vec<MetadataIndex>,
@@ -41,9 +45,11 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
     let Some(statistics) = summary.statistics.take() else {
         return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
     };
-    // Messages outside of chunks have no index, and channels need not be described once more.
+    // Messages outside of chunks have no index, and chunks, channels and schemas need not be named once more.
     let no_channels = summary.channels.iter().next().is_none();
-    if statistics.message_count > 0 && (statistics.chunk_count == 0 || no_channels) {
+    let lacks_chunks = statistics.chunk_count == 0 || summary.chunks.is_empty();
+    let lacks_channels = no_channels || summary.lacks_schemas;
+    if statistics.message_count > 0 && (lacks_chunks || lacks_channels) {
         return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
     }
     if statistics.chunk_count as usize != summary.chunks.len() {
@@ -65,7 +71,6 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
     }
     let mut found = Found {
         counts: statistics.channel_message_counts.clone(),
-        attachments: summary.attachments.clone(),
         chunks: summary.chunks.len() as u64,
         ..Found::default()
     };
@@ -76,23 +81,53 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
         }
         found.times = Some((first, last));
     }
-    found.blocks = blocks(input, start, &summary)?;
+    let mut others = Others::default();
+    found.blocks = blocks(input, start, &summary, &mut others)?;
     for chunk in &summary.chunks {
         let sizes = found.compression.entry(chunk.compression.clone()).or_default();
         sizes.0 = sizes.0.saturating_add(chunk.uncompressed_size);
         sizes.1 = sizes.1.saturating_add(chunk.chunk_length);
     }
-    for at in summary.metadata.iter().take(MAX_METADATA) {
-        let metadata = metadata(input, at, summary.footer_at)?;
-        found.metadata.push(metadata);
+    let mut named: BTreeMap<u64, &str> =
+        summary.metadata.iter().map(|index| (index.offset, &*index.name)).collect();
+    for (number, head) in others.metadata.iter().enumerate() {
+        let name = named.remove(&head.offset);
+        if number >= MAX_METADATA {
+            continue;
+        }
+        let body = input.body(head, MAX_RECORD_LEN_BYTES)?;
+        if let Record::Metadata(metadata) = record::parse(head.opcode, &body, head.offset)? {
+            if name.is_some_and(|name| name != metadata.name) {
+                named.extend(name.map(|name| (head.offset, name)));
+            }
+            found.metadata.push(metadata);
+        }
     }
+    if let Some((offset, name)) = named.pop_first() {
+        let why = format!("Metadata {name:?} is said to stand here, and does not");
+        return Err(ReadError::new(offset, Problem::Index(why)));
+    }
+    found.attachments = others.attachments;
     found.channels = summary.channels;
     Ok(found)
 }
 
+/// What stands in a file beside its chunks. Writers need not index it.
+#[derive(Default)]
+struct Others {
+    metadata: Vec<Head>,
+    /// Where they begin, and where they end.
+    attachments: Vec<(u64, u64)>,
+}
+
 /// The chunks of the index, in the order of the file. Every byte between them is looked at, so that nothing is
 /// missing that the index does not name.
-fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, ReadError> {
+fn blocks(
+    input: &Input,
+    start: u64,
+    summary: &Summary,
+    others: &mut Others,
+) -> Result<Vec<Block>, ReadError> {
     let mut chunks: Vec<&ChunkIndex> = summary.chunks.iter().collect();
     chunks.sort_by_key(|chunk| chunk.chunk_start_offset);
     let data_end = summary.footer.summary_start;
@@ -119,7 +154,7 @@ fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, Re
                 "it lists messages of channel {id} in the chunk here, and does not describe the channel"
             )));
         }
-        between(input, at, offset)?;
+        between(input, at, offset, others)?;
         let end = offset.checked_add(chunk.chunk_length).filter(|end| *end <= data_end);
         let Some(end) = end else {
             return Err(lies(format!(
@@ -128,6 +163,7 @@ fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, Re
             )));
         };
         blocks.push(Block {
+            is_chunk: true,
             offset,
             end,
             times: (chunk.message_start_time, chunk.message_end_time),
@@ -139,43 +175,28 @@ fn blocks(input: &Input, start: u64, summary: &Summary) -> Result<Vec<Block>, Re
         at =
             end.checked_add(chunk.message_index_length).filter(|at| *at <= data_end).unwrap_or(end);
     }
-    between(input, at, data_end)?;
+    between(input, at, data_end, others)?;
     Ok(blocks)
 }
 
-/// What stands between chunks holds no messages.
-fn between(input: &Input, start: u64, end: u64) -> Result<(), ReadError> {
+/// Takes in what stands between chunks.
+fn between(input: &Input, start: u64, end: u64, others: &mut Others) -> Result<(), ReadError> {
     let mut at = start;
     while let Some(head) = input.head(at, end)? {
-        let is_data = matches!(head.opcode, op::MESSAGE | op::CHUNK);
-        if is_data {
-            let why = format!("a {} record stands here, which it does not name", head.name());
-            return Err(ReadError::new(at, Problem::Index(why)));
+        match head.opcode {
+            op::CHUNK => {
+                let why = format!("a {} record stands here, which it does not name", head.name());
+                return Err(ReadError::new(at, Problem::Index(why)));
+            }
+            op::MESSAGE => return Err(ReadError::new(at, Problem::NoIndex)),
+            op::METADATA => others.metadata.push(head),
+            op::ATTACHMENT => others.attachments.push((head.offset, head.end())),
+            op::DATA_END => break,
+            _ => {}
         }
         at = head.end();
-        if head.opcode == op::DATA_END {
-            break;
-        }
     }
     Ok(())
-}
-
-fn metadata(
-    input: &Input,
-    at: &MetadataIndex,
-    end: u64,
-) -> Result<mcap::records::Metadata, ReadError> {
-    let head = input.head(at.offset, end)?.filter(|head| head.opcode == op::METADATA);
-    let lies = || {
-        let why = format!("Metadata {:?} is said to stand here, and does not", at.name);
-        ReadError::new(at.offset, Problem::Index(why))
-    };
-    let head = head.ok_or_else(lies)?;
-    let body = input.body(&head, MAX_RECORD_LEN_BYTES)?;
-    match record::parse(head.opcode, &body, head.offset)? {
-        Record::Metadata(metadata) if metadata.name == at.name => Ok(metadata),
-        _ => Err(lies()),
-    }
 }
 
 /// The last record of the file.
@@ -224,21 +245,22 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         footer,
         footer_at,
         channels: Channels::default(),
+        lacks_schemas: false,
         statistics: None,
         chunks: Vec::new(),
         metadata: Vec::new(),
         attachments: Vec::new(),
     };
-    let mut at = 0;
+    let (mut channels, mut at) = (Vec::new(), 0);
     while at < len {
         let offset = start + at;
         let head = input_head(&bytes[..len as usize], at, offset)?;
         let body = &bytes[(at + HEAD_LEN_BYTES) as usize..(head.end() - start) as usize];
         at = head.end() - start;
         match record::parse(head.opcode, body, offset)? {
-            record @ (Record::Schema { .. } | Record::Channel(_)) => {
-                summary.channels.add(record, offset)?;
-            }
+            record @ Record::Schema { .. } => summary.channels.add(record, offset)?,
+            // The schemas may stand behind them.
+            record @ Record::Channel(_) => channels.push((record.into_owned(), offset)),
             Record::Statistics(statistics) => summary.statistics = Some(statistics),
             Record::ChunkIndex(chunk) => summary.chunks.push(chunk),
             Record::MetadataIndex(metadata) => summary.metadata.push(metadata),
@@ -247,6 +269,14 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
                 summary.attachments.push((index.offset, end));
             }
             _ => {}
+        }
+    }
+    for (channel, offset) in channels {
+        match summary.channels.add(channel, offset) {
+            Err(ReadError { problem: Problem::UnknownSchema { .. }, .. }) => {
+                summary.lacks_schemas = true;
+            }
+            added => added?,
         }
     }
     Ok(summary)

@@ -16,6 +16,7 @@ use super::blocks::{Block, Contents};
 use super::channels::{Channel, Channels};
 use super::error::ReadError;
 use super::found::Found;
+use super::latched;
 use super::recording::Recording;
 
 /// Blocks that are read at the same time.
@@ -34,6 +35,9 @@ pub struct Select {
     pub end_ns: Option<u64>,
     /// All channels, also those that the recorder wrote to itself.
     pub with_reserved: bool,
+    /// Also what transient_local publishers kept at `start_ns`: their last messages before it. They come first, with
+    /// `start_ns` as their log time.
+    pub with_latched: bool,
 }
 
 impl Select {
@@ -89,6 +93,15 @@ impl Message {
         self.channel.content(self.data())
     }
 
+    pub(super) fn new(
+        channel: Arc<Channel>,
+        header: MessageHeader,
+        bytes: Arc<Vec<u8>>,
+        data: Range<usize>,
+    ) -> Message {
+        Message { channel, header, bytes, data }
+    }
+
     /// The same message with another content.
     pub(crate) fn with(&self, channel: Arc<Channel>, content: Vec<u8>) -> Message {
         let data = 0..content.len();
@@ -129,6 +142,8 @@ pub struct Messages<'a> {
     /// The next message of each open block: its time, the order of blocks, and its place in `open`.
     next: BinaryHeap<Reverse<(u64, u64, usize)>>,
     problems: Vec<ReadError>,
+    /// What comes before all blocks: see [`Select::with_latched`].
+    latched: std::vec::IntoIter<Message>,
 }
 
 /// The file that is read.
@@ -160,9 +175,16 @@ impl<'a> Messages<'a> {
         let mut waiting: Vec<usize> = select.blocks(found).collect();
         let begin = |at: &usize| (found.blocks[*at].times.0, found.blocks[*at].offset);
         waiting.sort_by_key(|at| Reverse(begin(at)));
-        let channels = found.channels.clone();
-        let (open, next) = (Vec::new(), BinaryHeap::new());
-        Self { recording, select, channels, waiting, open, next, problems: Vec::new() }
+        let mut channels = found.channels.clone();
+        let (open, next, mut problems) = (Vec::new(), BinaryHeap::new(), Vec::new());
+        let latched = match select.start_ns.filter(|_| select.with_latched) {
+            Some(start_ns) => {
+                latched::before(&recording, &select, start_ns, &mut channels, &mut problems)
+            }
+            None => Vec::new(),
+        };
+        let latched = latched.into_iter();
+        Self { recording, select, channels, waiting, open, next, problems, latched }
     }
 
     /// Opens all blocks in which the next message may be.
@@ -219,6 +241,9 @@ impl Iterator for Messages<'_> {
     type Item = Result<Message, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(message) = self.latched.next() {
+            return Some(Ok(message));
+        }
         loop {
             self.open_blocks();
             if let Some(problem) = self.problems.pop() {

@@ -53,16 +53,19 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::open_by(path, |input, start| match index::read(input, start) {
             Ok(found) => found,
-            Err(why) => scanned(input, start, Some(why)),
+            Err(why) => scanned(input, start, index::summary(input).ok().as_ref(), Some(why)),
         })
     }
 
-    /// Opens a file and reads it to its end, whatever its index says.
+    /// Opens a file and reads it to its end. Its index is used only to go on behind what is damaged.
     ///
     /// # Errors
     /// As [`Recording::open`].
     pub fn open_without_index(path: &Path) -> Result<Self, ReadError> {
-        Self::open_by(path, |input, start| scanned(input, start, index::summary(input).err()))
+        Self::open_by(path, |input, start| match index::summary(input) {
+            Ok(summary) => scanned(input, start, Some(&summary), None),
+            Err(why) => scanned(input, start, None, Some(why)),
+        })
     }
 
     fn open_by(path: &Path, read: impl FnOnce(&Input, u64) -> Found) -> Result<Self, ReadError> {
@@ -187,8 +190,13 @@ impl Recording {
 }
 
 /// What is in the file by reading all of it, and what is wrong with its index.
-fn scanned(input: &Input, start: u64, wrong: Option<ReadError>) -> Found {
-    let mut found = scan::scan(input, start);
+fn scanned(
+    input: &Input,
+    start: u64,
+    summary: Option<&index::Summary>,
+    wrong: Option<ReadError>,
+) -> Found {
+    let mut found = scan::scan(input, start, summary);
     let Some(wrong) = wrong else { return found };
     let has_no_end = |problem: &ReadError| matches!(problem.problem, Problem::NoEnd);
     if matches!(wrong.problem, Problem::NoIndex) {

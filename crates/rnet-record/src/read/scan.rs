@@ -1,11 +1,15 @@
 //! Reading a file from its start to where it ends or is cut off.
 
+use std::collections::BTreeMap;
+
 use mcap::records::{Record, op};
 
 use super::blocks::{Block, Contents, LOOSE_LEN_BYTES};
+use super::chunk::Chunk;
 use super::error::{Problem, ReadError};
 use super::found::Found;
-use super::input::{Head, Input};
+use super::index::Summary;
+use super::input::{HEAD_LEN_BYTES, Head, Input};
 use super::record;
 
 /// Longest record that is neither a chunk nor a message.
@@ -14,19 +18,92 @@ pub const MAX_RECORD_LEN_BYTES: u64 = 64 << 20;
 /// Why a file without end is read as a whole.
 const NO_END: &str = "it has no end: it is still written, or whoever wrote it was killed";
 
-/// What is in the file. What cannot be read is left out, and stands among the problems.
-pub fn scan(input: &Input, start: u64) -> Found {
-    let mut found = Found::default();
+/// Where records begin and end by an index whose CRC is right. It is used where the head of a record is damaged.
+#[derive(Default)]
+struct Known {
+    /// Chunks, attachments and metadata records.
+    records: BTreeMap<u64, Head>,
+    /// Where the summary begins.
+    data_end: Option<u64>,
+}
+
+impl Known {
+    fn of(summary: &Summary) -> Known {
+        let data_end = summary.footer.summary_start;
+        let mut records = BTreeMap::new();
+        let mut add = |opcode, offset: u64, end: u64| {
+            if let Some(body_len) = end.checked_sub(offset.saturating_add(HEAD_LEN_BYTES))
+                && end <= data_end
+            {
+                records.insert(offset, Head { opcode, offset, body_len });
+            }
+        };
+        for chunk in &summary.chunks {
+            let offset = chunk.chunk_start_offset;
+            add(op::CHUNK, offset, offset.saturating_add(chunk.chunk_length));
+        }
+        for (offset, end) in &summary.attachments {
+            add(op::ATTACHMENT, *offset, *end);
+        }
+        for metadata in &summary.metadata {
+            add(op::METADATA, metadata.offset, metadata.offset.saturating_add(metadata.length));
+        }
+        Known { records, data_end: Some(data_end) }
+    }
+
+    /// The first record behind this place.
+    fn next(&self, at: u64) -> Option<u64> {
+        self.records.range(at.saturating_add(1)..).next().map(|(offset, _)| *offset)
+    }
+
+    /// The record here: by its head, unless the index contradicts it; then by the index. `None` at the end.
+    fn head(&self, input: &Input, at: u64) -> Result<Option<Head>, ReadError> {
+        let read = input.head(at, input.len());
+        let known = self.records.get(&at).copied();
+        let next = self.next(at).or(self.data_end.filter(|end| at < *end));
+        let Some(next) = next else { return read };
+        match (read, known) {
+            (Ok(Some(head)), Some(known))
+                if head.end() != known.end()
+                    && head.opcode == op::CHUNK
+                    && Chunk::read(input, &known).is_err() =>
+            {
+                Ok(Some(head))
+            }
+            (_, Some(known)) => Ok(Some(known)),
+            (Ok(head), None) if head.is_none_or(|head| head.end() <= next) => Ok(head),
+            (_, None) => Err(ReadError::new(at, Problem::Skipped { next })),
+        }
+    }
+}
+
+/// What is in the file. What cannot be read is left out, and stands among the problems. A summary whose CRC is right
+/// says where records begin whose heads are damaged, and describes channels whose descriptions are.
+pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> Found {
+    let summary = summary.filter(|summary| summary.footer.summary_crc != 0);
+    let known = summary.map(Known::of).unwrap_or_default();
+    let channels = summary.map(|summary| summary.channels.clone()).unwrap_or_default();
+    let mut found = Found { channels, ..Found::default() };
     let mut ended = false;
     let mut loose = Loose::default();
     let mut at = start;
-    loop {
-        let head = match input.head(at, input.len()) {
+    while !ended {
+        let head = match known.head(input, at) {
             Ok(Some(head)) => head,
             Ok(None) => break,
             Err(problem) => {
+                loose.finish(input, &mut found);
+                let next = match problem.problem {
+                    Problem::Skipped { next } => Some(next),
+                    _ => None,
+                };
                 found.problem(problem);
-                break;
+                ended = next.is_some() && next == known.data_end;
+                match next {
+                    Some(next) => at = next,
+                    None => break,
+                }
+                continue;
             }
         };
         at = head.end();
@@ -36,10 +113,7 @@ pub fn scan(input: &Input, start: u64) -> Found {
         }
         match head.opcode {
             op::MESSAGE | op::SCHEMA | op::CHANNEL => loose.add(&head),
-            op::DATA_END => {
-                ended = true;
-                break;
-            }
+            op::DATA_END => ended = true,
             op::FOOTER => break,
             _ => {
                 if let Err(problem) = add(input, &head, &mut found) {
@@ -61,6 +135,7 @@ fn add(input: &Input, head: &Head, found: &mut Found) -> Result<(), ReadError> {
     match head.opcode {
         op::CHUNK => {
             let block = Block {
+                is_chunk: true,
                 offset: head.offset,
                 end: head.end(),
                 times: (0, u64::MAX),
@@ -93,8 +168,7 @@ fn take(input: &Input, mut block: Block, found: &mut Found) -> Result<(), ReadEr
     for (header, _) in &messages {
         *found.counts.entry(header.channel_id).or_default() += 1;
     }
-    let head = input.head(block.offset, block.end)?;
-    if head.is_some_and(|head| head.opcode == op::CHUNK) {
+    if block.is_chunk {
         found.chunks += 1;
         let (before, after) = found.compression.entry(chunk.compression).or_default();
         *before += bytes.len() as u64;
@@ -129,7 +203,8 @@ impl Loose {
 
     fn add(&mut self, head: &Head) {
         let (offset, end) = (head.offset, head.end());
-        let new = || Block { offset, end, times: (0, u64::MAX), channels: None };
+        let (is_chunk, times) = (false, (0, u64::MAX));
+        let new = || Block { is_chunk, offset, end, times, channels: None };
         self.block.get_or_insert_with(new).end = end;
     }
 

@@ -42,7 +42,8 @@ pub struct Column {
     pub shape: Vec<usize>,
     /// The numbers of all messages, one behind the other, little endian. Zeros where a message has none.
     pub values: Vec<u8>,
-    /// The rows whose message has nothing there: an optional field that is not set, or an element that is not there.
+    /// The rows whose message has nothing there: an optional field that is not set, an element that is not there, or a
+    /// field that another version of the type has.
     pub absent: Vec<usize>,
 }
 
@@ -146,16 +147,25 @@ impl Recording {
     ) -> Result<Series, SeriesError> {
         let select = Select { topics: vec![topic.to_owned()], ..select };
         let mut readers: BTreeMap<u16, Readers<'_>> = BTreeMap::new();
-        let mut columns: Vec<Column> = Vec::new();
+        let mut columns: Vec<Option<Column>> = vec![None; fields.len()];
+        let mut missing: Vec<Option<FieldError>> = fields.iter().map(|_| None).collect();
         for channel in self.channels().filter(|channel| select.takes(channel)) {
             let ty = channel.message_type()?;
-            let new = |field: &&str| FieldReader::new(channel, &ty, field);
-            let of: Vec<FieldReader> = fields.iter().map(new).collect::<Result<_, _>>()?;
-            match columns.is_empty() {
-                true => {
-                    columns = fields.iter().zip(&of).map(|(field, of)| of.column(field)).collect()
-                }
-                false => agree(topic, &columns, &of)?,
+            let mut of = Vec::new();
+            for (n, field) in fields.iter().enumerate() {
+                of.push(match FieldReader::new(channel, &ty, field) {
+                    Ok(reader) => {
+                        let column = columns[n].get_or_insert_with(|| reader.column(field));
+                        agree(topic, column, &reader)?;
+                        Some(reader)
+                    }
+                    // Another version of the type may have it.
+                    Err(error) if error.is_missing => {
+                        missing[n].get_or_insert(error);
+                        None
+                    }
+                    Err(error) => return Err(error.into()),
+                });
             }
             readers.insert(channel.id, (channel, of));
         }
@@ -164,6 +174,15 @@ impl Recording {
             let known = topics.into_iter().cloned().collect();
             return Err(SeriesError::NoTopic { topic: topic.to_owned(), known });
         }
+        let mut found = Vec::new();
+        for (column, missing) in columns.into_iter().zip(missing) {
+            match (column, missing) {
+                (Some(column), _) => found.push(column),
+                (None, Some(error)) => return Err(error.into()),
+                (None, None) => unreachable!("each channel has a field or lacks it"),
+            }
+        }
+        let columns = found;
         let mut series = Series { columns, ..Series::default() };
         series.read(self, &select, &readers);
         series.sort();
@@ -171,24 +190,22 @@ impl Recording {
     }
 }
 
-/// A channel, and what reads its fields.
-type Readers<'a> = (&'a Channel, Vec<FieldReader>);
+/// A channel, and what reads each field; nothing does where its type lacks the field.
+type Readers<'a> = (&'a Channel, Vec<Option<FieldReader>>);
 
-/// That the fields are of the same types in another channel.
-fn agree(topic: &str, columns: &[Column], readers: &[FieldReader]) -> Result<(), SeriesError> {
-    for (column, reader) in columns.iter().zip(readers) {
-        if (column.prim, &column.shape) != (reader.prim, &reader.shape) {
-            let name = |prim: Prim, shape: &[usize]| {
-                shape.iter().fold(prim.name().to_owned(), |name, len| format!("{name}[{len}]"))
-            };
-            return Err(SeriesError::Differs {
-                topic: topic.to_owned(),
-                field: column.field.clone(),
-                types: (name(column.prim, &column.shape), name(reader.prim, &reader.shape)),
-            });
-        }
+/// That a field is of the same type in another channel.
+fn agree(topic: &str, column: &Column, reader: &FieldReader) -> Result<(), SeriesError> {
+    if (column.prim, &column.shape) == (reader.prim, &reader.shape) {
+        return Ok(());
     }
-    Ok(())
+    let name = |prim: Prim, shape: &[usize]| {
+        shape.iter().fold(prim.name().to_owned(), |name, len| format!("{name}[{len}]"))
+    };
+    Err(SeriesError::Differs {
+        topic: topic.to_owned(),
+        field: column.field.clone(),
+        types: (name(column.prim, &column.shape), name(reader.prim, &reader.shape)),
+    })
 }
 
 impl FieldReader {
@@ -250,11 +267,18 @@ impl Series {
     }
 
     /// A row of a message, or none.
-    fn row(&mut self, readers: &[FieldReader], message: &[u8]) -> Result<(), String> {
+    fn row(&mut self, readers: &[Option<FieldReader>], message: &[u8]) -> Result<(), String> {
         let row = self.log_ns.len();
         for (n, reader) in readers.iter().enumerate() {
             let column = &mut self.columns[n];
-            match reader.read(message, &mut column.values) {
+            let read = match reader {
+                Some(reader) => reader.read(message, &mut column.values),
+                None => {
+                    column.values.resize((row + 1) * column.row_len(), 0);
+                    Ok(false)
+                }
+            };
+            match read {
                 Ok(true) => {}
                 Ok(false) => column.absent.push(row),
                 Err(why) => {

@@ -17,6 +17,7 @@ use super::unheard::Unheard;
 use crate::error::RecordError;
 use crate::names;
 use crate::part::{Compress, Ended, Part};
+use crate::ros2::qos::{OFFERED_QOS_KEY, profile};
 use crate::ros2::{self, Counterpart};
 use crate::source::Kind;
 
@@ -46,6 +47,10 @@ pub struct Output {
     begun: Instant,
     raw: bool,
     ros2: bool,
+    /// The start of the part, CLOCK_MONOTONIC: the log time of what it repeats from earlier parts.
+    begun_ns: u64,
+    /// What is written now repeats earlier parts.
+    is_beginning: bool,
     /// By which the times of this file were made, and what was last said of the clock.
     clock: WallOffset,
     clock_said: WallOffset,
@@ -80,8 +85,9 @@ pub enum Wrote {
 }
 
 impl Output {
-    /// Begins part `number` at `path`.
-    pub fn create(path: &Path, about: &About, number: u64) -> Result<Output> {
+    /// Begins part `number` at `path`. What is written until [`Output::begun`] repeats earlier parts and is logged at
+    /// `begun_ns`, so that the part covers its own time alone.
+    pub fn create(path: &Path, about: &About, number: u64, begun_ns: u64) -> Result<Output> {
         let profile = if about.ros2 { ros2::PROFILE } else { names::PROFILE };
         let mut part = Part::create(path, about.compress, profile)?;
         let clock = rnet::wall_offset();
@@ -101,6 +107,8 @@ impl Output {
         Ok(Output {
             part,
             begun: Instant::now(),
+            begun_ns,
+            is_beginning: true,
             raw: about.raw && !about.ros2,
             ros2: about.ros2,
             clock,
@@ -147,8 +155,8 @@ impl Output {
         };
         let bytes = cdr.as_deref().unwrap_or(bytes);
         let id = self.channel(publisher, schema)?;
-        let (publish_time, log_time) = (self.wall(taken.sent_ns), self.wall(taken.taken_ns));
-        let log_time = log_time.max(publish_time);
+        let publish_time = self.wall(taken.sent_ns);
+        let log_time = self.log_time(taken.taken_ns).max(publish_time);
         let source = &publisher.source;
         if let Some(meta) = json::meta(source.publisher, taken.seq, &taken.meta) {
             let text = meta.to_string();
@@ -214,7 +222,10 @@ impl Output {
             _ => (names::BYTES, None),
         };
         let schema = schema.as_ref().map(|(name, encoding, data)| (&**name, *encoding, &**data));
-        let metadata = said.to_metadata();
+        let mut metadata = said.to_metadata();
+        if self.ros2 {
+            metadata.insert(OFFERED_QOS_KEY.to_owned(), profile(&said));
+        }
         let id = self.part.add_channel(&publisher.topic, encoding, schema, &metadata)?;
         let channel =
             Channel { id, publisher: publisher.clone(), in_chunk: 0, in_part: 0, first_seq: 0 };
@@ -258,7 +269,7 @@ impl Output {
         let written = key.said.get("written_unix_ns").and_then(serde_json::Value::as_u64);
         let sent = written.filter(|_| !is_initial).map_or(at, |written| written.min(at));
         let text = serde_json::Value::Object(said).to_string();
-        self.own(names::STATE_TOPIC, text.as_bytes(), sent, at)
+        self.own(names::STATE_TOPIC, text.as_bytes(), sent, self.log_time(key.at_ns))
     }
 
     /// Adds what is missing.
@@ -298,6 +309,7 @@ impl Output {
 
     /// What was written by now stands in earlier parts, too, and is not lost with this one.
     pub fn begun(&mut self) {
+        self.is_beginning = false;
         self.channels.values_mut().for_each(|channel| channel.in_part = 0);
     }
 
@@ -327,6 +339,11 @@ impl Output {
 
     fn wall(&self, monotonic_ns: u64) -> u64 {
         wall(monotonic_ns, &self.clock)
+    }
+
+    /// The log time of what was taken at this time.
+    fn log_time(&self, taken_ns: u64) -> u64 {
+        self.wall(if self.is_beginning { taken_ns.max(self.begun_ns) } else { taken_ns })
     }
 }
 

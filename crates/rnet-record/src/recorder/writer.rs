@@ -45,6 +45,8 @@ pub struct Writer {
     ended: VecDeque<RingPart>,
     /// When the part that is written was begun, CLOCK_MONOTONIC.
     begun_ns: u64,
+    /// Everything taken until then has been written or counted, CLOCK_MONOTONIC: the earliest start of the next part.
+    reached_ns: u64,
     latched: Latched,
     /// Publishers of which that was told.
     without_counterpart: BTreeSet<u64>,
@@ -86,6 +88,7 @@ impl Writer {
             number: 0,
             blocked: None,
             begun_ns: 0,
+            reached_ns: rnet::now_ns(),
             latched: Latched::new(limit),
             without_counterpart: BTreeSet::new(),
             keys: BTreeMap::new(),
@@ -183,6 +186,7 @@ impl Writer {
     }
 
     fn message(&mut self, taken: &Taken) {
+        self.reached_ns = self.reached_ns.max(taken.taken_ns);
         if !self.is_wanted {
             return;
         }
@@ -336,7 +340,7 @@ impl Writer {
             self.number += 1;
             path = part_path(&self.file, self.number);
         }
-        let mut output = Output::create(&path, &self.about, self.number)?;
+        let mut output = Output::create(&path, &self.about, self.number, self.reached_ns)?;
         self.number += 1;
         self.begun_ns = rnet::now_ns();
         self.syncer.now(output.part().file()?);
@@ -368,6 +372,9 @@ impl Writer {
 
     /// What the time asks for.
     fn tend(&mut self) {
+        // The queue was empty a moment ago, so what comes next was taken after this.
+        let waits_ns = 2 * TAKE_INTERVAL.as_nanos() as u64;
+        self.reached_ns = self.reached_ns.max(rnet::now_ns().saturating_sub(waits_ns));
         let looks = self.looked.elapsed() >= LOOK_INTERVAL;
         if looks {
             self.looked = Instant::now();

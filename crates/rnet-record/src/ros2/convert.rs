@@ -8,6 +8,7 @@ use rnet::MessageType;
 use rnet::schema::Dynamic;
 
 use super::counterpart::Counterpart;
+use super::qos::{OFFERED_QOS_KEY, profile};
 use super::{CDR, PROFILE};
 use crate::names;
 use crate::read::{Channel, Message, Recording, Schema, Select};
@@ -96,14 +97,12 @@ fn line(channel: &Arc<Channel>) -> Line {
         let (name, encoding, data) = of.described();
         Arc::new(Schema { id: channel.id, name, encoding: encoding.to_owned(), data })
     });
-    let new = Channel::new(
-        channel.id,
-        channel.topic.clone(),
-        CDR.to_owned(),
-        described,
-        // Who publishes is kept; ROS 2 readers pass over what they do not know.
-        channel.metadata.clone(),
-    );
+    // Who publishes is kept; ROS 2 readers pass over what they do not know.
+    let mut metadata = channel.metadata.clone();
+    if let Ok(source) = channel.source() {
+        metadata.entry(OFFERED_QOS_KEY.to_owned()).or_insert_with(|| profile(&source));
+    }
+    let new = Channel::new(channel.id, channel.topic.clone(), CDR.to_owned(), described, metadata);
     Line { of, new: Arc::new(new), left_out: 0 }
 }
 

@@ -18,6 +18,9 @@ use super::definition::{Base, Definition, Field, Many, Number};
 /// Bytes before the content, which say how it is encoded.
 pub const HEADER_LEN_BYTES: usize = 4;
 
+/// The longest content of a message without fields.
+const EMPTY_LEN_BYTES: usize = 4;
+
 /// A type of ROS 2.
 #[derive(Debug)]
 pub struct Cdr {
@@ -58,6 +61,11 @@ impl Cdr {
             }
             _ => return Err(format!("its encoding {encoding:#06x} is none of CDR")),
         };
+        // rosbag2 writes an empty description where it finds none, and a message without fields has a byte, padded to 4.
+        if self.definition.is_empty() && content.len() > EMPTY_LEN_BYTES {
+            let name = &self.definition.name;
+            return Err(format!("the file does not describe {name}: its description is empty"));
+        }
         let mut from = Input { content, at: 0, is_little, is_second };
         let mut out = Vec::with_capacity(content.len() + content.len() / 4);
         message_of(&self.definition, &self.definition.name, &mut from, &mut out)?;
@@ -66,7 +74,17 @@ impl Cdr {
 }
 
 fn full_name(name: &str) -> String {
-    name.replacen('/', ".msg.", 1)
+    let (package, name) = package_and_name(name);
+    format!("{package}.{name}")
+}
+
+/// `a.msg` and `B` of `a/B`, `a.srv` and `B` of `a/srv/B`.
+fn package_and_name(name: &str) -> (String, &str) {
+    let (package, name) = name.rsplit_once('/').unwrap_or(("", name));
+    match package.split_once('/') {
+        Some((package, kind)) => (format!("{package}.{kind}"), name),
+        None => (format!("{package}.msg"), name),
+    }
 }
 
 /// The file of a type, behind those of the types that it names.
@@ -79,7 +97,7 @@ fn file(
     if !done.insert(of.to_owned()) {
         return;
     }
-    let (package, name) = of.split_once('/').unwrap_or(("", of));
+    let (package, name) = package_and_name(of);
     let path = |of: &str| format!("ros2/{of}.proto");
     let fields = definition.fields(of);
     let mut dependency = BTreeSet::new();
@@ -99,6 +117,8 @@ fn file(
         let is_one = field.many == Many::One || ty == Type::Bytes;
         FieldDescriptorProto {
             name: Some(field.name.clone()),
+            // `x1` and `x_1` are two names in ROS 2, and one in protobuf's own form for JSON.
+            json_name: Some(field.name.clone()),
             number: Some(number_of(at) as i32),
             label: Some(if is_one { Label::Optional } else { Label::Repeated }.into()),
             r#type: Some(ty.into()),
@@ -113,7 +133,7 @@ fn file(
     };
     files.push(FileDescriptorProto {
         name: Some(path(of)),
-        package: Some(format!("{package}.msg")),
+        package: Some(package),
         dependency: dependency.into_iter().collect(),
         message_type: vec![message],
         syntax: Some("proto3".to_owned()),
@@ -286,5 +306,54 @@ fn put(of: Number, bits: u64, out: &mut Vec<u8>) {
         Number::U8 | Number::U16 | Number::U32 | Number::U64 | Number::I64 => {
             encode_varint(bits, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of 4 bytes for each number, the first of which is 1.
+    fn numbers(count: u32) -> Vec<u8> {
+        let numbers = (1..=count).flat_map(u32::to_le_bytes);
+        [0, 1, 0, 0].into_iter().chain(numbers).collect()
+    }
+
+    #[test]
+    fn names_that_are_one_in_json_are_two_fields() {
+        let cdr = Cdr::new("a/msg/B", "int32 x1\nint32 x_1\nint32 xY\nint32 x_y\n").unwrap();
+        let message = cdr.to_protobuf(&numbers(4)).unwrap();
+        let decoded = rnet::schema::Dynamic::decode(cdr.schema(), &message).unwrap();
+        let json = decoded.to_json(&Default::default());
+        assert_eq!(json, serde_json::json!({"x1": 1, "x_1": 2, "xY": 3, "x_y": 4}));
+    }
+
+    #[test]
+    fn types_of_services_and_actions_have_names_of_their_own() {
+        for (name, text, full) in [
+            ("a/srv/Add_Request", "int32 n", "a.srv.Add_Request"),
+            ("a/action/Go_Goal", "a/msg/P p\n===\nMSG: a/P\nint32 n", "a.action.Go_Goal"),
+            (
+                "a/action/Go_FeedbackMessage",
+                "Go_Feedback feedback\n===\nMSG: a/action/Go_Feedback\nint32 n",
+                "a.action.Go_FeedbackMessage",
+            ),
+        ] {
+            let cdr = Cdr::new(name, text).unwrap_or_else(|why| panic!("{name}: {why}"));
+            assert_eq!(cdr.schema().name(), full);
+            assert!(!cdr.to_protobuf(&numbers(1)).unwrap().is_empty(), "{name}");
+        }
+        assert!(Cdr::new("a/b/C", "int32 n").is_err());
+    }
+
+    #[test]
+    fn an_empty_description_is_that_of_an_empty_message_or_none() {
+        let cdr = Cdr::new("std_msgs/msg/Empty", "").unwrap();
+        for len in [1, 4] {
+            let message = [&[0, 1, 0, 0][..], &vec![0; len]].concat();
+            assert_eq!(cdr.to_protobuf(&message).unwrap(), b"");
+        }
+        let why = cdr.to_protobuf(&numbers(2)).unwrap_err();
+        assert!(why.contains("does not describe std_msgs/Empty"), "{why}");
     }
 }

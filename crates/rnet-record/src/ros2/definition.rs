@@ -1,7 +1,7 @@
 //! Types of ROS 2 as `ros2msg` describes them: the fields of a type, then the types that it names, each behind a line of
 //! `=` and one with its name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest description, in bytes: that of the largest standard message has some 10 KiB.
 const MAX_LEN_BYTES: usize = 1 << 20;
@@ -85,7 +85,7 @@ pub struct Definition {
     pub types: BTreeMap<String, Vec<Field>>,
 }
 
-/// `package/msg/Type` and `package/Type` are one name.
+/// `package/msg/Type` and `package/Type` are one name. Services and actions have types of their own.
 fn short(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split('/').collect();
     let is_word = |word: &&str| {
@@ -96,6 +96,9 @@ fn short(name: &str) -> Option<String> {
     match parts[..] {
         [package, ty] | [package, "msg", ty] if [package, ty].iter().all(is_word) => {
             Some(format!("{package}/{ty}"))
+        }
+        [package, "srv" | "action", ty] if [package, ty].iter().all(is_word) => {
+            Some(name.to_owned())
         }
         _ => None,
     }
@@ -126,7 +129,8 @@ impl Definition {
         types.entry(of).or_insert(fields);
         types.entry("builtin_interfaces/Time".to_owned()).or_insert_with(|| time("sec"));
         types.entry("builtin_interfaces/Duration".to_owned()).or_insert_with(|| time("sec"));
-        let definition = Definition { name, types };
+        let mut definition = Definition { name, types };
+        definition.find_parts();
         definition.check(&definition.name, &mut BTreeMap::new(), 0)?;
         Ok(definition)
     }
@@ -156,6 +160,27 @@ impl Definition {
         }
         heights.insert(of.to_owned(), height);
         Ok(height)
+    }
+
+    /// A type of an action or service may name another one of it without its folder.
+    fn find_parts(&mut self) {
+        let there: BTreeSet<String> = self.types.keys().cloned().collect();
+        for field in self.types.values_mut().flatten() {
+            let Base::Of(of) = &mut field.base else { continue };
+            if there.contains(of) {
+                continue;
+            }
+            let in_folder = |folder: &str| of.replacen('/', &format!("/{folder}/"), 1);
+            let mut names = ["srv", "action"].map(in_folder).into_iter();
+            if let Some(found) = names.find(|name| there.contains(name)) {
+                *of = found;
+            }
+        }
+    }
+
+    /// Whether the type has no fields.
+    pub fn is_empty(&self) -> bool {
+        self.fields(&self.name).is_empty()
     }
 
     /// The fields of a type.

@@ -118,6 +118,42 @@ fn a_flipped_bit_in_a_chunk_costs_that_chunk_and_is_named_with_its_offset() {
     assert!(told.iter().any(|t| t.contains("the CRC of the data")), "{told:?}");
 }
 
+/// The head of a record says the kind and the length of it. The index says the same of chunks.
+#[test]
+fn a_flipped_bit_in_the_head_of_a_record_costs_nothing_where_there_is_an_index() {
+    let dir = Dir::new();
+    let whole = write(chunked(None), MESSAGES);
+    let all = records(&whole);
+    let data = all.iter().position(|record| record.0 == op::DATA_END).unwrap();
+    for (opcode, offset, _) in &all[1..data] {
+        for (byte, bit) in [(0, 1), (1, 1), (1, 64), (2, 1), (4, 8), (8, 128)] {
+            let mut bytes = whole.clone();
+            bytes[offset + byte] ^= bit;
+            let (found, problems) = read(&dir, &bytes);
+            let what = format!("bit {bit} of byte {byte} of a record {opcode} at {offset}");
+            assert_eq!(found.len(), MESSAGES as usize, "{what}: {problems:?}");
+            let opened = Recording::open_without_index(&dir.path("damaged")).unwrap();
+            let to = dir.path("recovered.mcap");
+            let recovered = recover(opened, &to, || false).unwrap();
+            assert_eq!(recovered.messages, u64::from(MESSAGES), "{what}");
+            std::fs::remove_file(to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_chunk_that_described_the_channels_costs_its_own_messages_alone() {
+    let dir = Dir::new();
+    let mut bytes = write(chunked(Some(Compression::Zstd)), MESSAGES);
+    let (_, offset, len) = *records(&bytes).iter().find(|record| record.0 == op::CHUNK).unwrap();
+    bytes[offset + len - 3] ^= 1;
+    let opened = Recording::open_without_index(&dir.write("damaged", &bytes)).unwrap();
+    let (by_index, _) = read(&dir, &bytes);
+    let recovered = recover(opened, &dir.path("recovered.mcap"), || false).unwrap();
+    assert!(by_index.len() > MESSAGES as usize / 2);
+    assert_eq!(recovered.messages, by_index.len() as u64);
+}
+
 #[test]
 fn wrong_checksums_and_unknown_compression_are_named() {
     let dir = Dir::new();

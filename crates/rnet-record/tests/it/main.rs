@@ -9,6 +9,8 @@ mod common;
 mod damaged;
 mod failures;
 mod files;
+mod latched;
+mod options;
 mod play;
 mod reading;
 mod recorder;

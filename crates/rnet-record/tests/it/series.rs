@@ -244,3 +244,37 @@ fn a_chunk_that_cannot_be_read_costs_its_own_rows() {
         cut.problems
     );
 }
+
+#[test]
+fn a_field_that_a_message_has_gained_is_absent_in_older_ones() {
+    let schema = |fields: &str| {
+        let text = format!(r#"syntax = "proto3"; package robot; message Grip {{ {fields} }}"#);
+        compile_text("grip.proto", &text).unwrap().schema("robot.Grip").unwrap()
+    };
+    let old = schema("string name = 1; double width = 2;");
+    let new = schema("string name = 1; double temp = 4; double width = 2; uint32 count = 5;");
+    let mut file = file(chunked(None));
+    for (n, of) in [&old, &new].into_iter().enumerate() {
+        let id = file.add_schema("robot.Grip", "protobuf", of.descriptor_set()).unwrap();
+        let node = format!("/n{n}");
+        let node = metadata("", &[("rnet.node", &*node)]).metadata;
+        let channel = file.add_channel(id, "/grip", "protobuf", &node).unwrap();
+        let mut message = json!({"name": "left", "width": n});
+        if n == 1 {
+            (message["temp"], message["count"]) = (json!(40.0), json!(3));
+        }
+        let bytes = Dynamic::from_json(of, &message).unwrap().encode();
+        put(&mut file, channel, 0, START_NS + n as u64, &bytes);
+    }
+    let bytes = end(file);
+    let series = read(&bytes, "/grip", &["width", "temp", "count"]).unwrap();
+    let columns: Vec<Vec<f64>> = series.columns.iter().map(|column| column.to_f64()).collect();
+    assert_eq!(columns[0], [0.0, 1.0]);
+    assert!(columns[1][0].is_nan() && columns[2][0].is_nan(), "{columns:?}");
+    assert_eq!((columns[1][1], columns[2][1]), (40.0, 3.0));
+    assert_eq!((&series.columns[1].absent, &series.columns[0].absent), (&vec![0], &vec![]));
+    // What no version has is refused, and so is what is no number in one of them.
+    let refused = read(&bytes, "/grip", &["tmep"]).unwrap_err().to_string();
+    assert!(refused.contains("no such field"), "{refused}");
+    assert!(read(&bytes, "/grip", &["name"]).is_err());
+}

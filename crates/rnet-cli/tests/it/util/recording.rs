@@ -109,3 +109,58 @@ pub fn kibibytes(path: &Path, count: u32) {
     writer.finish().unwrap();
     std::fs::write(path, writer.into_inner().into_inner()).unwrap();
 }
+
+/// A recording of `/grip`: a message of an older version of its type, one that is not of its type, and one of a newer
+/// version, whose field `temp` stands between the others.
+pub fn grips(place: &Place, name: &str) -> PathBuf {
+    use rnet::schema::{Dynamic, compile_text};
+    let schema = |fields: &str| {
+        let text = format!(
+            r#"syntax = "proto3"; package robot; message Finger {{ double angle = 1; }} message Grip {{ {fields} }}"#
+        );
+        compile_text("grip.proto", &text).unwrap().schema("robot.Grip").unwrap()
+    };
+    let old = schema("string name = 1; double width = 2; repeated Finger fingers = 3;");
+    let new =
+        schema("string name = 1; double temp = 4; double width = 2; repeated Finger fingers = 3;");
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let mut channel = |schema: &rnet::schema::Schema, node: &str| {
+        let id = writer.add_schema("robot.Grip", names::PROTOBUF, schema.descriptor_set()).unwrap();
+        let of = [(names::NODE_KEY.to_owned(), node.to_owned())].into();
+        writer.add_channel(id, "/grip", names::PROTOBUF, &of).unwrap()
+    };
+    let ids = [channel(&old, "/old"), channel(&new, "/new")];
+    let message = |schema, json| Dynamic::from_json(schema, &json).unwrap().encode();
+    let fingers = serde_json::json!([{"angle": 0.0}, {"angle": 1.5}]);
+    let messages = [
+        (0, message(&old, serde_json::json!({"name": "a", "width": 0.1, "fingers": fingers}))),
+        (0, vec![10, 1, 0xff]),
+        (1, message(&new, serde_json::json!({"name": "b", "width": 0.2, "temp": 40.0}))),
+    ];
+    for (n, (of, data)) in messages.iter().enumerate() {
+        let (sequence, log_time) = (n as u32, START_NS + n as u64);
+        let header =
+            MessageHeader { channel_id: ids[*of], sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, data).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = place.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}
+
+/// A recording of a message on each of these topics.
+pub fn topics(place: &Place, name: &str, topics: &[&str]) -> PathBuf {
+    let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
+    for (n, topic) in topics.iter().enumerate() {
+        let channel_id = writer.add_channel(0, topic, "", &Default::default()).unwrap();
+        let log_time = START_NS + n as u64;
+        let header = MessageHeader { channel_id, sequence: 0, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, topic.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = place.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}

@@ -1,0 +1,246 @@
+//! The messages of a topic as a table. Its publishers may have several versions of one type: the table has the columns of
+//! all of them, and a cell is empty where a message has no such field.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use rnet::MessageType;
+use rnet::schema::{self, Columns, csv_line};
+use rnet_monitor::value::FieldPath;
+use rnet_record::names;
+use rnet_record::read::{self, Channel, Recording, Select};
+
+use super::cat::{Types, text};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::value::Message;
+use crate::value::field::cells;
+use crate::value::hex::hex;
+
+/// What stands before the fields of each row.
+const FIRST: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
+
+/// Names of the columns, and which of them a channel fills.
+pub struct Table {
+    titles: Vec<String>,
+    places: HashMap<String, usize>,
+    protobuf: HashMap<u16, (Columns, Vec<usize>)>,
+}
+
+impl Table {
+    /// The table of what is selected, with these fields or, if none is named, all.
+    ///
+    /// # Errors
+    /// The messages are of several topics or types, none has a field that is named, or there are too many columns.
+    pub fn new(
+        context: &Context,
+        recording: &Recording,
+        select: &Select,
+        fields: &[FieldPath],
+        types: &mut Types,
+        to: &Path,
+    ) -> Outcome<Table> {
+        let taken: Vec<_> = recording.channels().filter(|channel| select.takes(channel)).collect();
+        one_table(&taken, to)?;
+        let is_empty = taken.is_empty();
+        let (mut titles, mut found) = (Vec::new(), vec![Err(String::new()); fields.len()]);
+        let mut protobuf = HashMap::new();
+        for channel in taken {
+            let names = match types.of(context, channel) {
+                Some(MessageType::Protobuf(schema)) => {
+                    let columns = columns(schema, fields, &mut found)?;
+                    let names = columns.header();
+                    protobuf.insert(channel.id, columns);
+                    names
+                }
+                Some(MessageType::Plain(plain)) => {
+                    let zeros = vec![0_u8; plain.size];
+                    let all = cells("", &Message::Plain(plain, &zeros, None).json()?);
+                    chosen(all.into_iter().map(|(name, _)| name), fields, &mut found)
+                }
+                _ if channel.message_encoding == names::JSON => {
+                    chosen(of_json(recording, select, channel), fields, &mut found)
+                }
+                _ => chosen(["hex".to_owned()], fields, &mut found),
+            };
+            merge(&mut titles, names);
+        }
+        if let Some(Err(why)) = found.iter().find(|one| one.is_err() && !is_empty) {
+            return Err(Failure::Failed(why.clone()));
+        }
+        let places: HashMap<String, usize> =
+            titles.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
+        let place = |columns: Columns| {
+            let of: Vec<usize> = columns.header().iter().map(|name| places[name]).collect();
+            (columns, of)
+        };
+        let protobuf = protobuf.into_iter().map(|(id, columns)| (id, place(columns))).collect();
+        Ok(Table { titles, places, protobuf })
+    }
+
+    /// The first line.
+    pub fn header(&self) -> String {
+        csv_line(FIRST.into_iter().chain(self.titles.iter().map(String::as_str)))
+    }
+
+    /// The line of a message.
+    ///
+    /// # Errors
+    /// It cannot be shown.
+    pub fn row(&self, message: &read::Message, shown: &Message<'_>) -> Outcome<String> {
+        let mut row = vec![String::new(); self.titles.len()];
+        let mut put = |all: Vec<(String, String)>| {
+            for (name, cell) in all {
+                self.places.get(&name).into_iter().for_each(|place| row[*place].clone_from(&cell));
+            }
+        };
+        match shown {
+            Message::Protobuf(decoded, _) => {
+                if let Some((columns, places)) = self.protobuf.get(&message.channel.id) {
+                    let cells = columns.row(decoded).into_iter();
+                    places.iter().zip(cells).for_each(|(place, cell)| row[*place] = cell);
+                }
+            }
+            Message::Plain(..) => put(cells("", &shown.json()?)),
+            Message::Raw(bytes) => match text(message) {
+                Some(data) => put(cells("", &data)),
+                None => put(vec![("hex".to_owned(), hex(bytes))]),
+            },
+        }
+        let node = message.channel.metadata.get(names::NODE_KEY).cloned().unwrap_or_default();
+        let first = [
+            message.log_ns().to_string(),
+            message.publish_ns().to_string(),
+            node,
+            message.sequence().to_string(),
+        ];
+        Ok(csv_line(first.iter().chain(&row).map(String::as_str)))
+    }
+}
+
+/// That the messages are of one topic and of one type, in whatever versions.
+fn one_table(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
+    let topics: BTreeSet<&str> = channels.iter().map(|c| c.topic.as_str()).collect();
+    if topics.len() > 1 {
+        return Err(Failure::Usage(format!(
+            "a table is of one topic, and these are {}: choose one with --topic, or write .jsonl",
+            topics.len()
+        )));
+    }
+    let types: BTreeSet<&str> = channels.iter().map(|c| c.type_name()).collect();
+    if types.len() > 1 {
+        let types: Vec<&str> = types.into_iter().collect();
+        return Err(Failure::Failed(format!(
+            "messages of {} have the types {}, and {} is one table; write .jsonl",
+            channels[0].topic,
+            types.join(" and "),
+            to.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The columns of a protobuf type. Fields that it does not have are left out, with the reason in `found`.
+fn columns(
+    schema: &schema::Schema,
+    fields: &[FieldPath],
+    found: &mut [Result<(), String>],
+) -> Outcome<Columns> {
+    let failed = |error: schema::ValueError| Failure::Failed(error.to_string());
+    if fields.is_empty() {
+        return Columns::all(schema).map_err(failed);
+    }
+    let mut paths = Vec::new();
+    for (field, found) in fields.iter().zip(found) {
+        match schema::FieldPath::parse(schema, field.text()) {
+            Ok(path) => {
+                paths.push(path);
+                *found = Ok(());
+            }
+            Err(error) if found.is_err() => *found = Err(error.to_string()),
+            Err(_) => {}
+        }
+    }
+    Columns::within(&paths).map_err(failed)
+}
+
+/// The names that are fields, or within fields.
+fn chosen(
+    names: impl IntoIterator<Item = String>,
+    fields: &[FieldPath],
+    found: &mut [Result<(), String>],
+) -> Vec<String> {
+    let names: Vec<String> = names.into_iter().collect();
+    if fields.is_empty() {
+        return names;
+    }
+    let mut taken = Vec::new();
+    for (field, found) in fields.iter().zip(found) {
+        let is_in = |name: &&String| {
+            let rest = name.strip_prefix(field.text());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let of: Vec<&String> = names.iter().filter(is_in).collect();
+        match of.is_empty() {
+            false => *found = Ok(()),
+            true if found.is_err() => {
+                let (field, known) = (field.text(), names.join(", "));
+                *found = Err(format!("there is no field {field}; there are {known}"));
+            }
+            true => {}
+        }
+        taken.extend(of.into_iter().cloned());
+    }
+    taken
+}
+
+/// What the documents of a channel have, which no type describes.
+fn of_json(recording: &Recording, select: &Select, channel: &Channel) -> Vec<String> {
+    let mut names = Vec::new();
+    for message in recording.messages(select.clone()).flatten() {
+        if message.channel.id == channel.id
+            && let Some(data) = text(&message)
+        {
+            let of = cells("", &data).into_iter().map(|(name, _)| name).collect();
+            merge(&mut names, of);
+        }
+    }
+    names
+}
+
+/// Adds names that are new, each behind the one that stands before it in `more`; at the end if none of `more` is known.
+fn merge(all: &mut Vec<String>, more: Vec<String>) {
+    let known: HashMap<String, usize> =
+        all.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
+    let is_like = more.iter().any(|name| known.contains_key(name));
+    let (mut added, mut behind) = (0, if is_like { 0 } else { all.len() });
+    for name in more {
+        match known.get(&name) {
+            Some(place) => behind = behind.max(place + added + 1),
+            None => {
+                all.insert(behind, name);
+                (added, behind) = (added + 1, behind + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_versions_stand_where_their_types_have_them() {
+        let merged = |versions: &[&str]| {
+            let mut all = Vec::new();
+            let names = |text: &str| text.split(' ').map(str::to_owned).collect();
+            versions.iter().for_each(|text| merge(&mut all, names(text)));
+            all.join(" ")
+        };
+        assert_eq!(merged(&["a b c", "a t b c"]), "a t b c");
+        assert_eq!(merged(&["a t b c", "a b c"]), "a t b c");
+        assert_eq!(merged(&["a b", "x a y b z"]), "x a y b z");
+        assert_eq!(merged(&["a b", "b a c"]), "a b c");
+        assert_eq!(merged(&["hex", "a b"]), "hex a b");
+    }
+}
