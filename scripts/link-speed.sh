@@ -13,6 +13,7 @@ readonly work rounds=${1:-3}
 readonly program=$PWD/target/release/examples/link_speed
 readonly place=$(mktemp -d /dev/shm/rnet-speed-XXXXXX)
 readonly a=rnet-speed-a b=rnet-speed-b
+export RNET_INSECURE=1 # network namespaces of this script alone
 export RNET_LINK=$PWD/target/release/rnet-link
 
 end() {

@@ -148,7 +148,7 @@ fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
 fn lifespan_goes_by_the_stamp() {
     let net = Net::new("forwarded lifespan");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut publisher = proxy(&link, PublisherOptions::new().lifespan(LONG.unwrap()));
+    let mut publisher = proxy(&link, PublisherOptions::new().lifespan(Duration::from_secs(30)));
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let old_ns = rnet::now_ns() - 100 * SECOND_NS;

@@ -159,6 +159,8 @@ fn what_was_set_outlives_the_node_and_a_default_follows_the_program() {
     assert!(info(&witness, "/arm", "/rate").is_default);
     // Set to what the default is, it is set all the same.
     rate.set(200).unwrap();
+    drop((param, rate, arm));
+    let arm = net.node("arm");
     let rate = arm.param("/rate").default(300_i64).declare().unwrap();
     assert_eq!(rate.get(), Ok(200));
     // And declaring once more changes nothing that stands there.
@@ -187,12 +189,12 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
     let shown = |node: &Node| info(node, "/arm", "/gain").description.unwrap().refused;
     assert_eq!(shown(&witness).as_ref(), Some(&refused));
     // It stays written until somebody sets another value.
-    let builder = arm.param("/gain").default(2.0).max(5.0);
+    let builder = arm.param("/gain").default(1.0).max(5.0);
     let param = builder.on_refused(|r| panic!("told again: {r:?}")).declare().unwrap();
-    assert_eq!((param.get(), param.refused()), (Ok(2.0), None));
+    assert_eq!((param.get(), param.refused()), (Ok(1.0), None));
     assert_eq!(shown(&witness), Some(refused));
     param.set(3.0).unwrap();
-    let param = gain_up_to(&arm, 5.0).unwrap();
+    let param = arm.param("/gain").default(1.0).max(5.0).declare().unwrap();
     assert_eq!((param.get(), shown(&witness)), (Ok(3.0), None));
 }
 

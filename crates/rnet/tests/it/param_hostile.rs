@@ -82,19 +82,19 @@ fn a_value_of_another_kind_is_an_error_and_no_other_value() {
     // A float of seven bytes.
     write(&region, gain.key(), 3, &[0; 7]);
     assert!(matches!(gain.get(), Err(Error::BadValue { .. })), "{:?}", gain.get());
-    // Declared anew, both are their defaults.
-    let gain = arm.param("/gain").default(2.0).on_refused(|_| {}).declare().unwrap();
-    assert_eq!(gain.get(), Ok(2.0));
+    // Declared again, it is its default.
+    let gain = arm.param("/gain").default(1.0).on_refused(|_| {}).declare().unwrap();
+    assert_eq!(gain.get(), Ok(1.0));
     assert_eq!(gain.refused().unwrap().set_by, "/stranger");
 }
 
-/// While a node declares its parameter with ever other bounds, others set it. At no moment does a
+/// While a node that starts again and again declares its parameter with ever other bounds, others set it. At no moment does a
 /// value stand beside a description that forbids it.
 #[test]
 fn at_no_moment_a_value_that_is_forbidden() {
     const DECLARATIONS: u64 = 300;
     let net = Net::new("param race");
-    let (arm, witness) = (net.node("arm"), stranger(&net));
+    let witness = stranger(&net);
     let done = AtomicBool::new(false);
     let (allowed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let key = "/params/arm/level";
@@ -116,10 +116,11 @@ fn at_no_moment_a_value_that_is_forbidden() {
                 }
             });
         }
-        let done = &done;
+        let (done, net) = (&done, &net);
         scope.spawn(move || {
             for turn in 0..DECLARATIONS {
                 let least = (turn * 13 % 90) as i64;
+                let arm = net.node("arm");
                 let builder = arm.param("/level").default(least).min(least).max(least + 10);
                 builder.on_refused(|_| {}).declare().unwrap();
             }

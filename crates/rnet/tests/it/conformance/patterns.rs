@@ -198,20 +198,20 @@ pub fn one_driver_is_obeyed_at_a_time<T: Transport>(t: &mut T) {
     assert_eq!(high.refused(Part::Take { priority: 1, lease_ms: NEVER_MS }), "not_in_force");
     high.says(Part::Take { priority: 2, lease_ms: NEVER_MS }, &[]);
     high.says(Part::Drive { value: 2 }, &[]);
-    said.push("applied 2");
-    base.says(Part::Said { at_least: 3 }, &said);
+    said.extend(["fallback Preempted", "applied 2"]);
+    base.says(Part::Said { at_least: 4 }, &said);
     t.settle();
     assert_eq!(low.refused(Part::Drive { value: 3 }), "not_in_force");
     high.says(Part::Release, &[]);
     said.push("fallback Released");
-    base.says(Part::Said { at_least: 4 }, &said);
+    base.says(Part::Said { at_least: 5 }, &said);
     low.says(Part::Take { priority: -5, lease_ms: NEVER_MS }, &[]);
     low.says(Part::Drive { value: 4 }, &[]);
     said.push("applied 4");
-    base.says(Part::Said { at_least: 5 }, &said);
+    base.says(Part::Said { at_least: 6 }, &said);
     base.says(Part::Close, &[]);
     said.push("fallback Closed");
-    base.says(Part::Said { at_least: 6 }, &said);
+    base.says(Part::Said { at_least: 7 }, &said);
 }
 
 /// The fallback follows a driver that is silent, and the end of its lease.
