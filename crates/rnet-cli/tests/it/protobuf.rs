@@ -132,7 +132,7 @@ fn echo_makes_tables_and_json() {
         echo(&["--csv", "--header"]).ok(),
         "force,mode,cells,position,image,velocity.x,velocity.y,velocity.z,name,spare,big\n\
          1.5,WALK,\"{\"\"a.b\"\":{\"\"volt\"\":24.1}}\",\"[0.5,\"\"NaN\"\"]\",AAECAwQFBgcICQoLDA0ODxAR,0.25,0.0,0.0,\
-         \"x,\u{1b}[2J\",\"[{\"\"volt\"\":1.0},{}]\",9007199254740993\n"
+         \"x,\u{1b}[2J\",\"[{\"\"volt\"\":1.0},{\"\"volt\"\":0.0}]\",9007199254740993\n"
     );
     assert!(!echo(&["--csv"]).ok().contains("force"));
     assert_eq!(
