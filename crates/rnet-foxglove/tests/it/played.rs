@@ -127,19 +127,9 @@ fn channels(viewer: &mut Viewer, count: usize) -> BTreeMap<String, Value> {
     found
 }
 
-/// Messages that came on the subscriptions, in their order, until the playing has ended.
-fn messages_until_the_end(viewer: &mut Viewer) -> Vec<(u32, Vec<u8>)> {
-    let mut got = Vec::new();
-    viewer.until(|message| match message {
-        Message::Binary(frame) if frame[0] == 1 => {
-            let id = u32::from_le_bytes(frame[1..5].try_into().unwrap());
-            got.push((id, frame[13..].to_vec()));
-            None
-        }
-        Message::Binary(frame) if frame[0] == 5 && frame[1] == 3 => Some(()),
-        _ => None,
-    });
-    got
+/// So many messages of subscriptions, in their order.
+fn messages(viewer: &mut Viewer, count: usize) -> Vec<(u32, Vec<u8>)> {
+    (0..count).map(|_| viewer.message()).collect()
 }
 
 #[test]
@@ -165,7 +155,7 @@ fn all_channels_of_one_request_get_the_start() {
         let subscriptions: Vec<Value> =
             (0..CHANNELS).map(|n| serde_json::json!({"id": n, "channelId": id(n)})).collect();
         viewer.send(&serde_json::json!({"op": "subscribe", "subscriptions": subscriptions}));
-        let got = messages_until_the_end(&mut viewer);
+        let got = messages(&mut viewer, CHANNELS as usize);
         let ids: Vec<u32> = got.iter().map(|(id, _)| *id).collect();
         assert_eq!(ids, (0..CHANNELS).collect::<Vec<u32>>());
     }
@@ -197,16 +187,12 @@ fn a_panel_that_is_opened_late_gets_what_was_kept() {
     let mut viewer = Viewer::of(&server);
     let channels = channels(&mut viewer, 2);
     viewer.subscribe(1, &channels["/tick"]);
-    assert_eq!(messages_until_the_end(&mut viewer), [(1, b"tick".to_vec()), (1, b"tick".to_vec())]);
+    assert_eq!(messages(&mut viewer, 2), [(1, b"tick".to_vec()), (1, b"tick".to_vec())]);
     viewer.subscribe(2, &channels["/map"]);
-    let kept = viewer.until(|message| match message {
-        Message::Binary(frame) if frame[0] == 1 => Some(frame[13..].to_vec()),
-        _ => None,
-    });
-    assert_eq!(kept, b"new");
+    assert_eq!(viewer.message(), (2, b"new".to_vec()));
     // Going back to the second tick, what was kept then is sent again.
     let at = (START_NS + 500_000).to_le_bytes();
     viewer.binary(&[&[3, 0], &1f32.to_le_bytes(), &[1], &at, &[0; 4]]);
-    let again = messages_until_the_end(&mut viewer);
+    let again = messages(&mut viewer, 3);
     assert_eq!(again, [(2, b"map".to_vec()), (2, b"new".to_vec()), (1, b"tick".to_vec())]);
 }

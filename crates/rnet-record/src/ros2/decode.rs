@@ -107,6 +107,9 @@ fn file(
             dependency.insert(path(inner));
         }
     }
+    // `x1` and `x_1` are two names in ROS 2, and one in the form that protobuf has for JSON, which its version 3 refuses.
+    let plain = |field: &Field| field.name.replace('_', "").to_lowercase();
+    let are_alike = fields.iter().map(plain).collect::<BTreeSet<_>>().len() < fields.len();
     let field = |(at, field): (usize, &Field)| {
         let (ty, of) = match &field.base {
             Base::Text => (Type::String, None),
@@ -117,8 +120,7 @@ fn file(
         let is_one = field.many == Many::One || ty == Type::Bytes;
         FieldDescriptorProto {
             name: Some(field.name.clone()),
-            // `x1` and `x_1` are two names in ROS 2, and one in protobuf's own form for JSON.
-            json_name: Some(field.name.clone()),
+            json_name: are_alike.then(|| field.name.clone()),
             number: Some(number_of(at) as i32),
             label: Some(if is_one { Label::Optional } else { Label::Repeated }.into()),
             r#type: Some(ty.into()),
@@ -136,7 +138,7 @@ fn file(
         package: Some(package),
         dependency: dependency.into_iter().collect(),
         message_type: vec![message],
-        syntax: Some("proto3".to_owned()),
+        syntax: Some(if are_alike { "proto2" } else { "proto3" }.to_owned()),
         ..Default::default()
     });
 }
