@@ -214,6 +214,7 @@ fn last(receiver: &PublisherInfo) -> Option<(CommandStatus, u64)> {
 mod tests {
     use std::time::Duration;
 
+    use rnet::FallbackReason;
     use rnet::inspect::Domain;
     use rnet::{Node, PublisherOptions};
 
@@ -282,7 +283,10 @@ mod tests {
         let (base, pilot) = (place.node("base"), place.node("pilot"));
         let deadline = Duration::from_secs(3600);
         let command = base.command::<[u8]>("/cmd").deadline(deadline);
-        let command = command.fallback_handler(|_| panic!("on purpose")).apply(|_| {}).unwrap();
+        let fallback = |why| assert!(why == FallbackReason::Opened, "on purpose");
+        let command = command.fallback_handler(fallback).apply(|_| {}).unwrap();
+        let driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
+        driver.release().unwrap();
         let found = loop {
             // What it says first comes a moment after it was opened.
             match place.found(0) {

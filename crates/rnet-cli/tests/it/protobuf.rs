@@ -253,7 +253,7 @@ fn types_are_listed_compared_and_shown() {
     assert_eq!(brief, "Type: robot.Leg\nPublisher count: 1\nSubscription count: 1\n");
     let _newer = hears(&b, "/leg", &newer);
     let _other = hears(&c, "/leg", &other);
-    assert_eq!(rnet!(place, "topic", "list", "-t").ok(), "/leg [robot.Leg]\n");
+    assert_eq!(rnet!(place, "topic", "list", "-t").ok(), "/leg [robot.Leg]\n/log [foxglove.Log]\n");
     let brief = rnet!(place, "topic", "info", "/leg").ok();
     let differences = "Type differences:\n  /a -> /b: compatible\n    \
         field.renamed `load`: publisher has double force = 1, subscriber has double load = 1\n    \

@@ -78,6 +78,13 @@ struct Told {
 }
 
 impl Told {
+    /// The name and the release of a host that has said them.
+    fn note_name(&mut self, host: &Host) {
+        if let Some(hello) = &host.hello {
+            (self.name, self.release) = (host.name(), hello.release.clone());
+        }
+    }
+
     fn new() -> Told {
         Told {
             state: link_status::State::Unspecified,
@@ -210,6 +217,7 @@ impl Status {
     /// The host is given up, for the reason `why`: what has crossed is counted a last time.
     pub fn lose(&mut self, known: &Known, id: HostId, host: &Host, why: String) {
         let told = self.told.entry(id).or_insert_with(Told::new);
+        told.note_name(host);
         told.count(known, host, &mut BTreeSet::new());
         told.seen.clear();
         told.end_session();
@@ -317,8 +325,8 @@ impl Status {
             };
             let (mut reasons, mut here) = (BTreeMap::new(), BTreeSet::new());
             if let Some(host) = hosts.get(id) {
-                if let Some(hello) = &host.hello {
-                    (told.name, told.release) = (host.name(), hello.release.clone());
+                told.note_name(host);
+                if host.hello.is_some() {
                     reasons = host.apart(known);
                     if let Some(connections) = &connections {
                         told.address = host.address(connections).unwrap_or_default();

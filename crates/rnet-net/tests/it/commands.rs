@@ -66,7 +66,7 @@ fn a_driver_of_another_host_is_obeyed_and_a_cut_cable_ends_in_the_fallback() {
     eventually("the driver of this host is told", || !here.in_force());
     drop(driver);
     eventually("it was given back", || last() == b"stop");
-    let expected: [&[u8]; 6] = [b"stop", b"go", b"stop", b"home", b"on", b"stop"];
+    let expected: [&[u8]; 7] = [b"stop", b"go", b"stop", b"home", b"stop", b"on", b"stop"];
     assert_eq!(*applied.lock().unwrap(), expected);
 }
 

@@ -212,7 +212,7 @@ fn a_table_has_the_same_columns_for_every_message() {
         [
             "",
             "a,\"b\"",
-            "[{\"id\":1}]",
+            "[{\"force\":[],\"id\":1}]",
             "{}",
             "{}",
             "",
@@ -229,7 +229,7 @@ fn a_table_has_the_same_columns_for_every_message() {
     );
     assert_eq!(
         csv_line(row[1..3].iter().map(String::as_str)),
-        "\"a,\"\"b\"\"\",\"[{\"\"id\"\":1}]\""
+        "\"a,\"\"b\"\"\",\"[{\"\"force\"\":[],\"\"id\"\":1}]\""
     );
     let flat = schema(
         "message P { double x = 1; double y = 2; } message M { P a = 1; P b = 2; bool ok = 3; }",
