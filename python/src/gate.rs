@@ -56,7 +56,7 @@ pub(crate) fn is_closed() -> bool {
     CLOSED.load(Ordering::SeqCst)
 }
 
-fn exit_time_left() -> Duration {
+pub(crate) fn exit_time_left() -> Duration {
     let deadline = EXIT_DEADLINE.get_or_init(|| Instant::now() + EXIT_LIMIT);
     deadline.saturating_duration_since(Instant::now())
 }

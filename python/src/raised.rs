@@ -12,6 +12,10 @@ pub(crate) fn count(error: &PyErr, function: &Bound<'_, PyAny>) {
         named.or_else(|_| function.repr()?.extract()).unwrap_or_else(|_| "a callback".into());
     let Some(unreported) = errors.count(&name) else { return };
     let described = py.import("rnet._raised").and_then(|module| {
+        // Before it is raised again, an exception may not have its traceback yet.
+        if let Some(traceback) = error.traceback(py) {
+            error.value(py).setattr("__traceback__", traceback)?;
+        }
         module.call_method1("describe", (error.value(py),))?.extract::<(String, String, u32)>()
     });
     let (text, file, line) = described.unwrap_or_else(|_| (error.to_string(), String::new(), 0));

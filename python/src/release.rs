@@ -9,8 +9,8 @@ use crate::gate;
 
 /// Drops `thing` without the GIL, whether this thread holds it or not.
 pub(crate) fn release<T: Send>(thing: T) {
-    if gate::is_closed() {
-        // All nodes were closed, or have a callback that does not end. The process is about to end.
+    if gate::is_closed() && gate::exit_time_left().is_zero() {
+        // A callback does not end, and dropping may wait for it. The process is about to end.
         std::mem::forget(thing);
         return;
     }

@@ -21,7 +21,7 @@ def test_a_program_triggers_and_readers_of_others_open_the_file(tmp_path: Path) 
         for angle in range(100):
             angles.send(b"%d" % angle)
         status = json.loads(node.call("/blackbox/trigger", b"it stopped by itself"))
-        assert status["memory_bytes"] == 64 << 20 and Path(status["folder"]) == tmp_path
+        assert 0 < status["memory_bytes"] <= 256 << 20 and Path(status["folder"]) == tmp_path
         said = ""
         while " is written" not in said:
             said = box.stderr.readline()

@@ -122,7 +122,7 @@ def test_what_makes_no_sense_is_refused_by_name(base):
         base.drive("/cmd", Twist, priority=2**31 - 1, timeout=0.05)
     with pytest.raises(rnet.BadValue, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
         base.drive("/cmd", Twist, priority=2**31, timeout=0.05)
-    with pytest.raises(rnet.Timeout, match="after 50 ms: a receiver of /nobody"):
+    with pytest.raises(rnet.Timeout, match="after 50 ms waiting for a receiver of /nobody"):
         base.drive("/nobody", Twist, timeout=0.05)
 
 

@@ -25,7 +25,7 @@ def test_a_service_by_type_and_name(node):
         node("third").publisher(7, Imu)
 
 
-@pytest.mark.parametrize("stamp", [time.time(), time.time_ns()])
+@pytest.mark.parametrize("stamp", [time.time(), time.time_ns()], ids=["seconds", "nanoseconds"])
 def test_the_time_as_a_number(stamp):
     with pytest.raises(TypeError) as caught:
         Imu(timestamp=stamp)

@@ -201,8 +201,8 @@ atexit.register(note, "atexit")
 node = rnet.Node("motor")
 state = node.publisher("/motor/state", last_will=b"died")
 state.wait_for_subscribers()
-state.send(b"runs")
 try:
+    state.send(b"runs")
     for order in node.subscribe("/motor/order"):
         pass
 finally:

@@ -462,7 +462,7 @@ def test_odd_ends(program, node, end):
 
 NO_THREADS = """
 import os, queue, resource, sys
-import rnet, rnet.errors, rnet.events  # All, before another user may not read them.
+import rnet, rnet.errors, rnet.events, rnet.on_loop  # All, before another user may not read them.
 if os.getuid() == 0:  # No limit holds for root.
     os.setuid(65534)
 node = rnet.Node("node")

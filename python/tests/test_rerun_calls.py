@@ -112,7 +112,7 @@ def rerun(place, file, node):
 def test_services_and_actions_are_called_and_answered_again(place):
     file = record(place)
     code, said, outputs = rerun(place, file, worker(place))
-    assert (code, said["same"]) == (0, True), said
+    assert (code, said["same"]) == (0, True), json.dumps(said["outputs"])
     asked = len(range(1, MESSAGES, 4))
     compared = {topic: of["compared"] for topic, of in outputs.items()}
     assert compared["/said"] == MESSAGES

@@ -172,11 +172,12 @@ class Node:
     @overload
     def command(
         self, topic: str, message: type[_Request] | _DType | None, apply: Callable[[_Request], object], *,
-        fallback: Any, deadline_ms: float = 100.0,
+        forward: None = None, fallback: Any, deadline_ms: float = 100.0,
     ) -> Command: ...
     @overload
     def command(
-        self, topic: str, message: type | _DType | None, *, forward: str, fallback: Any, deadline_ms: float = 100.0,
+        self, topic: str, message: type | _DType | None, apply: None = None, *, forward: str | None = None,
+        fallback: Any, deadline_ms: float = 100.0,
     ) -> Command: ...
     def drive(
         self, topic: str, message: type | _DType | None = None, *, priority: int = 0, lease_ms: float = 200.0,

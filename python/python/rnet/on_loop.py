@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -12,6 +11,8 @@ from . import _rnet
 from .errors import Closed, Conflict, Detached, PeerLost, RnetError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from . import State, Subscriber, Transaction, Watch
 
 __all__ = ["LoopCallback", "deliver", "for_threads", "is_async", "transact"]
@@ -30,6 +31,8 @@ def is_async(callback: Callable[..., Any]) -> bool:
 
 
 def _running_loop(callback: Callable[..., Any]) -> asyncio.AbstractEventLoop:
+    import asyncio  # Programs without coroutines do without it.
+
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -117,6 +120,8 @@ async def _deliver(
     callback: Callable[[Any], Awaitable[Any]],
     on_error: Callable[[RnetError], Any] | None,
 ) -> None:
+    import asyncio
+
     while True:
         try:
             received = await source.recv_async()

@@ -47,7 +47,6 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
         if is_death {
             let will = states.recv(Some(LONG)).unwrap();
             assert!(will.is_last_will() && &*will == b"died");
-            drop(will);
             let error = states.recv(Some(LONG)).unwrap_err();
             assert!(matches!(&error, rnet::Error::PeerLost { node, .. } if node == "/motor"));
         } else {

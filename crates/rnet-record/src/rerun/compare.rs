@@ -308,7 +308,12 @@ impl<'a> Comparison<'a> {
                 self.trace(topic, at_ns, &before, &now);
             }
             if !is_equal {
-                found = differences(&before, &now, &self.options.tolerances);
+                let mut tolerances = self.options.tolerances.clone();
+                if heard.topic == rnet::LOG_TOPIC {
+                    // A line has the time at which it was logged.
+                    tolerances.set("timestamp", Tolerance::Ignored);
+                }
+                found = differences(&before, &now, &tolerances);
             }
         }
         let result = &mut self.topic(topic).result;

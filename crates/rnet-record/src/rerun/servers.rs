@@ -6,6 +6,7 @@
 //! Requests for the authority of a command depend on the clock, so recorded answers do not fit them: a driver gets
 //! authority at once, and keeps it until it gives it back.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
@@ -115,9 +116,9 @@ impl Servers {
     /// Opens a receiver of a command that the node drives, unless there is one.
     pub fn open_command(&mut self, command: &str, node: &Node) -> Result<(), RerunError> {
         let service = authority_of(command);
-        if !self.stands.contains_key(&service) {
-            let stand = Stand::of_command(command, &service, node)?;
-            self.stands.insert(service, stand);
+        if let Entry::Vacant(place) = self.stands.entry(service) {
+            let stand = Stand::of_command(command, place.key(), node)?;
+            place.insert(stand);
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ fn the_node() {
             calls.take(&role, at);
         }
         if let Some(driver) = &mut driver {
-            if at % 8 == 0 && role == "drives" {
+            if at.is_multiple_of(8) && role == "drives" {
                 driver.renew().unwrap();
             }
             driver.send(&bytes(at)).unwrap();
