@@ -103,7 +103,7 @@ fn the_other_forms_show_the_same() {
             assert!(dot.contains(part), "{part:?} is missing:\n{dot}");
         }
         let mermaid = rnet!(place, "graph", "--over", "0", "--format", "mermaid").ok();
-        for part in ["flowchart LR\n", "n2[\"@robot2/arm\"]", "t1 --> n2\n", "t0 -. \""] {
+        for part in ["flowchart LR\n", "n2[\"@robot2/arm\"]", "t2 --> n2\n", "t0 -. \""] {
             assert!(mermaid.contains(part), "{part:?} is missing:\n{mermaid}");
         }
         let file = place.dir.join("robot.svg");

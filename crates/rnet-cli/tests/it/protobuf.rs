@@ -281,8 +281,10 @@ fn types_are_listed_compared_and_shown() {
     assert!(ran.stderr.contains(&format!("in use in /c: robot.Leg {}", other.hash())), "{ran:#?}");
     assert_eq!(rnet!(place, "type", "show", "Leg").ok(), ran.stdout);
     let used = rnet!(place, "type", "list", "--in-use", "--json").json();
-    assert_eq!(used["types"].as_array().unwrap().len(), 3);
-    assert_eq!(used["types"][0]["hash"], leg().hash().to_string());
+    let used = used["types"].as_array().unwrap();
+    // With that of /log, which has a line about the subscriber that does not fit.
+    assert_eq!(used.len(), 4);
+    assert!(used.iter().any(|of| of["hash"] == leg().hash().to_string()), "{used:?}");
 }
 
 #[test]

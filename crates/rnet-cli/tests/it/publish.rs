@@ -209,7 +209,7 @@ fn without_a_subscriber_once_times_out_or_goes_on_as_told() {
         rnet!(place, "topic", "pub", "/t", "--text", "x", "--once", "--timeout", "0.1").fails(124);
     assert!(said.contains("nothing was sent") && said.contains("--no-wait"), "{said}");
     let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--once"]);
-    echo.until_stderr("no publisher");
+    echo.until_stderr("there is no topic /t");
     rnet!(place, "topic", "pub", "/t", "raw", "hi", "--once", "--no-wait").ok();
     assert_eq!(echo.wait().ok(), "6869\n");
 }

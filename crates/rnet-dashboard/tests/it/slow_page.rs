@@ -106,8 +106,11 @@ fn a_camera_comes_as_jpeg_and_no_faster_than_the_page_draws() {
             image.send().unwrap();
             let _ = page.socket.get_ref().set_read_timeout(Some(PERIOD));
             while let Ok(message) = page.socket.read() {
+                if !message.is_text() && !message.is_binary() {
+                    continue;
+                }
+                let is_text = message.is_text();
                 let bytes = message.into_data();
-                let is_text = bytes.first() == Some(&b'{');
                 let text = if is_text { &bytes[..] } else { &bytes[4..] };
                 let mut json = serde_json::Deserializer::from_slice(text).into_iter::<Json>();
                 let json = json.next().unwrap().unwrap();

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
