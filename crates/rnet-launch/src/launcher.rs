@@ -370,10 +370,7 @@ impl<'s> Launcher<'s> {
                     self.around.event(&name, "started", &format!("pid {pid}"));
                 }
             }
-            Err(why) => {
-                self.note_not_started(at, &why);
-                self.ended(at, End::NotStarted(why), &[]);
-            }
+            Err(why) => self.ended(at, End::NotStarted(why), &[]),
         }
     }
 

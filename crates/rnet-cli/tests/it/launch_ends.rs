@@ -5,7 +5,7 @@ use crate::util;
 use std::time::Duration;
 
 use rnet::PublisherOptions;
-use util::robot::{Robot, until, until_gone};
+use util::robot::{Robot, until_gone};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -112,32 +112,6 @@ fn a_parameter_that_the_node_refuses_is_reported() {
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.stdout.matches("param-refused").count(), 1, "{ran:#?}");
-}
-
-/// A node that was there has said which gain it takes, and the next launch is refused another.
-#[test]
-fn a_node_whose_parameters_cannot_be_set_is_a_problem() {
-    let program = std::env::current_exe().unwrap();
-    let file = |gain: f64| {
-        format!(
-            "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_ends::bounded_node\", \"--ignored\"]\n\
-             params = {{ gain = {gain:?} }}\nrestart = \"never\"\n",
-            program.display()
-        )
-    };
-    let robot = Robot::new(&file(0.25));
-    let launch = robot.launch(&[]);
-    let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("gain");
-    until(&|| declared().then_some(()), &String::new);
-    launch.signal("INT");
-    launch.wait();
-    robot.write(&file(9.0));
-    let ran = robot.launch(&[]).wait();
-    assert_eq!(ran.code, Some(1), "{ran:#?}");
-    let status = robot.run(&["status", "--over", "0.1"]).stdout;
-    let said =
-        "the launched node /bounded does not run: cannot be started: its parameters cannot be set";
-    assert!(status.contains(said), "{status}");
 }
 
 /// Nobody would end it.

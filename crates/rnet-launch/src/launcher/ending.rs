@@ -3,8 +3,7 @@
 use rnet::NodeName;
 
 use super::Launcher;
-use crate::identity::Identity;
-use crate::record::{End, Record, lock};
+use crate::record::{Record, lock};
 use crate::slot::{Slot, State};
 
 /// Looks for the record of a keeper that has its node already, of a launch that is being stopped, which looks once a
@@ -58,29 +57,6 @@ impl Launcher<'_> {
         if !self.goes_on() {
             self.slots.iter_mut().filter(|slot| slot.node.is_beside).for_each(Slot::stop);
         }
-    }
-
-    /// Writes down that a node could not be started where it has no keeper that does: those who look later miss it.
-    pub(super) fn note_not_started(&self, at: usize, why: &str) {
-        let node = &self.slots[at].node;
-        let lock = lock(&self.folder.lock(&node.name));
-        let own = Identity::of(std::process::id() as i32);
-        let (Ok(Some(_lock)), Some(keeper)) = (lock, own) else { return };
-        let record = Record {
-            node: node.name.clone(),
-            file: self.plan.file.clone(),
-            process: node.process.clone(),
-            keeper,
-            main: None,
-            started_boot_ns: rnet::boot_ns(),
-            is_ready: false,
-            restarts: self.slots[at].restarts,
-            end: Some(End::NotStarted(why.to_owned())),
-            last_output: Vec::new(),
-            told: Vec::new(),
-        };
-        // The event says it all the same.
-        let _ = record.write(&self.folder);
     }
 
     /// A node that has failed, and that the file names no more, is missed by nobody.
