@@ -5,7 +5,6 @@
 //! others. docs/design/wire.md §2 has the keys and the ports.
 
 mod connections;
-mod gate;
 mod scouting;
 mod settings;
 mod strangers;
@@ -16,7 +15,7 @@ use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -34,7 +33,6 @@ use crate::stream::Frame;
 use crate::wire::VERSION;
 use crate::{Connection, HostId, Presence, Sink, Transport};
 
-use gate::{Gate, Gates};
 use scouting::{Opening, Scouting};
 use settings::group;
 use strangers::{Kind, Strangers};
@@ -134,7 +132,6 @@ struct LaneNet {
     /// One for each host that is sent to, with how often any was used before it was last. Locked only to find one: a sender
     /// that waits holds up no other.
     peers: Mutex<HashMap<HostId, (u64, Arc<Peer>)>>,
-    gates: Gates,
     turns: AtomicU64,
     _frames: Subscriber<()>,
     _presences: Subscriber<()>,
@@ -146,7 +143,6 @@ struct LaneNet {
 /// Of one lane to another host.
 struct Peer {
     publisher: Publisher<'static>,
-    gate: Arc<Gate>,
     /// What comes from it. A key that is declared has its route found once, and not for each frame.
     _incoming: KeyExpr<'static>,
 }
@@ -223,20 +219,17 @@ impl LaneNet {
         // Zenoh calls from the thread of each connection; the sink hears of one at a time.
         let one_at_a_time = Mutex::new(());
         let told = Arc::clone(sink);
-        let gates = Gates::default();
-        let heard = Arc::clone(&gates);
         let frames = session
             .declare_subscriber(format!("{prefix}/{}/*", own.host))
             .allowed_origin(Locality::Remote)
             .callback(move |sample: Sample| {
                 let Some(from) = sample.key_expr().rsplit('/').next().and_then(hex) else { return };
-                gate::note_heard(&heard, HostId(from));
                 let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
                 told.frame(lane, HostId(from), &sample.payload().to_bytes());
             })
             .wait()
             .map_err(failed)?;
-        let (told, ours, met) = (Arc::clone(presences), domain.clone(), Arc::clone(&gates));
+        let (told, ours) = (Arc::clone(presences), domain.clone());
         let others = session
             .liveliness()
             // Those of other domains and versions as well, to say why nobody is heard.
@@ -252,9 +245,6 @@ impl LaneNet {
                 let presence = Presence { host: HostId(host), term };
                 let is_there = sample.kind() == SampleKind::Put;
                 if (version, &domain) == (u32::from(VERSION), &ours) {
-                    if is_there {
-                        gate::note_heard(&met, presence.host);
-                    }
                     told.tell(presence, lane, is_there);
                 } else {
                     told.tell_stranger((domain, version), lane, presence, is_there);
@@ -277,7 +267,6 @@ impl LaneNet {
             own: own.host,
             priority,
             peers: Mutex::default(),
-            gates,
             turns: AtomicU64::new(0),
             _frames: frames,
             _presences: others,
@@ -289,19 +278,7 @@ impl LaneNet {
 
     fn send(&self, to: HostId, frame: Frame) -> zenoh::Result<()> {
         let peer = self.peer(to)?;
-        if !peer.gate.wait(frame.len()) {
-            return Ok(());
-        }
-        let begun = Instant::now();
-        let sent = peer.publisher.put(ZBytes::from(Bytes::from_owner(frame))).wait();
-        if begun.elapsed() >= settings::STALL {
-            peer.gate.note_stalled();
-        }
-        sent
-    }
-
-    fn gates(&self) -> RwLockWriteGuard<'_, HashMap<HostId, Arc<Gate>>> {
-        self.gates.write().unwrap_or_else(PoisonError::into_inner)
+        peer.publisher.put(ZBytes::from(Bytes::from_owner(frame))).wait()
     }
 
     fn peer(&self, to: HostId) -> zenoh::Result<Arc<Peer>> {
@@ -316,7 +293,6 @@ impl LaneNet {
             && let Some(oldest) = peers.iter().min_by_key(|(_, (last, _))| *last).map(|(id, _)| *id)
         {
             peers.remove(&oldest);
-            self.gates().remove(&oldest);
         }
         let publisher = self
             .session
@@ -329,9 +305,7 @@ impl LaneNet {
             .wait()?;
         let incoming = format!("{}/{}/{to}", self.prefix, self.own);
         let incoming = self.session.declare_keyexpr(incoming).wait()?;
-        let gate = Arc::new(Gate::new());
-        self.gates().insert(to, Arc::clone(&gate));
-        let peer = Arc::new(Peer { publisher, gate, _incoming: incoming });
+        let peer = Arc::new(Peer { publisher, _incoming: incoming });
         peers.insert(to, (turn, Arc::clone(&peer)));
         Ok(peer)
     }

@@ -317,7 +317,11 @@ fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
         node.subscriber_with::<rnet::msgs::LinkStatus>("/_rnet/link", options).unwrap();
     let mut until = |what: &str, is_so: &dyn Fn(&rnet::msgs::LinkStatus) -> bool| {
         eventually(what, || {
-            std::iter::from_fn(|| statuses.try_recv().ok().flatten()).any(|status| is_so(&status))
+            let mut found = false;
+            while let Ok(Some(status)) = statuses.try_recv() {
+                found |= is_so(&status);
+            }
+            found
         });
     };
     until("it says what it waits for", &|status| {

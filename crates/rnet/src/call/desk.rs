@@ -373,6 +373,8 @@ impl Desk {
                 }
                 Told::Malformed | Told::StopAll => lock(&self.book).stats.malformed += 1,
                 Told::Left => self.forget_gone(intake, arrivals),
+                // A server that closes ends the connections itself, and its handlers still answer over them.
+                Told::Closed(_) if lock(&self.book).closed => {}
                 Told::Closed(publishers) => self.forget(arrivals, |of| publishers.contains(&of)),
             }
         }
