@@ -102,7 +102,7 @@ test("images, clouds, scans and transforms are drawn", { skip }, async () => {
     const seq = async () => Number((await caption.textContent()).match(/#(\d+)/)?.[1] ?? NaN);
     const first = await seq();
     await robot.until(`${view} goes on`, async () => (await seq()) > first + 10);
-    if (view.includes("image")) assert.match(await caption.textContent(), /160 × 120 px · jpeg/);
+    if (view.includes("image")) assert.match(await caption.textContent(), /160 × 120 px · rgb8/);
   }
   await page.getByText("base_link", { exact: true }).first().waitFor();
   assert.deepEqual(errors, []);
