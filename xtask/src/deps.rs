@@ -55,7 +55,7 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-bench", &[]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
-    // The layer for `tracing` (decision 0036).
+    // The layer for `tracing` (decision 0005).
     ("rnet-tracing", &["rnet"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
