@@ -27,7 +27,7 @@ const MAP: &[Row] = &[
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
     ("python", &["rnet", "rnet-record"]),
-    // Its crates may use each other: the harness, the drivers, the program (decision 0008).
+    // Its crates may use each other: the harness, the drivers, the program (decision 0005).
     ("bench", &["rnet", "bench"]),
     ("examples", &["rnet"]),
 ];
@@ -41,21 +41,21 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
-    // What tools and dashboards show of a domain is read and judged once (decision 0041).
+    // What tools and dashboards show of a domain is read and judged once (decision 0005).
     ("rnet-monitor", &["rnet", "rnet-launch"]),
     ("rnet-cli", &["rnet-monitor"]),
     // The server of the page, with what it serves (decision 0046).
     ("rnet-dashboard", &["rnet", "rnet-launch", "rnet-monitor", "rnet-record"]),
     ("rnet-cli", &["rnet-dashboard"]),
-    // Viewers of the Foxglove protocol look at a domain or at a recording (decision 0048).
+    // Viewers of the Foxglove protocol look at a domain or at a recording (decision 0046).
     ("rnet-foxglove", &["rnet", "rnet-record"]),
     ("rnet-cli", &["rnet-foxglove"]),
     ("xtask", &[]),
-    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
+    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0005).
     ("rnet-bench", &[]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
-    // The layer for `tracing` (decision 0036).
+    // The layer for `tracing` (decision 0005).
     ("rnet-tracing", &["rnet"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
