@@ -353,7 +353,7 @@ fn what_cannot_be_written_is_refused_before_anything_is_removed() {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let (xml, svg) = (text(&junit), text(&same));
     for (options, words) in [
-        (["--junit", &xml, "--plot", "rerun.txt"], ".svg or .png"),
+        (["--junit", &xml, "--plot", "rerun.txt"], "ends in .svg"),
         (["--junit", &text(&file), "--plot", &svg], "is the recording"),
         (["--junit", &text(&link), "--plot", &svg], "is a symbolic link"),
         (["--junit", &text(&place.dir), "--plot", &svg], "is a folder"),
