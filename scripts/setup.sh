@@ -6,7 +6,7 @@
 #   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
 #   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
 #   setup.sh --net        what makes hosts of network namespaces, for `make test-net`
-#   setup.sh --metrics    Prometheus and OpenTelemetry's messages, for `make test-metrics`
+#   setup.sh --metrics    Prometheus, for `make test-metrics`
 #   setup.sh --dashboard  node, a browser and the fonts of the screenshots, for `make test-dashboard`
 #   setup.sh --foxglove   node and a client of the Foxglove protocol, for `make test-foxglove`
 #   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
@@ -44,9 +44,6 @@ case ${1-} in
     ;;
 --metrics)
     command -v promtool >/dev/null || need_packages prometheus
-    # What OpenTelemetry says its messages are, apart from our own packages.
-    "${PYTHON:-python3}" -m pip install --quiet --no-input --disable-pip-version-check --upgrade \
-        --target target/otlp opentelemetry-proto==1.45.2
     exit
     ;;
 --dashboard)

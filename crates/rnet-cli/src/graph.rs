@@ -1,10 +1,9 @@
-//! `rnet graph`: who publishes to whom, as a text, a drawing, or the source of one.
+//! `rnet graph`: publishers and subscribers as text, or as the source of a drawing.
 
 pub mod args;
 mod dot;
 mod mermaid;
 mod net;
-mod svg;
 mod text;
 
 use std::path::Path;
@@ -50,12 +49,11 @@ fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
     match ending.map(|ending| ending.to_string_lossy()).as_deref() {
         Some("dot" | "gv") => Ok(Format::Dot),
         Some("mmd" | "mermaid") => Ok(Format::Mermaid),
-        Some("svg") => Ok(Format::Svg),
         None | Some("txt") => Ok(Format::Text),
         // A document goes into a file of any name.
         Some(_) if context.json() => Ok(Format::Text),
         Some(ending) => Err(Failure::Usage(format!(
-            "a graph is not written as .{ending}, but as .dot, .mmd, .svg or .txt; --format chooses one of these for a \
+            "a graph is not written as .{ending}, but as .dot, .mmd or .txt; --format chooses one of these for a \
              file of any name"
         ))),
     }
@@ -79,7 +77,6 @@ fn print(
         Format::Text => text::draw(net),
         Format::Dot => dot::draw(net),
         Format::Mermaid => mermaid::draw(net),
-        Format::Svg => svg::draw(net)?,
     };
     match &args.output {
         Some(path) => write(path, &drawn),

@@ -36,7 +36,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("log", &["rnet log --level warning --since 60", "rnet log --follow --node '/arm/**'"]),
     (
         "graph",
-        &["rnet graph", "rnet graph --output robot.svg", "rnet graph --format mermaid --over 0"],
+        &["rnet graph", "rnet graph --output robot.dot", "rnet graph --format mermaid --over 0"],
     ),
     ("top", &["rnet top", "rnet top --once", "rnet top --once --json | jq .problems"]),
     (
@@ -59,11 +59,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("status", &["rnet status", "rnet status /controller /imu", "rnet status --json --over 5"]),
     (
         "metrics",
-        &[
-            "rnet metrics",
-            "rnet metrics --format prometheus > /var/lib/node_exporter/rnet.prom",
-            "rnet metrics --otlp http://127.0.0.1:4318 --every 10",
-        ],
+        &["rnet metrics", "rnet metrics --format prometheus > /var/lib/node_exporter/rnet.prom"],
     ),
     (
         "foxglove",

@@ -55,6 +55,7 @@ mod topic;
 mod trace;
 mod types;
 mod value;
+mod xml;
 mod yaml;
 
 use std::process::ExitCode;

@@ -1,8 +1,6 @@
-//! `rnet metrics`: the figures of a domain as text for Prometheus, or pushed by OTLP.
+//! `rnet metrics`: the figures of a domain as text for Prometheus.
 
 pub mod args;
-#[cfg(feature = "otlp")]
-mod push;
 
 use rnet_monitor::{Figures, Look, metrics, problems};
 
@@ -15,10 +13,6 @@ pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
     if context.json() {
         let why = "rnet metrics prints text for Prometheus; rnet top --once --json prints JSON";
         return Err(Failure::Usage(why.to_owned()));
-    }
-    #[cfg(feature = "otlp")]
-    if let Some(url) = &args.otlp {
-        return push::run(context, args, url);
     }
     let mut domain = context.domain()?;
     let before = Look::new(&mut domain)?;

@@ -121,8 +121,7 @@ mod tests {
         let mut other = line([1.0, 2.0, 1.5].into_iter());
         other.name = "/another.topic.with_a_long_name".to_owned();
         let lines = [line([3.0, 1.0, 2.0].into_iter()), other];
-        let drawn = picture(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400));
-        let svg = String::from_utf8(drawn.unwrap()).unwrap();
+        let svg = picture(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400)).unwrap();
         assert!(svg.contains("drive.mcap") && svg.contains("[m/s]"), "{svg}");
         let legend = svg.split("<text").find(|text| text.contains("/t.x [m/s]")).unwrap();
         let legend_x: f64 =

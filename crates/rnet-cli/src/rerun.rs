@@ -50,7 +50,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     }
     let done = done.map_err(|error| failure(&error))?;
     match (&args.plot, &done.worst) {
-        (Some(path), Some(trace)) => write(path, &plot(path, &recording, trace)?)?,
+        (Some(path), Some(trace)) => write(path, plot(path, &recording, trace)?.as_bytes())?,
         (Some(path), None) => context.say(format_args!(
             "{} is not written: nothing that was compared is a field of numbers",
             path.display()
@@ -175,7 +175,7 @@ fn write(path: &Path, bytes: &[u8]) -> Outcome {
 /// Of the picture, in pixels.
 const PLOT_SIZE: (u32, u32) = (960, 420);
 
-fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<Vec<u8>> {
+fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {
     let start = recording.found().times.map_or(0, |times| times.0);
     let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Line {
         name: name.to_owned(),

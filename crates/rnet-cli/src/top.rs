@@ -3,11 +3,13 @@
 //! - this file: the looks at the domain, and what is printed with `--once`;
 //! - `rows`: figures as cells of tables;
 //! - `model`: what is shown, and what keys do to it;
-//! - `screen`: how it is drawn;
-//! - `terminal`: on what;
+//! - `screen`: how it is drawn, on a `canvas` of characters;
+//! - `terminal`: where that is shown, and where `keys` come from;
 //! - `picture`: the screen of the guide, which a test compares with what is drawn.
 
 pub mod args;
+mod canvas;
+mod keys;
 mod model;
 #[cfg(test)]
 mod picture;
@@ -17,7 +19,6 @@ mod terminal;
 
 use std::time::{Duration, Instant};
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rnet::inspect::Domain;
 use rnet_monitor::{Figures, Finding, Level, Look, problems};
 use rnet_record::blackbox::{Memory, NODE};
@@ -130,31 +131,26 @@ fn print(
 }
 
 fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
-    let mut screen = Screen::open()?;
-    let keys = Keys::open()?;
+    let mut keys = Keys::open()?;
+    let mut screen = Screen::open(&keys)?;
     let mut model = Model::new(looks.domain.id());
     let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
     let mut is_drawn = false;
     while !signal::stopped() {
         if !std::mem::replace(&mut is_drawn, true) {
-            screen.draw(|frame| screen::draw(frame, &mut model))?;
+            screen.draw(|canvas| screen::draw(canvas, &mut model))?;
         }
         if !keys.wait(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
             break;
         }
-        if event::poll(Duration::ZERO)? {
-            // The size of the terminal, too.
-            is_drawn = false;
-            match event::read()? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => {
-                    if model.is_end(key) {
-                        return Ok(());
-                    }
-                    model.press(key.code);
-                }
-                _ => {}
+        for key in keys.take()? {
+            if model.is_end(key) {
+                return Ok(());
             }
+            model.press(key);
+            is_drawn = false;
         }
+        is_drawn &= !screen.is_resized();
         if Instant::now() >= due && !model.is_paused {
             let (figures, problems) = looks.next()?;
             model.blackbox = black_box(&looks.domain, &figures);

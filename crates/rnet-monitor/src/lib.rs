@@ -3,7 +3,7 @@
 //! - `figures`: rates, latencies, losses and processes between two looks at a domain;
 //! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
 //!   `commands` and `link` find it;
-//! - `metrics`: the figures as text for Prometheus, and as OTLP;
+//! - `metrics`: the figures as text for Prometheus;
 //! - `health`: clocks, the launch, the black box, disks; `recorders`: recordings that are written;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
@@ -35,7 +35,7 @@ pub mod value;
 
 pub use figures::{End, Figures, HostRow, Latency, Look, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};
-pub use metrics::{MAX_OF_A_KIND, MetricsFormat, metrics, otlp_json};
+pub use metrics::{MAX_OF_A_KIND, MetricsFormat, metrics};
 pub use problems::problems;
 pub use process::Process;
 pub use topics::{type_name, type_names};

@@ -1,9 +1,8 @@
-//! Figures as metrics: families of series, which are told as text ([`text`]) or as OTLP ([`otlp`]).
+//! Figures as metrics: families of series, written as [`text`].
 //!
 //! Names begin with `rnet_` and end in their base unit. Counters are sums over the ends that are there: they begin anew
 //! when an end is gone, as those of a program that was started again, which queries of rates expect.
 
-mod otlp;
 mod text;
 
 use std::collections::BTreeMap;
@@ -12,7 +11,6 @@ use crate::figures::{Figures, HostRow, Look, TopicRow};
 use crate::findings::{Finding, Level};
 use crate::recorders::{CAUSES, Recorder};
 
-pub use otlp::otlp_json;
 pub use text::MetricsFormat;
 
 /// Topics, nodes and hosts that are shown, of each; `rnet_series_left_out` says how many more there are. Each has a

@@ -28,7 +28,7 @@ pub enum BagCommand {
     Split(SplitArgs),
     /// Convert a topic to CSV, messages to JSON lines, or a recording to ROS 2: .csv, .jsonl, .mcap
     Convert(ConvertArgs),
-    /// Draw fields over time, in the terminal or as a picture: .svg, .png
+    /// Draw fields over time, in the terminal or as a picture: .svg
     Plot(PlotArgs),
     /// Write what can be read of a damaged recording into a new file
     Recover(RecoverArgs),
@@ -137,7 +137,7 @@ pub struct PlotArgs {
     /// Fields that are numbers or arrays of numbers, behind their topics: /imu.linear_acceleration.x
     #[arg(required = true, value_name = "TOPIC.FIELD")]
     pub fields: Vec<String>,
-    /// A new file with all of them in one picture: NAME.svg or NAME.png [default: the terminal, one below the other]
+    /// A new file with all of them in one picture: NAME.svg [default: the terminal, one below the other]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Title of the picture [default: the name of the file]

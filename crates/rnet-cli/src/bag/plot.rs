@@ -38,9 +38,9 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
         Some(path) => {
             let name = || args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let title = args.title.clone().unwrap_or_else(name);
-            let bytes = picture(path, &title, &lines, (args.width, args.height))?;
+            let svg = picture(path, &title, &lines, (args.width, args.height))?;
             let written = NewFile::create(path).and_then(|new| {
-                new.file()?.write_all(&bytes)?;
+                new.file()?.write_all(svg.as_bytes())?;
                 new.put()
             });
             written.map_err(|error| {

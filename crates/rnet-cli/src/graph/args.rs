@@ -9,7 +9,7 @@ use crate::shared_args::seconds;
 
 #[derive(Debug, Args)]
 pub struct GraphArgs {
-    /// The form [default: by the ending of FILE: .dot, .mmd, .svg, .txt; else text]
+    /// The form [default: by the ending of FILE: .dot, .mmd, .txt; else text]
     #[arg(long, short, value_enum)]
     pub format: Option<Format>,
     /// Write the graph to FILE
@@ -32,6 +32,4 @@ pub enum Format {
     Dot,
     /// A flowchart of Mermaid
     Mermaid,
-    /// A drawing
-    Svg,
 }

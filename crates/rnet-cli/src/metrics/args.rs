@@ -15,16 +15,6 @@ pub struct MetricsArgs {
     /// Seconds over which the use of processors, losses and missed deadlines are taken
     #[arg(long = "over", value_name = "S", default_value = "1", value_parser = interval)]
     pub over: Duration,
-    /// Push them to a collector of OpenTelemetry at this address, until Ctrl-C
-    ///
-    /// OTLP over HTTP, in JSON: http://HOST:4318, to which /v1/metrics is added.
-    #[cfg(feature = "otlp")]
-    #[arg(long, value_name = "URL", conflicts_with = "format")]
-    pub otlp: Option<String>,
-    /// Seconds from one push to the next
-    #[cfg(feature = "otlp")]
-    #[arg(long, value_name = "S", default_value = "10", value_parser = interval, requires = "otlp")]
-    pub every: Duration,
     /// Show the topics and nodes of robot-net itself, too
     #[arg(long)]
     pub all: bool,

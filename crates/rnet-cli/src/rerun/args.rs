@@ -55,7 +55,7 @@ pub struct RerunArgs {
     /// Write the result as JUnit XML, which CI systems show, also where the node fails; what was there before goes first
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the field that differs the most, recorded and re-run, as .svg or .png; what was there before goes first
+    /// Write the field that differs the most, recorded and re-run, as .svg; what was there before goes first
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use rnet_record::rerun::{Rerun, RerunError};
 
 use super::{difference, said};
+use crate::xml::escaped;
 
 /// Of a recording that begins at `start_ns`.
 pub fn document(file: &Path, start_ns: u64, done: &Result<Rerun, RerunError>) -> String {
@@ -52,23 +53,6 @@ pub fn document(file: &Path, start_ns: u64, done: &Result<Rerun, RerunError>) ->
     )
 }
 
-/// Text for XML. What XML 1.0 cannot hold at all is a question mark.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '&' => out += "&amp;",
-            '"' => out += "&quot;",
-            '\n' => out += "&#10;",
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('?'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +63,9 @@ mod tests {
         let text = document(Path::new("a&b.mcap"), 0, &Err(error));
         assert!(text.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{text}");
         assert!(text.contains("name=\"rnet rerun a&amp;b.mcap\""), "{text}");
-        assert!(text.contains("type=\"several_nodes\" message=\"/a&quot;&lt;b&gt;?, /c"), "{text}");
+        assert!(
+            text.contains("type=\"several_nodes\" message=\"/a&quot;&lt;b&gt;\u{fffd}, /c"),
+            "{text}"
+        );
     }
 }

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rnet_monitor::{Figures, Finding, NodeRow, TopicRow};
 use rnet_record::blackbox::Memory;
+
+use super::keys::Key;
 
 /// Rates of a topic that are kept for its sparkline.
 const KEPT_RATES: usize = 120;
@@ -179,46 +180,44 @@ impl Model {
     }
 
     /// Whether this key ends the program.
-    pub fn is_end(&self, key: KeyEvent) -> bool {
-        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        is_control && key.code == KeyCode::Char('c')
-            || !self.is_filtering && key.code == KeyCode::Char('q')
+    pub fn is_end(&self, key: Key) -> bool {
+        key == Key::Interrupt || !self.is_filtering && key == Key::Char('q')
     }
 
-    pub fn press(&mut self, key: KeyCode) {
+    pub fn press(&mut self, key: Key) {
         if self.is_filtering {
             return self.press_in_filter(key);
         }
         match key {
-            KeyCode::Tab => self.show(self.tab.next()),
-            KeyCode::Char(digit @ '1'..='4') => {
+            Key::Tab => self.show(self.tab.next()),
+            Key::Char(digit @ '1'..='4') => {
                 self.show(Tab::ALL[digit as usize - '1' as usize]);
             }
-            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.go(1),
-            KeyCode::PageUp => self.go(-10),
-            KeyCode::PageDown => self.go(10),
-            KeyCode::Home => self.go(isize::MIN),
-            KeyCode::End => self.go(isize::MAX),
-            KeyCode::Char('s') => self.sort = self.sort.next(),
-            KeyCode::Char(' ') => self.is_paused = !self.is_paused,
-            KeyCode::Char('/') if !self.is_page => self.is_filtering = true,
-            KeyCode::Enter if !self.is_page && matches!(self.tab, Tab::Topics | Tab::Nodes) => {
+            Key::Up | Key::Char('k') => self.go(-1),
+            Key::Down | Key::Char('j') => self.go(1),
+            Key::PageUp => self.go(-10),
+            Key::PageDown => self.go(10),
+            Key::Home => self.go(isize::MIN),
+            Key::End => self.go(isize::MAX),
+            Key::Char('s') => self.sort = self.sort.next(),
+            Key::Char(' ') => self.is_paused = !self.is_paused,
+            Key::Char('/') if !self.is_page => self.is_filtering = true,
+            Key::Enter if !self.is_page && matches!(self.tab, Tab::Topics | Tab::Nodes) => {
                 self.go(0);
                 (self.is_page, self.scrolled) = (self.selected.is_some(), 0);
             }
-            KeyCode::Esc if self.is_page => self.is_page = false,
-            KeyCode::Esc => self.filter.clear(),
+            Key::Esc if self.is_page => self.is_page = false,
+            Key::Esc => self.filter.clear(),
             _ => {}
         }
     }
 
-    fn press_in_filter(&mut self, key: KeyCode) {
+    fn press_in_filter(&mut self, key: Key) {
         match key {
-            KeyCode::Char(letter) => self.filter.push(letter),
-            KeyCode::Backspace => drop(self.filter.pop()),
-            KeyCode::Enter => self.is_filtering = false,
-            KeyCode::Esc => {
+            Key::Char(letter) => self.filter.push(letter),
+            Key::Backspace => drop(self.filter.pop()),
+            Key::Enter => self.is_filtering = false,
+            Key::Esc => {
                 self.filter.clear();
                 self.is_filtering = false;
             }

@@ -3,31 +3,29 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::{Buffer, Cell};
-use ratatui::style::{Color, Modifier};
+use anstyle::{AnsiColor, Color, Effects, Style};
 use rnet::LossCounts;
 use rnet_monitor::{Figures, Finding, HostRow, Latency, Level, NodeRow, TopicRow};
 
+use super::canvas::Canvas;
 use super::model::Model;
 use super::screen::{self, tests};
+use crate::xml::escaped;
 
-const COLUMNS: u16 = 92;
-const LINES: u16 = 20;
+const COLUMNS: usize = 92;
+const LINES: usize = 20;
 /// A character, and the margin around all of them, in pixels.
-const WIDTH_PX: f32 = 8.4;
-const HEIGHT_PX: f32 = 18.0;
-const MARGIN_PX: f32 = 12.0;
+const WIDTH_PX: f64 = 8.4;
+const HEIGHT_PX: f64 = 18.0;
+const MARGIN_PX: f64 = 12.0;
 const PAPER: &str = "#14181f";
 const INK: &str = "#d8dee9";
 
 /// A screen as SVG. Each word has its place and its width, so that it is the same in each font.
-fn svg(screen: &Buffer) -> String {
-    let area = screen.area;
+fn svg(screen: &Canvas) -> String {
     let (width, height) = (
-        f32::from(area.width) * WIDTH_PX + 2.0 * MARGIN_PX,
-        f32::from(area.height) * HEIGHT_PX + 2.0 * MARGIN_PX,
+        screen.width as f64 * WIDTH_PX + 2.0 * MARGIN_PX,
+        screen.height as f64 * HEIGHT_PX + 2.0 * MARGIN_PX,
     );
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
@@ -35,90 +33,82 @@ fn svg(screen: &Buffer) -> String {
          font-size=\"14\">\n<title>rnet top</title>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{PAPER}\"/>\n"
     );
-    for y in 0..area.height {
-        for x in runs(screen, y, on_one_paper) {
-            turned(&mut out, screen, x, y);
+    for y in 0..screen.height {
+        let mut x = 0;
+        for run in screen.row(y).chunk_by(|a, b| paper(a.1) == paper(b.1)) {
+            turned(&mut out, run[0].1, (x, x + run.len()), y);
+            x += run.len();
         }
-        for x in runs(screen, y, alike) {
-            word(&mut out, screen, x, y);
+        let mut x = 0;
+        for run in screen.row(y).chunk_by(alike) {
+            word(&mut out, run, x, y);
+            x += run.len();
         }
     }
     out + "</svg>\n"
 }
 
-/// The parts of a line whose characters are the same in some way: from a column to before another.
-fn runs(screen: &Buffer, y: u16, same: fn(&Cell, &Cell) -> bool) -> Vec<(u16, u16)> {
-    let (mut found, mut x) = (Vec::new(), 0);
-    while x < screen.area.width {
-        let is_of_it = |at: &u16| same(&screen[(*at, y)], &screen[(x, y)]);
-        let end = x + (x..screen.area.width).take_while(is_of_it).count() as u16;
-        found.push((x, end));
-        x = end;
-    }
-    found
-}
-
 /// Whether two characters belong to one word, or to one gap, in one style.
-fn alike(a: &Cell, b: &Cell) -> bool {
-    (a.symbol() == " ", a.fg, a.modifier) == (b.symbol() == " ", b.fg, b.modifier)
+fn alike(a: &(char, Style), b: &(char, Style)) -> bool {
+    (a.0 == ' ', a.1) == (b.0 == ' ', b.1)
 }
 
-fn on_one_paper(a: &Cell, b: &Cell) -> bool {
-    let paper = |cell: &Cell| (cell.modifier.contains(Modifier::REVERSED), cell.fg);
-    paper(a) == paper(b)
+/// Whether paper and ink change places, and the ink.
+fn paper(style: Style) -> (bool, Option<Color>) {
+    (style.get_effects().contains(Effects::INVERT), style.get_fg_color())
 }
 
 /// Left, top and width of a part of a line, in pixels.
-fn place(x: (u16, u16), y: u16) -> (f32, f32, f32) {
+fn place(x: (usize, usize), y: usize) -> (f64, f64, f64) {
     (
-        f32::from(x.0) * WIDTH_PX + MARGIN_PX,
-        f32::from(y) * HEIGHT_PX + MARGIN_PX,
-        f32::from(x.1 - x.0) * WIDTH_PX,
+        x.0 as f64 * WIDTH_PX + MARGIN_PX,
+        y as f64 * HEIGHT_PX + MARGIN_PX,
+        (x.1 - x.0) as f64 * WIDTH_PX,
     )
 }
 
 /// What is reversed has paper in the colour of its ink.
-fn turned(out: &mut String, screen: &Buffer, x: (u16, u16), y: u16) {
-    let cell = &screen[(x.0, y)];
-    if cell.modifier.contains(Modifier::REVERSED) {
+fn turned(out: &mut String, style: Style, x: (usize, usize), y: usize) {
+    if let (true, colour) = paper(style) {
         let (left, top, width) = place(x, y);
         let _ = writeln!(
             out,
             "<rect x=\"{left:.1}\" y=\"{top:.0}\" width=\"{width:.1}\" height=\"{HEIGHT_PX:.0}\" fill=\"{}\"/>",
-            ink(cell.fg)
+            ink(colour)
         );
     }
 }
 
-fn word(out: &mut String, screen: &Buffer, x: (u16, u16), y: u16) {
-    let cell = &screen[(x.0, y)];
-    let text: String = (x.0..x.1).map(|x| screen[(x, y)].symbol()).collect();
+fn word(out: &mut String, run: &[(char, Style)], x: usize, y: usize) {
+    let style = run[0].1;
+    let text: String = run.iter().map(|(c, _)| c).collect();
     if text.trim().is_empty() {
         return;
     }
-    let has = |modifier, set: &'static str| match cell.modifier.contains(modifier) {
+    let has = |effect, set: &'static str| match style.get_effects().contains(effect) {
         true => set,
         false => "",
     };
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let (left, top, width) = place(x, y);
+    let (left, top, width) = place((x, x + run.len()), y);
+    let (is_reversed, colour) = paper(style);
     let _ = writeln!(
         out,
-        "<text x=\"{left:.1}\" y=\"{:.0}\" textLength=\"{width:.1}\" fill=\"{}\"{}{}{}>{escaped}</text>",
+        "<text x=\"{left:.1}\" y=\"{:.0}\" textLength=\"{width:.1}\" fill=\"{}\"{}{}{}>{}</text>",
         top + 13.0,
-        if cell.modifier.contains(Modifier::REVERSED) { PAPER } else { ink(cell.fg) },
-        has(Modifier::BOLD, " font-weight=\"bold\""),
-        has(Modifier::DIM, " opacity=\"0.6\""),
-        has(Modifier::UNDERLINED, " text-decoration=\"underline\""),
+        if is_reversed { PAPER } else { ink(colour) },
+        has(Effects::BOLD, " font-weight=\"bold\""),
+        has(Effects::DIMMED, " opacity=\"0.6\""),
+        has(Effects::UNDERLINE, " text-decoration=\"underline\""),
+        escaped(&text),
     );
 }
 
-fn ink(colour: Color) -> &'static str {
+fn ink(colour: Option<Color>) -> &'static str {
     match colour {
-        Color::Reset => INK,
-        Color::Red => "#ff6b6b",
-        Color::Yellow => "#f0c674",
-        other => panic!("no colour is chosen for {other:?}"),
+        None => INK,
+        Some(Color::Ansi(AnsiColor::Red)) => "#ff6b6b",
+        Some(Color::Ansi(AnsiColor::Yellow)) => "#f0c674",
+        Some(other) => panic!("no colour is chosen for {other:?}"),
     }
 }
 
@@ -180,9 +170,9 @@ fn model() -> Model {
 
 #[test]
 fn the_picture_of_the_guide_is_what_is_drawn() {
-    let mut terminal = Terminal::new(TestBackend::new(COLUMNS, LINES)).unwrap();
-    terminal.draw(|frame| screen::draw(frame, &mut model())).unwrap();
-    let drawn = svg(terminal.backend().buffer());
+    let mut canvas = Canvas::new(COLUMNS, LINES);
+    screen::draw(&mut canvas, &mut model());
+    let drawn = svg(&canvas);
     let written = match std::env::var_os("SCREENSHOTS") {
         Some(folder) => {
             std::fs::write(Path::new(&folder).join("top.svg"), &drawn).unwrap();

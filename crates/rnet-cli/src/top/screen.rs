@@ -1,49 +1,47 @@
 //! How `rnet top` is drawn. It fits on 80 × 24 characters.
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, TableState, Wrap};
+use anstyle::{AnsiColor, Style};
 use rnet_monitor::{End, Finding, Level, NodeRow, TopicRow};
 
+use super::canvas::{Area, Canvas, Line};
 use super::model::{Model, Tab};
 use super::rows;
 use crate::value::tame;
 
-/// Lines of the list of problems below another list.
-const PROBLEM_LINES: u16 = 5;
+/// Rows of the list of problems below another list, with its border.
+const PROBLEM_LINES: usize = 5;
+/// Columns that a name has at least.
+const MIN_NAME: usize = 8;
+/// Rows of the rates of a topic.
+const BAR_ROWS: usize = 3;
 /// Bars of the histogram of latencies.
 const MAX_BARS: usize = 8;
 const BAR_CHARS: usize = 40;
 
-const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const RED: Style = AnsiColor::Red.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
 
-pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+pub fn draw(canvas: &mut Canvas, model: &mut Model) {
     let below = if model.tab == Tab::Problems { 0 } else { PROBLEM_LINES };
-    let areas = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Min(3),
-        Constraint::Length(below),
-        Constraint::Length(1),
-    ]);
-    let [head, body, problems, foot] = areas.areas(frame.area());
-    frame.render_widget(Paragraph::new(title(model)), head);
+    let foot = canvas.height.saturating_sub(1);
+    let body = Area { top: 1, bottom: foot.saturating_sub(below).max(4).min(foot) };
+    canvas.draw(0, &title(model));
     if model.figures.is_none() {
-        frame.render_widget(Paragraph::new("the first interval is not over yet"), body);
-    } else if model.is_page && draw_page(frame, model, body) {
+        canvas.draw(body.top, &Line::raw("the first interval is not over yet"));
+    } else if model.is_page && draw_page(canvas, model, body) {
         // It is drawn.
     } else {
-        draw_list(frame, model, body);
+        draw_list(canvas, model, body);
     }
     if below > 0 {
-        draw_problems(frame, model, problems);
+        draw_problems(canvas, model, Area { top: body.bottom, bottom: foot });
     }
-    frame.render_widget(Paragraph::new(keys(model)), foot);
+    canvas.draw(foot, &keys(model));
 }
 
-fn title(model: &Model) -> Line<'static> {
+fn title(model: &Model) -> Line {
     let count = |tab| match (tab, &model.figures) {
         (Tab::Problems, _) => model.problems.iter().filter(|f| f.level == Level::Problem).count(),
         (_, None) => 0,
@@ -51,23 +49,22 @@ fn title(model: &Model) -> Line<'static> {
         (Tab::Nodes, Some(figures)) => figures.nodes.len(),
         (Tab::Hosts, Some(figures)) => figures.hosts.len(),
     };
-    let mut spans = vec![Span::styled(format!("domain {}  ", model.domain), BOLD)];
+    let mut parts = vec![(format!("domain {}  ", model.domain), BOLD)];
     for (at, tab) in Tab::ALL.into_iter().enumerate() {
         let text = format!(" {} {tab:?} {} ", at + 1, count(tab));
         let bad = tab == Tab::Problems && count(tab) > 0;
-        let style = if bad { Style::new().fg(Color::Red) } else { Style::new() };
-        let style = if tab == model.tab { style.add_modifier(Modifier::REVERSED) } else { style };
-        spans.push(Span::styled(text, style));
+        let style = if bad { RED } else { Style::new() };
+        parts.push((text, if tab == model.tab { style.invert() } else { style }));
     }
     if model.is_paused {
-        spans.push(Span::styled("  paused", Style::new().fg(Color::Yellow)));
+        parts.push(("  paused".to_owned(), YELLOW));
     }
-    Line::from(spans)
+    Line(parts)
 }
 
-fn keys(model: &Model) -> Line<'static> {
+fn keys(model: &Model) -> Line {
     if model.is_filtering {
-        return Line::from(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
+        return Line::raw(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
     }
     let keys = match model.is_page {
         true => "Esc back  up/down scroll  Space pause  q quit",
@@ -78,14 +75,10 @@ fn keys(model: &Model) -> Line<'static> {
         false => format!("  [{}]", model.filter),
     };
     let memory = model.blackbox.as_ref().map(|memory| format!("  {}", rows::black_box(memory)));
-    Line::from(vec![
-        Span::styled(keys, DIM),
-        Span::raw(filter),
-        Span::styled(memory.unwrap_or_default(), DIM),
-    ])
+    Line(vec![(keys.to_owned(), DIM), (filter, Style::new()), (memory.unwrap_or_default(), DIM)])
 }
 
-fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
+fn draw_list(canvas: &mut Canvas, model: &mut Model, area: Area) {
     let (topic_column, node_column) = model.sort.columns();
     let hosts = model.figures.iter().flat_map(|figures| &figures.hosts);
     let (titles, sorted, cells): (&[&str], _, Vec<Vec<String>>) = match model.tab {
@@ -98,65 +91,63 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
             (&rows::NODE_TITLES, Some(node_column), rows)
         }
         Tab::Hosts => (&rows::HOST_TITLES, None, hosts.map(rows::host).collect()),
-        Tab::Problems => return draw_all_problems(frame, model, area),
+        Tab::Problems => return draw_all_problems(canvas, model, area),
     };
     let width = |column: usize| {
         let cells = cells.iter().filter_map(|row| row.get(column));
         let title = titles[column].trim_end().chars().count();
-        cells.map(|cell| cell.chars().count()).chain([title]).max().unwrap_or(0) as u16
+        cells.map(|cell| cell.chars().count()).chain([title]).max().unwrap_or(0)
     };
     // Names have what the figures leave.
-    let widths = (0..titles.len()).map(|column| match column {
-        0 => Constraint::Min(8),
-        _ => Constraint::Length(width(column)),
-    });
+    let mut widths: Vec<usize> = (0..titles.len()).map(width).collect();
+    let figures = widths[1..].iter().map(|width| width + 1).sum::<usize>();
+    widths[0] = canvas.width.saturating_sub(figures).max(MIN_NAME);
     let head = titles.iter().enumerate().map(|(at, title)| {
-        let style = if sorted == Some(at) { BOLD.add_modifier(Modifier::UNDERLINED) } else { BOLD };
-        Span::styled(right(title.trim_end(), titles[at], width(at)), style)
+        let style = if sorted == Some(at) { BOLD.underline() } else { BOLD };
+        (right(title.trim_end(), title, widths[at]), style)
     });
-    let bad = |row: &[String]| model.tab == Tab::Topics && row[6] != "0";
-    let rows = cells.iter().map(|row| {
-        let style = if bad(row) { Style::new().fg(Color::Yellow) } else { Style::new() };
-        let cells = row.iter().enumerate().map(|(at, cell)| right(cell, titles[at], width(at)));
-        Row::new(cells.collect::<Vec<_>>()).style(style)
-    });
-    let table = Table::new(rows, widths)
-        .header(Row::new(head.collect::<Vec<_>>()))
-        .column_spacing(1)
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let mut state = TableState::new().with_selected((!cells.is_empty()).then(|| model.at()));
-    frame.render_stateful_widget(table, area, &mut state);
+    canvas.draw_cells(area.top, &head.collect::<Vec<_>>(), &widths, None);
+    let (selected, shown) = (model.at(), area.height().saturating_sub(1));
+    // The one that is selected is in sight.
+    let first = (selected + 1).saturating_sub(shown);
+    for (line, (at, row)) in cells.iter().enumerate().skip(first).take(shown).enumerate() {
+        let is_bad = model.tab == Tab::Topics && row[6] != "0";
+        let style = if is_bad { YELLOW } else { Style::new() };
+        let cells = row.iter().enumerate();
+        let cells = cells.map(|(at, cell)| (right(cell, titles[at], widths[at]), style));
+        let whole = (at == selected).then(|| style.invert());
+        canvas.draw_cells(area.top + 1 + line, &cells.collect::<Vec<_>>(), &widths, whole);
+    }
 }
 
 /// A cell of a column whose title ends with a blank stands at its right end.
-fn right(cell: &str, title: &str, width: u16) -> String {
+fn right(cell: &str, title: &str, width: usize) -> String {
     match title.ends_with(' ') {
-        true => format!("{cell:>width$}", width = usize::from(width)),
+        true => format!("{cell:>width$}"),
         false => cell.to_owned(),
     }
 }
 
-fn worded(finding: &Finding) -> Line<'static> {
-    let (word, colour) = match finding.level {
-        Level::Problem => ("PROBLEM ", Color::Red),
-        Level::Note | Level::Ok => ("note ", Color::Yellow),
+fn worded(finding: &Finding) -> Line {
+    let (word, style) = match finding.level {
+        Level::Problem => ("PROBLEM ", RED),
+        Level::Note | Level::Ok => ("note ", YELLOW),
     };
-    Line::from(vec![
-        Span::styled(word, Style::new().fg(colour)),
-        Span::raw(tame(&finding.what).into_owned()),
-    ])
+    Line(vec![(word.to_owned(), style), (tame(&finding.what).into_owned(), Style::new())])
 }
 
-fn draw_problems(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let lines: Vec<Line<'_>> = match (&model.figures, model.problems.is_empty()) {
+fn draw_problems(canvas: &mut Canvas, model: &Model, area: Area) {
+    canvas.draw(area.top, &Line::raw("─".repeat(canvas.width)));
+    let lines = match (&model.figures, model.problems.is_empty()) {
         (Some(_), true) => vec![Line::styled("all is well", DIM)],
         _ => model.problems.iter().map(worded).collect(),
     };
-    let block = Block::new().borders(ratatui::widgets::Borders::TOP);
-    frame.render_widget(Paragraph::new(lines).block(block), area);
+    for (row, line) in (area.top + 1..area.bottom).zip(&lines) {
+        canvas.draw(row, line);
+    }
 }
 
-fn draw_all_problems(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
+fn draw_all_problems(canvas: &mut Canvas, model: &mut Model, area: Area) {
     let mut lines = Vec::new();
     for finding in &model.problems {
         lines.push(worded(finding));
@@ -166,18 +157,17 @@ fn draw_all_problems(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     if lines.is_empty() {
         lines.push(Line::raw("all is well"));
     }
-    draw_lines(frame, lines, &mut model.scrolled, area);
+    draw_lines(canvas, &lines, &mut model.scrolled, area);
 }
 
 /// Lines that may be more than there is room for: those from `scrolled` on, of which the last is shown in any case.
-fn draw_lines(frame: &mut Frame<'_>, lines: Vec<Line<'_>>, scrolled: &mut usize, area: Rect) {
+fn draw_lines(canvas: &mut Canvas, lines: &[Line], scrolled: &mut usize, area: Area) {
     *scrolled = (*scrolled).min(lines.len().saturating_sub(1));
-    let shown: Vec<Line<'_>> = lines.into_iter().skip(*scrolled).collect();
-    frame.render_widget(Paragraph::new(shown).wrap(Wrap { trim: false }), area);
+    canvas.draw_wrapped(area, &lines[(*scrolled).min(lines.len())..]);
 }
 
 /// The page of what is selected; whether it is there still.
-fn draw_page(frame: &mut Frame<'_>, model: &mut Model, area: Rect) -> bool {
+fn draw_page(canvas: &mut Canvas, model: &mut Model, area: Area) -> bool {
     let Some(name) = &model.selected else { return false };
     let mut scrolled = model.scrolled;
     match model.tab {
@@ -185,13 +175,13 @@ fn draw_page(frame: &mut Frame<'_>, model: &mut Model, area: Rect) -> bool {
             let Some(topic) = model.topics().into_iter().find(|topic| topic.topic == *name) else {
                 return false;
             };
-            draw_topic(frame, model, topic, &mut scrolled, area);
+            draw_topic(canvas, model, topic, &mut scrolled, area);
         }
         Tab::Nodes => {
             let Some(node) = model.nodes().into_iter().find(|node| node.node == *name) else {
                 return false;
             };
-            draw_lines(frame, of_node(node), &mut scrolled, area);
+            draw_lines(canvas, &of_node(node), &mut scrolled, area);
         }
         Tab::Hosts | Tab::Problems => return false,
     }
@@ -200,17 +190,14 @@ fn draw_page(frame: &mut Frame<'_>, model: &mut Model, area: Rect) -> bool {
 }
 
 fn draw_topic(
-    frame: &mut Frame<'_>,
+    canvas: &mut Canvas,
     model: &Model,
     topic: &TopicRow,
     scrolled: &mut usize,
-    area: Rect,
+    area: Area,
 ) {
-    let [above, spark, below] =
-        Layout::vertical([Constraint::Length(3), Constraint::Length(3), Constraint::Min(0)])
-            .areas(area);
     let latency = &topic.latency;
-    let lines = vec![
+    let above = [
         Line::styled(format!("{}  {}", topic.topic, topic.types.join(", ")), BOLD),
         Line::raw(format!(
             "{}  latency p50 {}  p99 {}  max {}",
@@ -221,10 +208,14 @@ fn draw_topic(
         )),
         Line::raw(format!("lost: {}; {} passed over", topic.lost, topic.skipped_in_interval)),
     ];
-    frame.render_widget(Paragraph::new(lines), above);
+    for (row, line) in (area.top..area.bottom).zip(&above) {
+        canvas.draw(row, line);
+    }
+    let bars_top = (area.top + above.len()).min(area.bottom);
+    let below = Area { top: (bars_top + BAR_ROWS).min(area.bottom), ..area };
     let rates = model.rates(&topic.topic);
-    let shown = rates.len().saturating_sub(usize::from(spark.width));
-    frame.render_widget(Sparkline::default().data(&rates[shown..]), spark);
+    let shown = rates.len().saturating_sub(canvas.width);
+    canvas.draw_bars(Area { top: bars_top, bottom: below.top }, &rates[shown..]);
     let mut lines = bars(&latency.counts);
     let mut ends = |word: &str, ends: &[End]| {
         lines.extend(ends.iter().map(|end| {
@@ -240,11 +231,11 @@ fn draw_topic(
     };
     ends("<-", &topic.publishers);
     ends("->", &topic.subscribers);
-    draw_lines(frame, lines, scrolled, below);
+    draw_lines(canvas, &lines, scrolled, below);
 }
 
 /// The histogram of latencies in at most so many bars, each of as many buckets.
-fn bars(counts: &[u64]) -> Vec<Line<'static>> {
+fn bars(counts: &[u64]) -> Vec<Line> {
     let Some(first) = counts.iter().position(|count| *count > 0) else { return Vec::new() };
     let last = counts.iter().rposition(|count| *count > 0).unwrap_or(first);
     let buckets = (last - first + 1).div_ceil(MAX_BARS);
@@ -262,7 +253,7 @@ fn bars(counts: &[u64]) -> Vec<Line<'static>> {
     bars.into_iter().map(line).collect()
 }
 
-fn of_node(node: &NodeRow) -> Vec<Line<'static>> {
+fn of_node(node: &NodeRow) -> Vec<Line> {
     let row = rows::node(node);
     let mut lines = vec![
         Line::styled(format!("{} on {}", tame(&node.node), tame(&node.host)), BOLD),
@@ -286,12 +277,10 @@ fn of_node(node: &NodeRow) -> Vec<Line<'static>> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-    use ratatui::crossterm::event::KeyCode;
     use rnet::{Behind, LossCounts};
     use rnet_monitor::{Figures, Latency};
 
+    use super::super::keys::Key;
     use super::*;
 
     pub fn topic(name: &str, rate_hz: f64) -> TopicRow {
@@ -354,10 +343,9 @@ pub(super) mod tests {
     }
 
     fn lines(model: &mut Model) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        terminal.draw(|frame| draw(frame, model)).unwrap();
-        let buffer = terminal.backend().buffer();
-        let row = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let mut canvas = Canvas::new(80, 24);
+        draw(&mut canvas, model);
+        let row = |y| canvas.row(y).iter().map(|(c, _)| c).collect::<String>();
         (0..24).map(|y| row(y).trim_end().to_owned()).collect()
     }
 
@@ -374,31 +362,31 @@ pub(super) mod tests {
         assert!(shown[1].starts_with("TOPIC") && shown[1].ends_with("SUB"), "{shown:#?}");
         assert!(at(&shown, "/imu ") < at(&shown, "/scan"));
         at(&shown, "PROBLEM 3 messages of /imu were lost");
-        model.press(KeyCode::Char('s'));
+        model.press(Key::Char('s'));
         let shown = lines(&mut model);
         assert!(at(&shown, "/scan") < at(&shown, "/imu "), "{shown:#?}");
-        model.press(KeyCode::Tab);
+        model.press(Key::Tab);
         at(&lines(&mut model), "25.0 %");
-        model.press(KeyCode::Char('4'));
+        model.press(Key::Char('4'));
         at(&lines(&mut model), "-> look there");
     }
 
     #[test]
     fn what_is_selected_stays_so_when_rows_change_places() {
         let mut model = model();
-        model.press(KeyCode::Down);
+        model.press(Key::Down);
         assert_eq!((model.selected.as_deref(), model.at()), (Some("/scan"), 1));
-        model.press(KeyCode::Char('s'));
+        model.press(Key::Char('s'));
         assert_eq!(model.at(), 0);
-        model.press(KeyCode::Up);
-        model.press(KeyCode::End);
+        model.press(Key::Up);
+        model.press(Key::End);
         assert_eq!(model.selected.as_deref(), Some("/imu"));
     }
 
     #[test]
     fn a_page_shows_the_histogram_and_the_ends_and_ends_with_its_topic() {
         let mut model = model();
-        model.press(KeyCode::Enter);
+        model.press(Key::Enter);
         let shown = lines(&mut model);
         assert!(at(&shown, "▇ 9") < at(&shown, "<- /driver"), "{shown:#?}");
         at(&shown, "-> /estimator  1.00 kHz  reliable, bulk");
@@ -438,23 +426,23 @@ pub(super) mod tests {
         };
         let (figures, problems) = many(1);
         model.update(figures, problems);
-        model.press(KeyCode::Enter);
+        model.press(Key::Enter);
         at(&lines(&mut model), "<- /driver");
         for _ in 0..6 {
-            model.press(KeyCode::PageDown);
+            model.press(Key::PageDown);
         }
         at(&lines(&mut model), "/reader62");
-        model.press(KeyCode::End);
+        model.press(Key::End);
         let shown = lines(&mut model);
         at(&shown, "-> /reader63");
         at(&shown, "/scan  foxglove.Imu");
         // It goes no further than the last line, so that one step back is seen.
-        model.press(KeyCode::Up);
+        model.press(Key::Up);
         at(&lines(&mut model), "-> /reader62");
-        model.press(KeyCode::Esc);
-        model.press(KeyCode::Char('4'));
+        model.press(Key::Esc);
+        model.press(Key::Char('4'));
         for _ in 0..50 {
-            model.press(KeyCode::Down);
+            model.press(Key::Down);
         }
         assert!(lines(&mut model)[1].contains("/t25"), "{:#?}", lines(&mut model));
         // Their words change at each look, and where one reads does not.
@@ -468,11 +456,11 @@ pub(super) mod tests {
     fn letters_of_a_filter_are_no_commands() {
         let mut model = model();
         for key in ['/', 's', 'c', 'a', 'q'] {
-            model.press(KeyCode::Char(key));
+            model.press(Key::Char(key));
         }
         at(&lines(&mut model), "filter: scaq_");
-        model.press(KeyCode::Backspace);
-        model.press(KeyCode::Enter);
+        model.press(Key::Backspace);
+        model.press(Key::Enter);
         let shown = lines(&mut model);
         assert!(
             at(&shown, "/scan") > 0 && !shown.iter().any(|l| l.contains("/imu  ")),

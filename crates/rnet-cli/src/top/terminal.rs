@@ -1,19 +1,18 @@
 //! The terminal on which `rnet top` draws, which may take no output: a window that is suspended, a connection that hangs.
 
+use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::ops::{Deref, DerefMut};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
+use anstyle::Style;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
+use super::canvas::Canvas;
+use super::keys::{Key, take_keys};
 use crate::signal;
 
 /// Writes to the terminal, and waits for it until a signal comes: what it does not take then is left out, so that the
@@ -39,7 +38,7 @@ impl Write for Patient {
                     signal::wait_writable(self.0.as_fd())?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It has hung up, which ends the command. Ratatui would panic where it cannot tell of this error.
+                // It has hung up, which ends the command.
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => return Ok(bytes.len()),
                 written => return written,
             }
@@ -51,66 +50,145 @@ impl Write for Patient {
     }
 }
 
-/// The terminal from which keys come, as crossterm chooses it.
-///
-/// Crossterm 0.29 reads on without end where a terminal has hung up, and heeds no signal meanwhile: so it is asked for
-/// keys only while there is one.
-pub struct Keys(File);
+/// The terminal from which keys come: stdin, or the terminal of the session.
+pub struct Keys {
+    terminal: File,
+    /// The beginning of a key.
+    bytes: Vec<u8>,
+}
 
 impl Keys {
     pub fn open() -> io::Result<Keys> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let path = if io::stdin().is_terminal() { "/proc/self/fd/0" } else { "/dev/tty" };
-        File::options().read(true).custom_flags(flags).open(path).map(Keys)
+        let terminal = File::options().read(true).custom_flags(flags).open(path)?;
+        Ok(Keys { terminal, bytes: Vec::new() })
     }
 
     /// Waits until there is a key, for a time at most; false once the terminal has hung up.
     pub fn wait(&self, limit: Duration) -> io::Result<bool> {
-        signal::wait_readable_for(self.0.as_fd(), Some(limit), false)?;
-        let mut now = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        signal::wait_readable_for(self.terminal.as_fd(), Some(limit), false)?;
+        let fd = self.terminal.as_raw_fd();
+        let mut now = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // SAFETY: one structure of this function, for the time of the call.
         unsafe { libc::poll(&raw mut now, 1, 0) };
         Ok(now.revents & (libc::POLLHUP | libc::POLLERR) == 0)
     }
+
+    /// The keys that have come.
+    pub fn take(&mut self) -> io::Result<Vec<Key>> {
+        let mut read = [0; 256];
+        match self.terminal.read(&mut read) {
+            Ok(len) => self.bytes.extend(&read[..len]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(take_keys(&mut self.bytes))
+    }
+
+    /// Has keys come at once, unseen and uninterpreted.
+    fn set_raw(&self) -> io::Result<()> {
+        let mut mode = tcgetattr(&self.terminal)?;
+        ORIGINAL_MODE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| mode.clone());
+        mode.make_raw();
+        Ok(tcsetattr(&self.terminal, OptionalActions::Now, &mode)?)
+    }
 }
 
-/// The terminal, which is as it was once this is dropped; a panic restores it too, before it is told.
-pub struct Screen(Terminal<CrosstermBackend<Patient>>);
+/// What the terminal was set to before.
+static ORIGINAL_MODE: Mutex<Option<Termios>> = Mutex::new(None);
+/// xterm's other screen, without the cursor; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+/// The size of a terminal that does not know its own.
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
+
+/// The terminal, which is as it was once this is dropped; a panic restores it too, before it is reported.
+pub struct Screen {
+    out: Patient,
+    shown: Canvas,
+}
 
 impl Screen {
-    pub fn open() -> io::Result<Screen> {
+    pub fn open(keys: &Keys) -> io::Result<Screen> {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             restore();
             hook(info);
         }));
         signal::restore_at_exit();
-        enable_raw_mode()?;
+        keys.set_raw()?;
         let opened = Patient::open().and_then(|mut out| {
-            execute!(out, EnterAlternateScreen)?;
-            Terminal::new(CrosstermBackend::new(out))
+            out.write_all(ENTER.as_bytes())?;
+            Ok(Screen { out, shown: Canvas::new(0, 0) })
         });
-        opened.map(Screen).inspect_err(|_| restore())
+        opened.inspect_err(|_| restore())
+    }
+
+    /// Columns and rows.
+    fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(&self.out.0) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                (usize::from(size.ws_col), usize::from(size.ws_row))
+            }
+            _ => DEFAULT_SIZE,
+        }
+    }
+
+    /// Whether the size of the terminal has changed since the last drawing.
+    pub fn is_resized(&self) -> bool {
+        self.size() != (self.shown.width, self.shown.height)
+    }
+
+    /// Draws the rows that have changed.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Canvas)) -> io::Result<()> {
+        let (width, height) = self.size();
+        let mut canvas = Canvas::new(width, height);
+        draw(&mut canvas);
+        let mut text = String::new();
+        let is_resized = self.is_resized();
+        if is_resized {
+            text.push_str("\x1b[2J");
+        }
+        for row in 0..height {
+            let cells = canvas.row(row);
+            if is_resized || cells != self.shown.row(row) {
+                let _ = write!(text, "\x1b[{};1H", row + 1);
+                write_row(&mut text, cells);
+            }
+        }
+        self.shown = canvas;
+        self.out.write_all(text.as_bytes())
+    }
+}
+
+/// A row with the escape sequences of its styles.
+fn write_row(text: &mut String, cells: &[(char, Style)]) {
+    let blank = (' ', Style::new());
+    let len = cells.iter().rposition(|cell| *cell != blank).map_or(0, |at| at + 1);
+    for run in cells[..len].chunk_by(|a, b| a.1 == b.1) {
+        let style = run[0].1;
+        let _ = write!(text, "{style}");
+        text.extend(run.iter().map(|(c, _)| c));
+        let _ = write!(text, "{style:#}");
+    }
+    // After a full row the cursor is still in the last column, which this would clear.
+    if len < cells.len() {
+        text.push_str("\x1b[K");
     }
 }
 
 fn restore() {
-    // Whoever cannot be told that the terminal stays as it is cannot be told this either.
-    let _ = disable_raw_mode();
-    let _ = Patient::open().and_then(|mut out| execute!(out, LeaveAlternateScreen));
-}
-
-impl Deref for Screen {
-    type Target = Terminal<CrosstermBackend<Patient>>;
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl DerefMut for Screen {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
-    }
+    // A terminal that takes no output cannot be told to show the other screen either.
+    let _ = Keys::open().map(|keys| {
+        let mode = ORIGINAL_MODE.lock().unwrap_or_else(PoisonError::into_inner);
+        mode.as_ref().map(|mode| tcsetattr(&keys.terminal, OptionalActions::Now, mode))
+    });
+    let _ = Patient::open().and_then(|mut out| out.write_all(LEAVE.as_bytes()));
 }
 
 impl Drop for Screen {

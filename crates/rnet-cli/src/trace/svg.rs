@@ -9,6 +9,7 @@ use std::fmt::Write;
 use rnet_monitor::trace::{Chain, Edge, Stage, Times, Uncertain};
 
 use crate::table;
+use crate::xml::escaped;
 
 const WIDTH_PX: f64 = 960.0;
 const MARGIN_PX: f64 = 16.0;
@@ -160,22 +161,6 @@ fn parts(chain: &Chain) -> Vec<Piece<'_>> {
     of_hop.flatten().collect()
 }
 
-/// A text within XML. Names are other people's, and control characters are in no XML.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -196,7 +181,7 @@ mod tests {
             uncertain: Uncertain::NONE,
         };
         let svg = draw(std::slice::from_ref(&edge), None);
-        assert!(svg.contains("/&lt;&amp;&gt;&quot;'\u{fffd}"), "{svg}");
+        assert!(svg.contains("/&lt;&amp;&gt;&quot;'&#10;"), "{svg}");
         assert_eq!(svg.matches("<g>").count(), 4);
         assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
         let half = format!("width=\"{:.1}\"", (WIDTH_PX - 2.0 * MARGIN_PX - LABEL_PX) / 2.0);
