@@ -5,7 +5,9 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use crate::raised;
+use crate::errors::OrRaise;
+use crate::raised::{self, ErrorCounter};
+use crate::shared::NodeShared;
 
 /// An argument that can be called: what cannot is refused where it is given, not when the first
 /// message comes.
@@ -56,14 +58,18 @@ impl Callback {
     }
 
     /// For an `async def`: has a task of the caller's event loop call it with each message of a subscriber, or change
-    /// of a watch, that `source` is.
+    /// of a watch, that `source` is, until `node` is closed.
     pub(crate) fn deliver(
         &self,
         source: &Bound<'_, PyAny>,
         on_error: Option<Callback>,
+        node: &NodeShared,
     ) -> PyResult<()> {
+        let py = source.py();
         let on_error = on_error.map(Callback::into_inner);
-        on_loop(source.py())?.call_method1("deliver", (source, &self.0, on_error)).map(drop)
+        let counter = ErrorCounter(node.node().or_raise(py)?.error_counter());
+        let arguments = (source, &self.0, on_error, counter);
+        on_loop(py)?.call_method1("deliver", arguments).map(drop)
     }
 }
 
@@ -89,10 +95,19 @@ pub(crate) fn report(py: Python<'_>, error: PyErr, callback: &Py<PyAny>) {
     error.write_unraisable(py, Some(callback.bind(py)));
 }
 
-/// [`report`], for the callbacks that an event loop runs.
+/// [`report`], for the callbacks that an event loop runs: counted by `counter`.
 #[pyfunction]
-pub(crate) fn report_exception(error: Bound<'_, PyAny>, callback: Py<PyAny>) {
-    report(error.py(), PyErr::from_value(error.clone()), &callback);
+pub(crate) fn report_exception(
+    error: Bound<'_, PyAny>,
+    callback: Bound<'_, PyAny>,
+    counter: Option<PyRef<'_, ErrorCounter>>,
+) {
+    let py = error.py();
+    let error = PyErr::from_value(error);
+    if let Some(counter) = counter {
+        raised::count_by(&counter.0, &error, &callback);
+    }
+    error.write_unraisable(py, Some(&callback));
 }
 
 unsafe extern "C-unwind" {

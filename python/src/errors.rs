@@ -40,7 +40,12 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
 
 /// Whether it says that one message could not be decoded: iterations go on.
 pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
-    let class = py.import("rnet.errors").and_then(|errors| errors.getattr("Malformed"));
+    is_of_class(py, error, "Malformed")
+}
+
+/// Whether it is of a class of `rnet.errors`.
+pub(crate) fn is_of_class(py: Python<'_>, error: &PyErr, name: &str) -> bool {
+    let class = py.import("rnet.errors").and_then(|errors| errors.getattr(name));
     class.is_ok_and(|class| error.is_instance(py, &class))
 }
 

@@ -29,6 +29,35 @@ static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// When the end of the program waits no longer; set when it begins.
 static EXIT_DEADLINE: OnceLock<Instant> = OnceLock::new();
 
+/// Threads that wait for a close, by their numbers in Python.
+static CLOSING: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Notes that a thread waits for a close, until it is dropped.
+struct ClosingThread(u64);
+
+impl ClosingThread {
+    fn new(py: Python<'_>) -> PyResult<ClosingThread> {
+        let thread = py.import("threading")?.call_method0("get_ident")?.extract()?;
+        CLOSING.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(ClosingThread(thread))
+    }
+}
+
+impl Drop for ClosingThread {
+    fn drop(&mut self) {
+        let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = closing.iter().position(|thread| *thread == self.0) {
+            closing.swap_remove(at);
+        }
+    }
+}
+
+/// Whether a thread waits for a close: an event loop on it runs nothing meanwhile.
+#[pyfunction]
+pub(crate) fn is_closing(thread: u64) -> bool {
+    CLOSING.lock().unwrap_or_else(PoisonError::into_inner).contains(&thread)
+}
+
 struct Inside;
 
 impl Inside {
@@ -117,16 +146,17 @@ pub(crate) fn exit(
 /// As [`release`], for a thing that may have a callback that runs. The end of a Python object cannot raise, so the main
 /// thread waits no longer than the end of a program does.
 pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
-    let is_main = Python::try_attach(|py| {
+    let (is_main, _closing) = Python::try_attach(|py| {
         // The object may end while an exception is raised.
         let raised = PyErr::take(py);
-        let is_main = is_main_thread(py).unwrap_or(false);
+        let found = (is_main_thread(py).unwrap_or(false), ClosingThread::new(py).ok());
         if let Some(raised) = raised {
             raised.restore(py);
         }
-        is_main
-    });
-    if is_closed() || !is_main.unwrap_or(false) {
+        found
+    })
+    .unwrap_or_default();
+    if is_closed() || !is_main {
         return release(thing);
     }
     let closing = BackgroundClose::start(move || drop(thing));
@@ -140,6 +170,7 @@ fn close_within(
     limit: Option<Duration>,
     close: impl FnOnce() + Send + 'static,
 ) -> PyResult<()> {
+    let _closing = ClosingThread::new(py)?;
     // Signals are for the main thread. And a callback that closes what it is called by must do so on its own thread,
     // which is not waited for.
     if !is_main_thread(py)? {

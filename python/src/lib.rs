@@ -89,6 +89,8 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(wall_offset, module)?)?;
     module.add_function(wrap_pyfunction!(callback::report_exception, module)?)?;
+    module.add_function(wrap_pyfunction!(gate::is_closing, module)?)?;
+    module.add_function(wrap_pyfunction!(raised::error_counter, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_file, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_text, module)?)?;

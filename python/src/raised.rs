@@ -1,12 +1,30 @@
 //! What the user's functions raise on threads of a node.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use rnet::CallbackErrors;
 
+/// What counts the exceptions of a node's callbacks, for those that an event loop runs.
+#[pyclass(frozen)]
+pub(crate) struct ErrorCounter(pub(crate) Arc<CallbackErrors>);
+
+/// That of the node whose thread this is.
+#[pyfunction]
+pub(crate) fn error_counter() -> Option<ErrorCounter> {
+    CallbackErrors::of_this_thread().map(ErrorCounter)
+}
+
 /// Counts an exception of a function, and reports it on the topic `/log`, for the node whose thread this is.
 pub(crate) fn count(error: &PyErr, function: &Bound<'_, PyAny>) {
+    if let Some(errors) = CallbackErrors::of_this_thread() {
+        count_by(&errors, error, function);
+    }
+}
+
+/// The same for another node.
+pub(crate) fn count_by(errors: &CallbackErrors, error: &PyErr, function: &Bound<'_, PyAny>) {
     let py = function.py();
-    let Some(errors) = CallbackErrors::of_this_thread() else { return };
     let named = function.getattr("__qualname__").and_then(|name| name.extract::<String>());
     let name =
         named.or_else(|_| function.repr()?.extract()).unwrap_or_else(|_| "a callback".into());

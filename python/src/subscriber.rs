@@ -78,7 +78,7 @@ impl Subscriber {
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         if callback.is_async(py)? {
-            return callback.deliver(slf.as_any(), on_error);
+            return callback.deliver(slf.as_any(), on_error, &this.node);
         }
         let on_error = Callback::optional(py, on_error, None)?;
         let run = Arc::new(MessageCallback {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -158,19 +158,47 @@ def test_without_a_loop_it_is_refused(node, way):
         WAYS[way](node(), callback)
 
 
-@pytest.mark.parametrize("kind", ["service", "action", "pull", "command"])
-def test_handlers_have_threads_of_their_own_and_say_so(node, kind):
-    async def handler(request: object) -> None: ...
+@pytest.mark.parametrize("kind", ["subscriber", "timer", "command", "fallback", "action", "pull"])
+def test_what_cannot_be_async_says_what_to_do(node, kind):
+    async def yields(given: object) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def apply(given: object) -> None: ...
 
     home = node()
     ways = {
-        "service": lambda: home.service("/s", None, None, handler),
-        "action": lambda: home.action("/a", None, None, None, handler),
-        "pull": lambda: home.pull("/q", on=handler),
-        "command": lambda: home.command("/c", None, handler, fallback=b""),
+        "subscriber": (lambda: home.subscribe("/t", on=yields), "only a handler of a service may be one"),
+        "timer": (lambda: home.timer(1.0, yields), "only a handler of a service may be one"),
+        "command": (lambda: home.command("/c", None, apply, fallback=b""), "is async: .*forward="),
+        "fallback": (lambda: home.command("/c", None, print, fallback=apply), "is async: .*forward="),
+        "action": (lambda: home.action("/a", None, None, None, yields), "send.* feedback by context.feedback"),
+        "pull": (lambda: home.pull("/q", on=yields), "without yield"),
     }
-    with pytest.raises(TypeError, match="is async"):
-        ways[kind]()
+
+    async def main():
+        way, why = ways[kind]
+        with pytest.raises(TypeError, match=why):
+            way()
+
+    run(main())
+
+
+COUNTED = {way: WAYS[way] for way in ("subscribe(on=)", "Watch.on", "timer(once=)", "on_undelivered")}
+
+
+@pytest.mark.parametrize("way", COUNTED)
+def test_what_it_raises_is_counted_for_its_node(node, unraisable, way):
+    async def fails(given: object) -> None:
+        raise ValueError("of a test")
+
+    async def main():
+        home = node()
+        kept = COUNTED[way](home, fails)
+        await until(lambda: home.callback_errors)
+        return kept, home
+
+    _, home = run(main())
+    assert home.callback_errors == unraisable.qsize() == 1
 
 
 def test_calls_of_one_callback_follow_each_other_in_order(node):

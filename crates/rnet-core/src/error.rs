@@ -8,8 +8,8 @@ mod call;
 mod text;
 
 use crate::types::TypeMismatch;
-use call::busy_text;
-pub use call::{CancelReason, Failure};
+pub use call::{CallPart, CancelReason, Failure};
+use call::{busy_text, incompatible_text};
 use std::path::PathBuf;
 use strum::{IntoStaticStr, VariantNames};
 use text::{conflict_text, home_text, on_topic, os_text, pid_text};
@@ -52,12 +52,12 @@ pub enum Error {
     },
     /// Publisher and subscriber describe the messages of a topic differently. Both sides get this error, and nothing is
     /// delivered between the two.
-    #[error(
-        "incompatible types on {topic}: {detail} (publisher {publisher_node}, subscriber {subscriber_node}); give both sides types that fit, or the topic another name"
-    )]
+    #[error("{}", incompatible_text(.topic, *.part, (.publisher_node, .subscriber_node), .detail))]
     IncompatibleType {
-        /// The topic.
+        /// The topic; of a call the service.
         topic: String,
+        /// Which message of a call it is about; `None` for that of a topic.
+        part: Option<CallPart>,
         /// Node of the publisher.
         publisher_node: String,
         /// Node of the subscriber.
@@ -481,6 +481,7 @@ mod tests {
             Error::MessageTooLarge { topic: t(), len: 9, limit: 8 },
             Error::IncompatibleType {
                 topic: t(),
+                part: None,
                 publisher_node: n(),
                 subscriber_node: n(),
                 detail: Box::new(detail),

@@ -26,7 +26,7 @@ pub mod trace;
 pub mod types;
 
 pub use counters::{Behind, LossCause, LossCounts};
-pub use error::{CancelReason, Error, Failure, Result};
+pub use error::{CallPart, CancelReason, Error, Failure, Result};
 pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
 pub use meta::{KnownGap, Meta, Origin};

@@ -107,6 +107,7 @@ impl Control {
             process: self.record.process.clone(),
             folder: self.folder.path().to_owned(),
             restarts: self.record.restarts,
+            unprepared: None,
         };
         match order.send(command) {
             Ok((Answer::Keeps, _)) => {}

@@ -49,6 +49,9 @@ pub struct KeeperOrder {
     /// As [`Record::restarts`].
     #[serde(default)]
     pub restarts: u32,
+    /// Why the launcher could not prepare the node, if it could not: the keeper then only writes that down.
+    #[serde(default)]
+    pub unprepared: Option<String>,
 }
 
 /// Reads of output between two looks at everything else: a node that writes without end is stopped all the same. More
@@ -196,7 +199,11 @@ impl Keeper {
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
-        match keeper.start() {
+        let started = match keeper.order.unprepared.take() {
+            Some(why) => Err(why),
+            None => keeper.start(),
+        };
+        match started {
             Ok(kept) => {
                 fail_point!("launch.started");
                 // It is not reaped yet, so that this is its very process.

@@ -337,17 +337,15 @@ impl<'s> Launcher<'s> {
         if self.leaves_to_another(at) || self.adopt(at) {
             return;
         }
-        let started = self.set_params(at).and_then(|()| {
-            let order = KeeperOrder {
-                node: name.clone(),
-                file: self.plan.file.clone(),
-                process: self.slots[at].node.process.clone(),
-                folder: self.folder.path().to_owned(),
-                restarts: self.slots[at].restarts,
-            };
-            order.send(self.around.keeper(&name))
-        });
-        match started {
+        let order = KeeperOrder {
+            node: name.clone(),
+            file: self.plan.file.clone(),
+            process: self.slots[at].node.process.clone(),
+            folder: self.folder.path().to_owned(),
+            restarts: self.slots[at].restarts,
+            unprepared: self.set_params(at).err(),
+        };
+        match order.send(self.around.keeper(&name)) {
             Ok((Answer::Busy, mut child)) => {
                 let _ = child.wait();
                 self.look_again(at);

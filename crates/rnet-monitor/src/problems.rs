@@ -72,13 +72,28 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     findings.0
 }
 
-/// Nodes whose callbacks, timers or handlers have raised an exception or panicked between two looks.
+/// Nodes with callbacks that panicked and are not called again, which stays so until the node ends; and those whose
+/// callbacks, timers or handlers have raised an exception or panicked between two looks and go on.
 fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interval_s: f64) {
     for node in &now.nodes {
         let earlier = before.nodes.iter().find(|earlier| earlier.incarnation == node.incarnation);
-        let failed = node.callback_errors.saturating_sub(earlier.map_or(0, |n| n.callback_errors));
+        let name = tame(&node.meta.name);
+        let dropped = node.dropped_callbacks;
+        if dropped > 0 {
+            findings.problem(
+                "callbacks",
+                format!(
+                    "{} of {name} panicked and {} not called again",
+                    counted(dropped, "callback"),
+                    if dropped == 1 { "is" } else { "are" }
+                ),
+                format!("rnet log --node {name} shows each panic; restart the node once its cause is fixed"),
+            );
+        }
+        let before = earlier.map_or((0, 0), |n| (n.callback_errors, n.dropped_callbacks));
+        let failed = (node.callback_errors.saturating_sub(before.0))
+            .saturating_sub(dropped.saturating_sub(before.1));
         if failed > 0 {
-            let name = tame(&node.meta.name);
             findings.problem(
                 "callbacks",
                 format!(

@@ -79,8 +79,7 @@ impl CallbackErrors {
 
     /// Counts an error of `callback`. How many of it were not reported, if it is to be reported now.
     pub fn count(&self, callback: &str) -> Option<u64> {
-        let own = self.own.upgrade().filter(|own| !own.fork_guard().is_parents())?;
-        own.count_callback_error();
+        self.own()?.count_callback_error();
         self.admit(callback)
     }
 
@@ -103,6 +102,18 @@ impl CallbackErrors {
             let error = format!("it panicked: {}", text_of_panic(panic));
             self.report(callback, &error, unreported, "", 0);
         }
+    }
+
+    /// Counts a callback that is not called again because it panicked.
+    pub fn note_dropped(&self) {
+        if let Some(own) = self.own() {
+            own.count_dropped_callback();
+        }
+    }
+
+    /// Its node, unless this is a forked child.
+    fn own(&self) -> Option<Arc<OwnNode>> {
+        self.own.upgrade().filter(|own| !own.fork_guard().is_parents())
     }
 
     /// How many errors of it were not reported, if one may be now.

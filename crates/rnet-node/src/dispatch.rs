@@ -271,6 +271,8 @@ enum Doing {
     Timers,
     /// The task at this place. It is dropped.
     Task(usize),
+    /// A task that comes or goes, which is dropped with the panic.
+    Handover,
 }
 
 impl Work<'_> {
@@ -309,8 +311,9 @@ impl Work<'_> {
             self.doing.set(Doing::Task(at));
             let lane = task.lane();
             if lane.is_some_and(|lane| lane != shared.lane) {
-                self.doing.set(Doing::Other);
+                self.doing.set(Doing::Handover);
                 tasks.swap_remove(at).move_to(lane.unwrap_or_default());
+                self.doing.set(Doing::Other);
                 continue;
             }
             let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
@@ -362,7 +365,8 @@ impl Work<'_> {
     #[cold]
     fn drop_failed(&mut self, panic: &(dyn Any + Send)) {
         let lane = if self.shared.lane == Lane::Urgent { "urgent" } else { "bulk" };
-        let (task, name) = match self.doing.take() {
+        let doing = self.doing.take();
+        let (task, name) = match doing {
             Doing::Task(at) if at < self.tasks.len() => {
                 let task = self.tasks.swap_remove(at);
                 let name = catch_unwind(AssertUnwindSafe(|| task.describe())).ok();
@@ -371,6 +375,9 @@ impl Work<'_> {
             Doing::Timers => (None, Some(format!("a timer of the {lane} lane"))),
             _ => (None, None),
         };
+        if !matches!(doing, Doing::Other) {
+            self.shared.errors.note_dropped();
+        }
         let name = name.unwrap_or_else(|| format!("a callback of the {lane} lane"));
         self.shared.errors.note_panic(&name, panic);
         let_go(task);
@@ -380,7 +387,9 @@ impl Work<'_> {
         match command {
             Command::Post(job) => job(),
             Command::Add(mut task) => {
+                self.doing.set(Doing::Handover);
                 task.set_bell(self.shared.bell);
+                self.doing.set(Doing::Other);
                 self.tasks.push(task);
             }
             Command::AddTimer(id, timer) => self.timers.add(id, timer),

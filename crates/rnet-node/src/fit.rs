@@ -2,7 +2,8 @@
 //! both sides.
 
 use rnet_core::{
-    Error, Lane, Reliability, Result, TypeDesc, TypeMismatch, qos_compatible, types_compatible,
+    CallPart, Error, Lane, Reliability, Result, TypeDesc, TypeMismatch, qos_compatible,
+    types_compatible,
 };
 use rnet_schema::Schema;
 use rnet_shm::publisher::PublisherMeta;
@@ -60,11 +61,19 @@ pub fn fit(
     subscriber_node: &str,
 ) -> Result<()> {
     let (publisher_node, subscriber_node) = (publisher_node.to_owned(), subscriber_node.to_owned());
-    let topic = publisher.topic.clone();
+    let call = CallPart::of_topic(&publisher.topic);
+    let topic = call.map_or(&*publisher.topic, |(service, _)| service).to_owned();
     let types = ((&publisher.type_desc, writes), (&subscriber.type_desc, reads));
     if let Err(detail) = types_fit(types.0, types.1) {
         let detail = Box::new(detail);
-        return Err(Error::IncompatibleType { topic, publisher_node, subscriber_node, detail });
+        let part = call.map(|(_, part)| part);
+        return Err(Error::IncompatibleType {
+            topic,
+            part,
+            publisher_node,
+            subscriber_node,
+            detail,
+        });
     }
     qos_compatible(&publisher.qos, &subscriber.qos).map_err(|why| Error::IncompatibleQos {
         topic,

@@ -51,6 +51,7 @@ const WATCHING_AT: u64 = 7 * 8;
 const CALLBACK_ERRORS_AT: u64 = 8 * 8;
 /// The one word of a node's folder that another process writes: see [`PeerNode::set_stop_requested`].
 const STOP_REQUESTED_AT: u64 = 9 * 8;
+const DROPPED_CALLBACKS_AT: u64 = 10 * 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
@@ -186,6 +187,7 @@ pub struct OwnNode {
     /// Folders of peers that could not be rung yet.
     owed: Mutex<BTreeSet<PathBuf>>,
     callback_errors: Mutex<u64>,
+    dropped_callbacks: Mutex<u64>,
     home: Arc<Home>,
 }
 
@@ -279,6 +281,7 @@ impl OwnNode {
                 types: Types::default(),
                 owed: Mutex::default(),
                 callback_errors: Mutex::default(),
+                dropped_callbacks: Mutex::default(),
                 home,
             }),
             Err(e) => {
@@ -417,16 +420,30 @@ impl OwnNode {
 
     /// Counts an error of a callback of the node's program, where tools read it.
     pub fn count_callback_error(&self) {
-        let mut count = self.callback_errors.lock().unwrap_or_else(PoisonError::into_inner);
+        self.count(&self.callback_errors, CALLBACK_ERRORS_AT);
+    }
+
+    /// Counts a callback that panicked and is not called again, where tools read it.
+    pub fn count_dropped_callback(&self) {
+        self.count(&self.dropped_callbacks, DROPPED_CALLBACKS_AT);
+    }
+
+    fn count(&self, count: &Mutex<u64>, at: u64) {
+        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         *count += 1;
         // Under the lock, so that no smaller number is written after a larger one. A number that cannot be written is
         // written with the next one.
-        let _ = files::write_all_at(&self.file, &count.to_le_bytes(), CALLBACK_ERRORS_AT);
+        let _ = files::write_all_at(&self.file, &count.to_le_bytes(), at);
     }
 
     /// Errors of callbacks that were counted so far.
     pub fn callback_errors(&self) -> u64 {
         *self.callback_errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Callbacks that were counted so far because they panicked and are not called again.
+    pub fn dropped_callbacks(&self) -> u64 {
+        *self.dropped_callbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The endpoints announced now.

@@ -118,6 +118,8 @@ pub struct NodeInfo {
     pub incarnation: u64,
     /// Exceptions and panics of its callbacks, timers and handlers so far, as the node counts them.
     pub callback_errors: u64,
+    /// Callbacks and timers that panicked and are not called again.
+    pub dropped_callbacks: u64,
     /// Topics that it publishes.
     pub publishes: Vec<String>,
     /// Topics that it subscribes to.
@@ -422,6 +424,7 @@ impl Domain {
                 meta: peer.node.meta().clone(),
                 incarnation: *incarnation,
                 callback_errors: peer.node.callback_errors(),
+                dropped_callbacks: peer.node.dropped_callbacks(),
                 publishes: Vec::new(),
                 subscribes: Vec::new(),
             };

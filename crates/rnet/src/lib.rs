@@ -82,11 +82,11 @@ pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
-    Behind, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType, History,
-    KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, Naming, NodeName, OnFull,
-    Origin, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy, PublisherQos,
-    Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high,
-    bucket_low, float_from_json, float_to_json, key_name, quantile,
+    Behind, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
+    History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, Naming,
+    NodeName, OnFull, Origin, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy,
+    PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait,
+    bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 #[doc(hidden)]

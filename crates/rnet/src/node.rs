@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rnet_core::Result;
-use rnet_node::callback_errors::Report;
+use rnet_node::callback_errors::{CallbackErrors, Report};
 use rnet_node::{NodeCore, NodeSettings};
 use rnet_shm::state::Clock;
 
@@ -202,6 +202,12 @@ impl Node {
     /// the count.
     pub fn callback_errors(&self) -> u64 {
         self.core.state.own.callback_errors()
+    }
+
+    /// What counts them, for bindings whose callbacks run on threads of their own.
+    #[doc(hidden)]
+    pub fn error_counter(&self) -> Arc<CallbackErrors> {
+        self.core.state.errors.clone()
     }
 
     /// The robot's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time of a node

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from . import pools
+from .on_loop import is_async
 
 __all__ = ["takes_context", "takes_one", "type_of", "worked"]
 
@@ -17,11 +18,6 @@ def takes_context(handler: Callable[..., Any]) -> bool:
 
     Raises TypeError for what cannot be a handler.
     """
-    if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
-        raise TypeError(
-            f"{handler!r} is async: a handler runs on a thread of its service, so give a plain function; it may "
-            "run a coroutine by asyncio.run"
-        )
     try:
         signature = inspect.signature(handler)
     except ValueError:
@@ -38,8 +34,11 @@ def takes_context(handler: Callable[..., Any]) -> bool:
 
 def takes_one(function: Callable[..., Any], what: str) -> None:
     """Raises TypeError for what cannot be called with ``what`` and nothing else."""
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"{function!r} is async: it runs on a thread of its command, so give a plain function")
+    if is_async(function):
+        raise TypeError(
+            f"{function!r} is async: a command would wait for the event loop and move the robot late. Give a plain "
+            "function; or forward the commands to a topic (forward=), and subscribe to that with the async function"
+        )
     if inspect.isclass(function):
         raise TypeError(f"{function!r} is a class: give a function that takes ({what})")
     try:

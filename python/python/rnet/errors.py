@@ -54,7 +54,8 @@ class IncompatibleType(RnetError, TypeError):
     """Publisher and subscriber describe the messages of a topic differently; both get this.
 
     ``field_path`` is the first field that differs, empty if the types as a whole do;
-    ``publisher`` and ``subscriber`` say what each has there.
+    ``publisher`` and ``subscriber`` say what each has there. Of a service or an action, ``topic`` is its name, and the
+    publisher is the side that sends: the client of requests and goals, the server of replies, results and feedback.
     """
 
     code = "incompatible_type"

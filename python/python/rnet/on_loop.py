@@ -1,33 +1,44 @@
-"""Callbacks that are ``async def``: tasks of the event loop in which they were registered run them."""
+"""Callbacks and handlers that are ``async def``: the event loop in which they were registered runs them."""
 
 from __future__ import annotations
 
 import inspect
+import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _rnet
-from .errors import Closed, Conflict, Detached, PeerLost, RnetError
+from .errors import Cancelled, Closed, Conflict, Detached, PeerLost, RnetError
 
 if TYPE_CHECKING:
     import asyncio
 
     from . import State, Subscriber, Transaction, Watch
 
-__all__ = ["LoopCallback", "deliver", "for_threads", "is_async", "transact"]
+__all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async", "transact"]
 
 _R = TypeVar("_R")
+
+#: Seconds between two looks at whether a call whose coroutine runs is still wanted.
+_PAUSE_S = 0.02
 
 #: The event loop keeps no strong reference to its tasks.
 _deliveries: set[asyncio.Task[None]] = set()
 
 
 def is_async(callback: Callable[..., Any]) -> bool:
-    """Whether a callback is an ``async def``, or an object whose ``__call__`` is one."""
-    if inspect.iscoroutinefunction(callback):
-        return True
-    return inspect.iscoroutinefunction(getattr(type(callback), "__call__", None))
+    """Whether a callback is an ``async def``, or an object whose ``__call__`` is one.
+
+    Raises TypeError for an ``async def`` that yields.
+    """
+    if _is_any(inspect.isasyncgenfunction, callback):
+        raise TypeError(f"{callback!r} is an async generator: only a handler of a service may be one")
+    return _is_any(inspect.iscoroutinefunction, callback)
+
+
+def _is_any(is_one: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
+    return is_one(function) or is_one(getattr(type(function), "__call__", None))
 
 
 def _running_loop(callback: Callable[..., Any]) -> asyncio.AbstractEventLoop:
@@ -56,7 +67,8 @@ class LoopCallback:
     def __init__(self, function: Callable[..., Awaitable[Any]], max_pending: int | None) -> None:
         self._function = function
         self._loop = _running_loop(function)
-        self._pending: deque[tuple[Any, ...]] = deque(maxlen=max_pending)
+        #: Arguments, and what counts the exceptions of the node whose thread has called.
+        self._pending: deque[tuple[tuple[Any, ...], object]] = deque(maxlen=max_pending)
         self._task: asyncio.Task[None] | None = None
         #: Calls that were skipped.
         self.skipped = 0
@@ -72,7 +84,7 @@ class LoopCallback:
         """Have it called; returns at once."""
         if len(self._pending) == self._pending.maxlen:
             self.skipped += 1
-        self._pending.append(arguments)
+        self._pending.append((arguments, _rnet.error_counter()))
         try:
             self._loop.call_soon_threadsafe(self._start)
         except RuntimeError:
@@ -86,7 +98,8 @@ class LoopCallback:
     async def _run(self) -> None:
         try:
             while self._pending and not self.is_over():
-                await _reported(self._function, *self._pending.popleft())
+                arguments, counter = self._pending.popleft()
+                await _reported(counter, self._function, *arguments)
         finally:
             self._task = None
 
@@ -94,23 +107,24 @@ class LoopCallback:
         return f"<callback {self._function!r} on an event loop>"
 
 
-async def _reported(function: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function, plain or async; what it raises is reported."""
+async def _reported(counter: object, function: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function, plain or async; what it raises is counted and reported."""
     try:
         returned = function(*arguments)
         if inspect.isawaitable(returned):
             await returned
     except Exception as error:
-        _rnet.report_exception(error, function)
+        _rnet.report_exception(error, function, counter)
 
 
 def deliver(
     source: Subscriber[Any] | Watch,
     callback: Callable[[Any], Awaitable[Any]],
     on_error: Callable[[RnetError], Any] | None,
+    counter: object,
 ) -> None:
     """Have a task call ``callback`` with each message of a subscriber, or change of a watch, until that is closed."""
-    task = _running_loop(callback).create_task(_deliver(source, callback, on_error))
+    task = _running_loop(callback).create_task(_deliver(source, callback, on_error, counter))
     _deliveries.add(task)
     task.add_done_callback(_deliveries.discard)
 
@@ -119,6 +133,7 @@ async def _deliver(
     source: Subscriber[Any] | Watch,
     callback: Callable[[Any], Awaitable[Any]],
     on_error: Callable[[RnetError], Any] | None,
+    counter: object,
 ) -> None:
     import asyncio
 
@@ -129,13 +144,144 @@ async def _deliver(
             return
         except RnetError as error:
             if on_error is not None:
-                await _reported(on_error, error)
+                await _reported(counter, on_error, error)
             elif not isinstance(error, (PeerLost, Detached)):
-                _rnet.report_exception(error, callback)
+                # It is the topic's error, and not the callback's.
+                _rnet.report_exception(error, callback, None)
             # An error that comes again at once must not keep the loop.
             await asyncio.sleep(0)
             continue
-        await _reported(callback, received)
+        await _reported(counter, callback, received)
+
+
+def for_handler(handler: Callable[..., Any], kind: str) -> tuple[Callable[..., Any], bool]:
+    """What threads of a server call for a handler, and whether it is given a context beside the request.
+
+    ``kind`` is "service", "action" or "job". Raises TypeError for what cannot be such a handler.
+    """
+    from .calls import takes_context
+
+    with_context = takes_context(handler)
+    yields = inspect.isgeneratorfunction(handler) or _is_any(inspect.isasyncgenfunction, handler)
+    if yields and kind == "job":
+        raise TypeError(f"{handler!r} yields, and a job has no replies: give a function without yield")
+    if _is_any(inspect.isasyncgenfunction, handler):
+        if kind == "action":
+            raise TypeError(
+                f"{handler!r} is an async generator, which returns no result: give an async def that sends feedback by "
+                "context.feedback"
+            )
+    elif not is_async(handler):
+        return handler, with_context
+    return LoopHandler(handler, with_context, kind), True
+
+
+class LoopHandler:
+    """Has an event loop run a coroutine function for the threads of a server, which wait for what it returns.
+
+    A call that is not wanted any more cancels its coroutine. A service that closes waits for its coroutines, as for its
+    threads, but for streams and goals, which it cancels; one that is closed by the thread of the loop itself cannot wait,
+    and cancels all.
+    """
+
+    def __init__(self, function: Callable[..., Any], with_context: bool, kind: str) -> None:
+        self._function = function
+        self._with_context = with_context
+        self._loop = _running_loop(function)
+        self._thread = threading.get_ident()
+        self._yields = _is_any(inspect.isasyncgenfunction, function)
+        #: A job is done although nobody waits for it any more.
+        self._cancels = kind != "job"
+        self._cancels_at_close = kind == "action" or self._yields
+        self.__qualname__ = getattr(function, "__qualname__", repr(function))
+
+    def __call__(self, request: Any, context: Any) -> Any:
+        """Waits for what the function returns; of an async generator, the generator of what it yields."""
+        returned = self._function(request, context) if self._with_context else self._function(request)
+        return self._replies(returned, context) if self._yields else self._wait(returned, context)
+
+    def _replies(self, replies: AsyncGenerator[Any, None], context: Any) -> Generator[Any, None, None]:
+        try:
+            while (reply := self._wait(_next_of(replies), context)) is not None:
+                yield reply[0]
+        finally:
+            # At a `yield`: its `finally` blocks run.
+            self._wait(replies.aclose(), context, cancels=False)
+
+    def _wait(self, work: Awaitable[Any], context: Any, cancels: bool = True) -> Any:
+        running = _Running(self._loop, work)
+        is_cancelled = False
+        while not running.wait(_PAUSE_S):
+            if self._loop.is_closed():
+                raise Closed(f"the event loop of {self.__qualname__} is closed", what="the event loop")
+            reason = context._peek_reason()
+            if reason is None:
+                continue
+            may_cancel = self._cancels_at_close if reason == "server_closing" else self._cancels
+            is_stuck = not self._loop.is_running() or _rnet.is_closing(self._thread)
+            if is_stuck or (cancels and may_cancel and not is_cancelled):
+                # The handler knows of it now.
+                is_cancelled = bool(context.cancelled)
+                running.cancel()
+            if is_stuck:
+                raise Cancelled(f"{self.__qualname__} cannot go on: its event loop closes the server", reason=reason)
+        return running.result(context._peek_reason() if is_cancelled else None)
+
+    def __repr__(self) -> str:
+        return f"<handler {self._function!r} on an event loop>"
+
+
+async def _next_of(replies: AsyncGenerator[Any, None]) -> tuple[Any] | None:
+    try:
+        return (await replies.__anext__(),)
+    except StopAsyncIteration:
+        return None
+
+
+async def _awaited(work: Awaitable[Any]) -> Any:
+    return await work
+
+
+class _Running:
+    """A task of an event loop, as a thread waits for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Awaitable[Any]) -> None:
+        self._loop, self._work = loop, work
+        self._task: asyncio.Task[Any] | None = None
+        self._ended = threading.Event()
+        self._call(self._start)
+
+    def _call(self, function: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function)
+        except RuntimeError:
+            # The loop is closed, which `LoopHandler` sees.
+            if self._task is None and inspect.iscoroutine(self._work):
+                self._work.close()
+
+    def _start(self) -> None:
+        self._task = self._loop.create_task(_awaited(self._work))
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    def wait(self, limit_s: float) -> bool:
+        """Whether it has ended, at the latest after this time."""
+        return self._ended.wait(limit_s)
+
+    def cancel(self) -> None:
+        def cancel() -> None:
+            if self._task is not None:
+                self._task.cancel()
+
+        self._call(cancel)
+
+    def result(self, reason: str | None) -> Any:
+        """What it has returned or raised; ``reason`` is why it was cancelled, if it was."""
+        assert self._task is not None
+        if not self._task.cancelled():
+            return self._task.result()
+        if reason is None:
+            raise RuntimeError("the task of the handler was cancelled, as asyncio.run cancels all at its end")
+        raise Cancelled(f"the call was cancelled ({reason})", reason=reason)
 
 
 async def transact(

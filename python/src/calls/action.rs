@@ -89,8 +89,7 @@ pub(crate) fn open(
             return Err(bad_value(py, "policy", why));
         }
     };
-    let with_context =
-        py.import("rnet.calls")?.call_method1("takes_context", (&function,))?.extract()?;
+    let (function, with_context) = super::handler(py, function, "action")?;
     let (goal, result) = (Codec::new(py, goal)?, Codec::new(py, result)?);
     let feedback = Codec::new(py, feedback)?;
     let types = [&goal, &feedback, &result].map(|codec| codec.message_type.clone());
@@ -131,7 +130,12 @@ impl ActionContext {
     /// Why, as in Cancelled.reason; None where it was not cancelled, and when the goal has ended.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
-        py.detach(|| self.inner.cancel_reason()).map(rnet::CancelReason::name)
+        super::reason_name(py.detach(|| self.inner.cancel_reason()))
+    }
+
+    /// The same for what runs the handler, which does not know by this.
+    fn _peek_reason(&self, py: Python<'_>) -> Option<&'static str> {
+        super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
 
     /// Name of the node whose goal it is.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rnet::MessageType;
+use rnet::{CancelReason, MessageType};
 
 use crate::buffer::Bytes;
 use crate::codec::Codec;
@@ -58,6 +58,17 @@ pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> 
 fn count(py: Python<'_>, what: &str, given: i64) -> PyResult<usize> {
     let why = || format!("it is {given}, and must be 0 or more");
     usize::try_from(given).map_err(|_| bad_value(py, what, why()))
+}
+
+/// What threads of a server call for a handler, and whether it is given a context beside the request. `kind` is
+/// "service", "action" or "job".
+fn handler(py: Python<'_>, function: Py<PyAny>, kind: &str) -> PyResult<(Py<PyAny>, bool)> {
+    py.import("rnet.on_loop")?.call_method1("for_handler", (function, kind))?.extract()
+}
+
+/// The name of the reason for which a call is not wanted any more.
+fn reason_name(reason: Option<CancelReason>) -> Option<&'static str> {
+    reason.map(CancelReason::name)
 }
 
 /// Runs `with` on the bytes that are sent for an object.

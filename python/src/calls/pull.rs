@@ -33,8 +33,7 @@ pub(crate) fn open_handler(
     (name, ty): (&str, Option<&Bound<'_, PyAny>>),
     function: Py<PyAny>,
 ) -> PyResult<Service> {
-    let with_context: bool =
-        py.import("rnet.calls")?.call_method1("takes_context", (&function,))?.extract()?;
+    let (function, with_context) = super::handler(py, function, "job")?;
     let codec = Codec::new(py, ty)?;
     let (message_type, what) = (codec.message_type.clone(), format!("a job of {name}"));
     let run = move |py: Python<'_>, job: &[u8], context: &rnet::JobContext| {
@@ -82,6 +81,11 @@ impl JobContext {
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.is_cancelled())
+    }
+
+    /// Why, for what runs the handler, which does not know by this.
+    fn _peek_reason(&self, py: Python<'_>) -> Option<&'static str> {
+        super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
 }
 

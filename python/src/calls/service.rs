@@ -10,7 +10,7 @@ use rnet::{Error, HandlerError, Responder};
 use super::{answered, count, decoded};
 use crate::callback::call;
 use crate::codec::Codec;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, is_of_class};
 use crate::gate;
 use crate::held::Held;
 use crate::members::Kind;
@@ -86,9 +86,12 @@ impl Handler {
     }
 }
 
-/// An exception of a handler, which is counted, as the caller is told of it.
+/// An exception of a handler, as the caller is told of it. It is counted, unless it says that the call is not wanted any
+/// more.
 pub(super) fn failed(error: &PyErr, handler: &Bound<'_, PyAny>) -> HandlerError {
-    raised::count(error, handler);
+    if !is_of_class(handler.py(), error, "Cancelled") {
+        raised::count(error, handler);
+    }
     failure(handler.py(), error)
 }
 
@@ -129,8 +132,7 @@ impl Service {
         (backlog, at_once): (i64, i64),
     ) -> PyResult<Service> {
         let (backlog, at_once) = (count(py, "backlog", backlog)?, count(py, "at_once", at_once)?);
-        let with_context =
-            py.import("rnet.calls")?.call_method1("takes_context", (&function,))?.extract()?;
+        let (function, with_context) = super::handler(py, function, "service")?;
         let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
         let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
         let handler = Handler { function, with_context, name: name.to_owned(), request, reply };
@@ -217,7 +219,12 @@ impl CallContext {
     /// Why, as in Cancelled.reason; None where it was not cancelled, and when the call has ended.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
-        py.detach(|| self.inner.cancel_reason()).map(rnet::CancelReason::name)
+        super::reason_name(py.detach(|| self.inner.cancel_reason()))
+    }
+
+    /// The same for what runs the handler, which does not know by this.
+    fn _peek_reason(&self, py: Python<'_>) -> Option<&'static str> {
+        super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
 
     /// Name of the node that calls.

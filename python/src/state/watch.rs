@@ -394,7 +394,7 @@ impl Watch {
     fn on(slf: &Bound<'_, Self>, callback: Callback, urgent: bool) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         if callback.is_async(py)? {
-            return callback.deliver(slf.as_any(), None);
+            return callback.deliver(slf.as_any(), None, &this.node);
         }
         let callback = callback.into_inner();
         let (types, closed) = (this.core.types.clone(), this.core.closed.clone());

@@ -5,9 +5,12 @@ use crate::util;
 use std::time::Duration;
 
 use rnet::PublisherOptions;
-use util::robot::{Robot, until_gone};
+use util::robot::{Robot, until, until_gone};
 
 const LONG: Duration = Duration::from_secs(60);
+/// What judges a domain.
+const TOOLS: [&[&str]; 3] =
+    [&["status", "--over", "0.1"], &["top", "--once", "--interval", "0.1"], &["doctor"]];
 
 /// What a node of the test runs: it has no handler for any signal, and ends as the kernel has it.
 #[test]
@@ -112,6 +115,61 @@ fn a_parameter_that_the_node_refuses_is_reported() {
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.stdout.matches("param-refused").count(), 1, "{ran:#?}");
+}
+
+/// A node that was there has said which gain it takes, and the next launch is refused another.
+#[test]
+fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
+    let program = std::env::current_exe().unwrap();
+    let file = |gain: f64| {
+        format!(
+            "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_ends::bounded_node\", \"--ignored\"]\n\
+             params = {{ gain = {gain:?} }}\nrestart = \"never\"\n",
+            program.display()
+        )
+    };
+    let robot = Robot::new(&file(0.25));
+    let launch = robot.launch(&[]);
+    let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("gain");
+    until(&|| declared().then_some(()), &String::new);
+    launch.signal("INT");
+    launch.wait();
+    robot.write(&file(9.0));
+    let ran = robot.launch(&[]).wait();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let said =
+        "the launched node /bounded does not run: cannot be started: its parameters cannot be set";
+    for tool in TOOLS {
+        let told = robot.run(tool).stdout;
+        assert!(told.contains(said), "{tool:?}: {told}");
+    }
+    assert!(robot.run(&["node", "logs", "bounded"]).ok().contains("its parameters cannot be set"));
+    robot.run(&["node", "stop", "bounded"]).ok();
+    let told = robot.run(TOOLS[0]).stdout;
+    assert!(!told.contains("/bounded"), "it was stopped on purpose: {told}");
+}
+
+#[test]
+fn a_node_without_its_program_is_a_problem_until_it_runs() {
+    let file = |program: &str| {
+        format!("[node.motor]\ncommand = [\"{program}\", \"600\"]\nrestart = \"never\"\n")
+    };
+    let robot = Robot::new(&file("./no_such_program"));
+    let ran = robot.launch(&[]).wait();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    for tool in TOOLS {
+        let told = robot.run(tool).stdout;
+        let said =
+            "the launched node /motor does not run: cannot be started: ./no_such_program in ";
+        assert!(told.contains(said), "{tool:?}: {told}");
+    }
+    robot.write(&file("sleep"));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/motor  started");
+    let told = robot.run(TOOLS[0]).stdout;
+    assert!(!told.contains("/motor"), "{told}");
+    launch.signal("INT");
+    launch.wait();
 }
 
 /// Nobody would end it.

@@ -150,18 +150,47 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     drop(service);
 }
 
+/// A callback is called once and dropped: whoever looks later finds it, too.
 #[test]
-fn callbacks_that_fail_are_a_problem() {
+fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
+    const DROPPED: &str = "PROBLEM  1 callback of /control panicked and is not called again";
     let place = Place::new();
     let (imu, control) = (place.node("imu"), place.node("control"));
     let _angles = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
-    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
-    let failed = || {
-        let ran = rnet!(place, "status", "--over", "0.1");
-        ran.stdout.contains("callbacks of /control failed ").then_some(())
-    };
-    until(&failed, &String::new);
-    drop(pump);
+    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    angles.wait_for_subscribers(1, Some(LONG)).unwrap();
+    angles.send(b"1").unwrap();
+    let tools =
+        [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"], &["doctor"]];
+    let found = || place.run(tools[0]).stdout.contains(DROPPED).then_some(());
+    until(&found, &String::new);
+    for tool in tools {
+        let ran = place.run(tool);
+        assert!(ran.stdout.contains(DROPPED), "{tool:?}: {ran:#?}");
+    }
+    drop(control);
+    assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));
+}
+
+/// It goes on: what it has done is over once it fails no more.
+#[test]
+fn a_handler_that_fails_is_a_problem_of_its_time() {
+    const FAILED: &str = "callbacks of /control failed ";
+    let place = Place::new();
+    let (imu, control) = (place.node("imu"), place.node("control"));
+    let serve = control.service::<[u8], [u8]>("/plan");
+    let _plan = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("of a test") }).unwrap();
+    let (seen, status) = (AtomicBool::new(false), &["status", "--over", "0.1"]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !seen.load(Ordering::Relaxed) {
+                imu.call::<[u8], [u8]>("/plan", b"1", Some(LONG)).map(drop).unwrap_err();
+            }
+        });
+        until(&|| place.run(status).stdout.contains(FAILED).then_some(()), &String::new);
+        seen.store(true, Ordering::Relaxed);
+    });
+    assert!(place.run(status).ok().contains("all is well"));
 }
 
 /// The process of a node that ends by signals alone.

@@ -2,6 +2,63 @@
 
 use strum::IntoStaticStr;
 
+use crate::types::TypeMismatch;
+
+/// Topics of calls begin with it.
+const ROOT: &str = "/_rnet/call";
+
+/// The message of a call whose type client and server describe differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallPart {
+    /// The request, the goal of an action, or the job of a work queue.
+    Request,
+    /// The reply, or the result of an action.
+    Reply,
+    /// The feedback of an action.
+    Feedback,
+}
+
+impl CallPart {
+    /// The service whose calls a topic carries, and which of their messages; `None` for any other topic.
+    pub fn of_topic(topic: &str) -> Option<(&str, CallPart)> {
+        let (endpoint, part) = topic.strip_prefix(ROOT)?.rsplit_once('/')?;
+        let part = match part {
+            "request" => CallPart::Request,
+            "reply" => CallPart::Reply,
+            "feedback" => CallPart::Feedback,
+            _ => return None,
+        };
+        let (service, _id) = endpoint.rsplit_once('/')?;
+        (!service.is_empty()).then_some((service, part))
+    }
+}
+
+/// The text of `Error::IncompatibleType`.
+pub(super) fn incompatible_text(
+    topic: &str,
+    part: Option<CallPart>,
+    (publisher_node, subscriber_node): (&str, &str),
+    detail: &TypeMismatch,
+) -> String {
+    let Some(part) = part else {
+        return format!(
+            "incompatible types on {topic}: {detail} (publisher {publisher_node}, subscriber {subscriber_node}); give \
+             both sides types that fit, or the topic another name"
+        );
+    };
+    let (detail, client, server) = match part {
+        CallPart::Request => (detail.between("client", "server"), publisher_node, subscriber_node),
+        _ => (detail.between("server", "client"), subscriber_node, publisher_node),
+    };
+    let part: &str = part.into();
+    format!(
+        "incompatible types of the calls of {topic}: {part}: {detail} (client {client}, server {server}); give client \
+         and server types that fit, or the service another name"
+    )
+}
+
 /// What the handler of a service said when it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -69,5 +126,25 @@ pub(super) fn busy_text(backlog: &u32, running: &str) -> String {
         format!(
             "it runs a goal of {running}, and {backlog} more may wait; send again later, or give it the policy queue or replace"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_of_calls_are_told_from_others() {
+        let of = |part: &str| format!("/_rnet/call/arm/plan/s0000002a/{part}");
+        for (part, named) in [
+            ("request", CallPart::Request),
+            ("reply", CallPart::Reply),
+            ("feedback", CallPart::Feedback),
+        ] {
+            assert_eq!(CallPart::of_topic(&of(part)), Some(("/arm/plan", named)));
+        }
+        for other in ["/plan/request", "/_rnet/call/s0000002a/request", &of("status")] {
+            assert_eq!(CallPart::of_topic(other), None, "{other}");
+        }
     }
 }

@@ -24,13 +24,21 @@ pub struct TypeMismatch {
     pub subscriber: String,
 }
 
+impl TypeMismatch {
+    /// As [`Display`](std::fmt::Display), with other words for publisher and subscriber.
+    pub(crate) fn between(&self, publisher: &str, subscriber: &str) -> String {
+        let field = match &*self.field_path {
+            "" => String::new(),
+            path => format!("field `{path}`: "),
+        };
+        format!("{field}{publisher} has {}, {subscriber} has {}", self.publisher, self.subscriber)
+    }
+}
+
 impl std::fmt::Display for TypeMismatch {
     /// ``field `pose.x`: publisher has f64 at 8, subscriber has f32 at 8``.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if !self.field_path.is_empty() {
-            write!(f, "field `{}`: ", self.field_path)?;
-        }
-        write!(f, "publisher has {}, subscriber has {}", self.publisher, self.subscriber)
+        f.write_str(&self.between("publisher", "subscriber"))
     }
 }
 

@@ -15,9 +15,9 @@ use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rustix::io::Errno;
 
 use super::{
-    CALLBACK_ERRORS_AT, COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST, EndpointKind, Entry,
-    GENERATION_AT, GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, STOP_REQUESTED_AT, WATCHING_AT,
-    incarnation_of,
+    CALLBACK_ERRORS_AT, COUNT_AT, DROPPED_CALLBACKS_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST,
+    EndpointKind, Entry, GENERATION_AT, GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta,
+    STOP_REQUESTED_AT, WATCHING_AT, incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -267,6 +267,11 @@ impl PeerNode {
     /// Errors of callbacks of the peer's program, as it has counted them.
     pub fn callback_errors(&self) -> u64 {
         self.file.word(CALLBACK_ERRORS_AT)
+    }
+
+    /// Callbacks of the peer's program that panicked and are not called again, as it has counted them.
+    pub fn dropped_callbacks(&self) -> u64 {
+        self.file.word(DROPPED_CALLBACKS_AT)
     }
 
     /// The peer's doorbells, mapped at first use.

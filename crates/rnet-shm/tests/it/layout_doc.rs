@@ -380,6 +380,10 @@ fn node_file_is_as_drawn() {
     let seen = PeerNode::open(&domain.0, &stem, node.incarnation()).unwrap().unwrap();
     seen.set_stop_requested(true).unwrap();
     assert_eq!(drawn.word("stop_requested"), 1);
+    node.count_callback_error();
+    node.count_callback_error();
+    node.count_dropped_callback();
+    assert_eq!([drawn.word("callback_errors"), drawn.word("dropped_callbacks")], [2, 1]);
 
     let first = node.next_endpoint().unwrap();
     let second = node.next_endpoint().unwrap();

@@ -490,9 +490,6 @@ fn may_take(server: &Server, refused: &[u64]) -> bool {
 fn of_service(service: &str, error: Error) -> Error {
     let topic = service.to_owned();
     match error {
-        Error::IncompatibleType { publisher_node, subscriber_node, detail, .. } => {
-            Error::IncompatibleType { topic, publisher_node, subscriber_node, detail }
-        }
         Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
             Error::IncompatibleQos { topic, publisher_node, subscriber_node, why }
         }

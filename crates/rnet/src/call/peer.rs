@@ -177,6 +177,11 @@ impl Peer {
         lock(&self.open).get(&number).is_none_or(|open| open.seen)
     }
 
+    /// Why it was cancelled. Its handler does not know by this.
+    pub fn cancelled(&self, number: u32) -> Option<CancelReason> {
+        lock(&self.open).get(&number).and_then(|open| open.cancelled)
+    }
+
     /// Why it was cancelled, as a handler asks.
     pub fn cancel_reason(&self, number: u32) -> Option<CancelReason> {
         lock(&self.open).get_mut(&number).and_then(Open::look)

@@ -232,6 +232,12 @@ impl CallContext {
         self.peer.cancel_reason(self.number)
     }
 
+    /// As [`CallContext::cancel_reason`], without telling the handler: a service that closes still delivers its answer.
+    #[doc(hidden)]
+    pub fn peek_cancel_reason(&self) -> Option<CancelReason> {
+        self.peer.cancelled(self.number)
+    }
+
     /// As [`crate::ActionContext::feedback`] of an action whose feedback is sent as it is, for bindings.
     ///
     /// # Errors

@@ -184,7 +184,7 @@ fn both_sides_are_told_of_incompatible_types() {
     let at_publisher = publisher.wait_for_subscribers(1, LONG).unwrap_err();
     let at_subscriber = subscriber.wait_for_publishers(1, LONG).unwrap_err();
     for error in [&at_publisher, &at_subscriber] {
-        let Error::IncompatibleType { topic, publisher_node, subscriber_node, detail } = error
+        let Error::IncompatibleType { topic, publisher_node, subscriber_node, detail, .. } = error
         else {
             panic!("{error}");
         };

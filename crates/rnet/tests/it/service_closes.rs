@@ -1,10 +1,10 @@
 //! A server that closes while a handler runs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock, mpsc};
 
-use rnet::{CallOptions, Error, HandlerError, Service};
+use rnet::{CallOptions, CancelReason, Client, Error, HandlerError, Node, Service};
 
-use crate::common::{LONG, Net};
+use crate::common::{LONG, Net, eventually};
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
@@ -16,59 +16,167 @@ fn n(x: u64) -> N {
     N { x }
 }
 
+/// A service that a handler closes while it runs, and the client that calls it.
+struct Closing {
+    server: Node,
+    client: Client<N, N>,
+    slot: Arc<Mutex<Option<Service>>>,
+}
+
+impl Closing {
+    fn new(net: &Net) -> Closing {
+        let client = net.node("b").client::<N, N>("/plan").unwrap();
+        Closing { server: net.node("a"), client, slot: Arc::default() }
+    }
+
+    /// Closes the service of the handler that calls it.
+    fn close(&self) -> impl Fn() + Send + Sync + Clone + 'static {
+        let slot = self.slot.clone();
+        move || drop(slot.lock().unwrap().take())
+    }
+
+    /// Has this service called, once the client knows that the one before it is gone: what it asks a server that has
+    /// closed is `ServerLost`, too.
+    fn open(&self, service: rnet::Result<Service>) -> &Client<N, N> {
+        *self.slot.lock().unwrap() = Some(service.unwrap());
+        eventually("the client calls this service", || self.client.server_count() == 1);
+        &self.client
+    }
+
+    fn is_gone(&self) {
+        eventually("the client knows that the service is closed", || {
+            self.client.server_count() == 0
+        });
+    }
+}
+
 #[test]
-#[ignore = "not yet: in some runs the client learns of the closed endpoint before the answer (issue 14, point 10)"]
 fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     let net = Net::new("closing");
-    let (a, b) = (net.node("a"), net.node("b"));
-    let client = b.client::<N, N>("/plan").unwrap();
-    let slot = Arc::new(Mutex::new(None::<Service>));
-    // A handler that closes its own server closes it while it runs.
-    let close = || {
-        let slot = slot.clone();
-        move || drop(slot.lock().unwrap().take())
-    };
-    let call = |service: Service, x: u64| {
-        *slot.lock().unwrap() = Some(service);
-        client.call(&n(x), LONG)
-    };
-    let plan = || a.service::<N, N>("/plan");
-    let closed = close();
-    let answer = move |x: &N| {
-        closed();
-        if x.x == 0 { Err(HandlerError::new("odd", "zero")) } else { Ok(n(2 * x.x)) }
-    };
-    assert_eq!(call(plan().serve(answer.clone()).unwrap(), 1).unwrap().x, 2);
-    let failed = call(plan().serve(answer).unwrap(), 0).unwrap_err();
-    assert!(matches!(failed, Error::CallFailed { .. }), "{failed}");
-    let closed = close();
+    let closing = Closing::new(&net);
+    let plan = || closing.server.service::<N, N>("/plan");
+    for x in [1, 0] {
+        let close = closing.close();
+        let service = plan().serve(move |x: &N| {
+            close();
+            if x.x == 0 { Err(HandlerError::new("odd", "zero")) } else { Ok(n(2 * x.x)) }
+        });
+        match closing.open(service).call(&n(x), LONG) {
+            Ok(reply) => assert_eq!((x, reply.x), (1, 2)),
+            Err(failed) => {
+                assert!(x == 0 && matches!(failed, Error::CallFailed { .. }), "{failed}");
+            }
+        }
+        closing.is_gone();
+    }
+    let close = closing.close();
     let first = plan().serve_stream(move |x, responder| {
-        closed();
+        close();
         responder.send(x)?;
         Ok(())
     });
-    assert_eq!(call(first.unwrap(), 3).unwrap().x, 3);
+    assert_eq!(closing.open(first).call(&n(3), LONG).unwrap().x, 3);
+    closing.is_gone();
     // One that asks may have done a part of it.
-    let closed = close();
+    let close = closing.close();
     let asks = plan().serve_stream(move |x, responder| {
-        closed();
+        close();
         assert!(responder.is_cancelled());
         responder.send(x)?;
         Ok(())
     });
-    let lost = call(asks.unwrap(), 4).unwrap_err();
+    let lost = closing.open(asks).call(&n(4), LONG).unwrap_err();
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
+    closing.is_gone();
     // A stream ends where it is.
-    let closed = close();
+    let close = closing.close();
     let stream = plan().serve_stream(move |x, responder| {
         responder.send(x)?;
-        closed();
+        close();
         responder.send(x)?;
         Ok(())
     });
-    *slot.lock().unwrap() = Some(stream.unwrap());
-    let mut replies = client.stream(&n(5), CallOptions::new().timeout(LONG.unwrap())).unwrap();
+    let options = CallOptions::new().timeout(LONG.unwrap());
+    let mut replies = closing.open(stream).stream(&n(5), options).unwrap();
     assert_eq!(replies.next().unwrap().unwrap().x, 5);
     let lost = replies.next().unwrap_err();
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
+}
+
+/// With what waits for a handler, and whether the node goes with its service.
+#[test]
+fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
+    for with_node in [false, true] {
+        let net = Net::new(&format!("closing many {with_node}"));
+        let server = net.node("a");
+        let clients: Vec<_> =
+            (0..4).map(|at| net.node(&format!("b{at}")).client::<N, N>("/plan").unwrap()).collect();
+        let gate = Arc::new(RwLock::new(()));
+        let shut = gate.write().unwrap();
+        let (begins, begun) = mpsc::channel();
+        let theirs = gate.clone();
+        let service =
+            server.service::<N, N>("/plan").at_once(4).serve_stream(move |x, responder| {
+                begins.send((x.x, responder.context())).unwrap();
+                drop(theirs.read().unwrap());
+                responder.send(&n(2 * x.x))?;
+                Ok(())
+            });
+        let service = service.unwrap();
+        let start = |x: u64, client: &Client<N, N>| {
+            client.start(&n(x), CallOptions::new().timeout(LONG.unwrap())).unwrap()
+        };
+        let running: Vec<_> = clients.iter().zip(0..).map(|(c, x)| start(x, c)).collect();
+        let contexts: Vec<_> = running.iter().map(|_| begun.recv().unwrap()).collect();
+        let waiting: Vec<_> = clients.iter().map(|client| start(100, client)).collect();
+        eventually("they wait", || service.stats().waiting == 4);
+        let closes = std::thread::spawn(move || {
+            drop(with_node.then_some(server));
+            drop(service);
+        });
+        // The handler of this one asks.
+        let (asked, context) = &contexts[0];
+        eventually("the server closes", || context.is_cancelled());
+        drop(shut);
+        for (call, x) in running.into_iter().zip(0..) {
+            match call.wait() {
+                Ok(reply) => assert!(x != *asked && reply.x == 2 * x, "{x}: {}", reply.x),
+                Err(lost) => {
+                    assert!(x == *asked && matches!(lost, Error::ServerLost { .. }), "{x}: {lost}");
+                }
+            }
+        }
+        for call in waiting {
+            let lost = call.wait().unwrap_err();
+            assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
+        }
+        closes.join().unwrap();
+    }
+}
+
+#[test]
+fn the_result_of_a_goal_whose_handler_does_not_ask_is_delivered() {
+    let net = Net::new("closing goals");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = b.action_client::<N, N, N>("/go").unwrap();
+    for asks in [false, true] {
+        let slot = Arc::new(Mutex::new(None::<Service>));
+        let own = slot.clone();
+        let action = a.action::<N, N, N>("/go").serve(move |goal, context| {
+            drop(own.lock().unwrap().take());
+            if asks {
+                assert_eq!(context.cancel_reason(), Some(CancelReason::ServerClosing));
+            }
+            Ok(n(2 * goal.x))
+        });
+        *slot.lock().unwrap() = Some(action.unwrap());
+        eventually("the client calls this action", || client.server_count() == 1);
+        let goal = client.send(&n(1), CallOptions::new().timeout(LONG.unwrap())).unwrap();
+        match goal.result(LONG) {
+            Ok(result) => assert!(!asks && result.x == 2),
+            Err(Error::Cancelled { reason: CancelReason::ServerClosing, .. }) => assert!(asks),
+            Err(error) => panic!("{error}"),
+        }
+        eventually("the client knows that it is closed", || client.server_count() == 0);
+    }
 }

@@ -74,6 +74,48 @@ fn two_types_of_one_name_do_not_meet() {
     );
 }
 
+/// Not publishers, subscribers and topics, of which no user of a service knows.
+#[test]
+fn a_clash_of_types_names_the_service_the_client_and_the_server() {
+    use msgs::{Pose, Twist, Vector3};
+    let net = Net::new("typed_calls");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let _plan = a
+        .service::<Twist, Pose>("/plan")
+        .serve(|_| Ok::<_, rnet::HandlerError>(Pose::default()))
+        .unwrap();
+    let _go = a
+        .action::<Twist, Vector3, Pose>("/go")
+        .serve(|_, _| Ok::<_, rnet::HandlerError>(Pose::default()))
+        .unwrap();
+    let goal = b.action_client::<Pose, Vector3, Pose>("/go").unwrap();
+    let goal = goal.send(&Pose::default(), rnet::CallOptions::new()).unwrap();
+    let of_goal = goal.result(LONG).unwrap_err();
+    let of_request = b.call::<Pose, Pose>("/plan", &Pose::default(), LONG).err().unwrap();
+    let of_reply = b.call::<Twist, Vector3>("/plan", &Twist::default(), LONG).err().unwrap();
+    for (error, service, clash) in [
+        (
+            of_request,
+            "/plan",
+            "request: client has type foxglove.Pose, server has type rnet.msgs.Twist",
+        ),
+        (
+            of_reply,
+            "/plan",
+            "reply: server has type foxglove.Pose, client has type foxglove.Vector3",
+        ),
+        (of_goal, "/go", "request: client has type foxglove.Pose, server has type rnet.msgs.Twist"),
+    ] {
+        let text = error.to_string();
+        assert_eq!((error.code(), error.topic()), ("incompatible_type", Some(service)), "{text}");
+        assert!(
+            text.contains(&format!("calls of {service}: {clash} (client /b, server /a)")),
+            "{text}"
+        );
+        assert!(!text.contains("_rnet") && !text.contains("publisher"), "{text}");
+    }
+}
+
 /// The schema that is told to others, of each built-in message that has a Rust type.
 #[test]
 fn every_built_in_message_has_its_schema() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result};
+use rnet_core::{CancelReason, Error, Result};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -104,6 +104,12 @@ impl JobContext {
     /// closes.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
+    }
+
+    /// As [`CallContext::peek_cancel_reason`].
+    #[doc(hidden)]
+    pub fn peek_cancel_reason(&self) -> Option<CancelReason> {
+        self.0.peek_cancel_reason()
     }
 }
 
