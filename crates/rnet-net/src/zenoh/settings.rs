@@ -48,6 +48,9 @@ const OPEN_MS: u64 = 2500;
 const LINEAR_OPEN_MS: u64 = 6500;
 /// For how long one may take that comes in, in milliseconds: until the other side has given it up, for the same reason.
 const ACCEPT_MS: u64 = 10_000;
+/// So many may come in at a time that have not said who they are. Zenoh ends those beyond at once, a new host's too, until
+/// the ones before have been given up. Each takes a file: `rnet-link` may have more than other programs.
+const MAX_ACCEPTING: usize = 1024;
 /// The longest time between two tries to connect, in milliseconds.
 const RETRY_MS: u64 = 200;
 /// The longest message that is put together, in bytes: a jumbo frame with room for Zenoh's own words.
@@ -117,6 +120,7 @@ pub(super) fn settings(
         ("scouting/gossip/enabled", json!(options.lan.is_some())),
         ("transport/unicast/open_timeout", json!(open_ms())),
         ("transport/unicast/accept_timeout", json!(ACCEPT_MS)),
+        ("transport/unicast/accept_pending", json!(MAX_ACCEPTING)),
         ("transport/unicast/max_sessions", json!(MAX_CONNECTIONS)),
         ("transport/link/tx/lease", json!(lease_ms)),
         ("transport/link/tx/keep_alive", json!(4)),
