@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rnet::{EndpointEvent, Error, NodeEvent, Result};
 
 use crate::addresses;
+use crate::stream::PULSE_NS;
 use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
@@ -19,7 +20,7 @@ use super::faults::Faults;
 use super::host::{Host, said};
 use super::kept::Kept;
 use super::known::Known;
-use super::lane::{PULSE_NS, Say};
+use super::lane::Say;
 use super::orphans::Orphans;
 use super::status::Status;
 

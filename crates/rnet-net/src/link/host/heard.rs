@@ -126,6 +126,8 @@ impl Host {
             self.presence.term = term;
             let Heard { echoed_ns, untold, .. } = self.heard;
             self.heard = Heard { echoed_ns, untold, ..Heard::default() };
+            // What was under way over an earlier connection may be lost, and is found missing by what follows.
+            self.lanes.iter().for_each(|lane| lane.meet());
         }
     }
 
