@@ -323,6 +323,13 @@ impl Stream {
         self.probe_at_ns
     }
 
+    /// Introduces itself seldom from now on: the peer was lost, and what leaves may wait in the network until the connection
+    /// is given up.
+    pub fn introduce_seldom(&mut self, now_ns: u64) {
+        self.introduce_wait_ns = INTRODUCE_MAX_NS;
+        self.introduce_at_ns = now_ns + INTRODUCE_MAX_NS;
+    }
+
     /// The network has met the peer, or a frame of it came: it is not quiet.
     pub fn meet(&mut self, now_ns: u64) {
         (self.heard_ns, self.probe_at_ns) = (now_ns, 0);

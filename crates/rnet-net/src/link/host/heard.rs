@@ -141,6 +141,7 @@ impl Host {
     /// It was lost, and the network says that its link is there.
     pub fn miss(&mut self) {
         self.heard.is_missed = true;
+        self.lanes.iter().for_each(|lane| lock(&lane.stream).introduce_seldom(now_ns()));
     }
 
     /// Its link has begun anew.
