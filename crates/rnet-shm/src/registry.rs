@@ -99,8 +99,9 @@ pub struct Registry {
     unread: BTreeSet<u64>,
     /// The other nodes of this process.
     siblings: BTreeSet<u64>,
-    /// What has changed since a watch followed.
-    moves: Moves,
+    /// What has changed since a watch followed; `None` before one does. It holds descriptors of the dead, which nobody
+    /// would take from a registry that is not watched.
+    moves: Option<Moves>,
     /// Names of nodes that have greeted and are not known yet.
     greeted: BTreeMap<u64, String>,
     /// Peers that may have ended without the kernel saying so: their locks are asked for.
@@ -130,7 +131,7 @@ impl Registry {
             asked: BTreeSet::new(),
             unread: BTreeSet::new(),
             siblings: BTreeSet::new(),
-            moves: Moves::default(),
+            moves: None,
             greeted: BTreeMap::new(),
             doubted: BTreeSet::new(),
             outlived: Vec::new(),
@@ -162,9 +163,10 @@ impl Registry {
         !self.asked.is_empty()
     }
 
-    /// What has changed since this was asked last.
+    /// What has changed since this was asked last; at first all peers are new.
     pub(crate) fn take_moves(&mut self) -> Moves {
-        std::mem::take(&mut self.moves)
+        let all = || Moves { joined: self.peers.keys().copied().collect(), ..Moves::default() };
+        self.moves.replace(Moves::default()).unwrap_or_else(all)
     }
 
     /// These nodes have told their names: the next look at them need not search for them.
@@ -401,7 +403,9 @@ impl Registry {
             self.asked.remove(&id);
         }
         peer.handle = handle;
-        self.moves.joined.push(id);
+        if let Some(moves) = &mut self.moves {
+            moves.joined.push(id);
+        }
     }
 
     /// The one that bore this name before is gone.
@@ -455,7 +459,9 @@ impl Registry {
             self.left.push((peer.node.stem().to_string(), id));
         }
         changes.departed.push((id, peer.node.meta().clone(), departure));
-        self.moves.departed.push((id, peer.handle));
+        if let Some(moves) = &mut self.moves {
+            moves.departed.push((id, peer.handle));
+        }
     }
 
     /// The folders that are there; whose folder is gone is forgotten.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rnet::{EndpointEvent, Error, NodeEvent, Result};
 
 use crate::addresses;
+use crate::stream::PULSE_NS;
 use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
@@ -19,7 +20,7 @@ use super::faults::Faults;
 use super::host::{Host, said};
 use super::kept::Kept;
 use super::known::Known;
-use super::lane::{PULSE_NS, Say};
+use super::lane::Say;
 use super::orphans::Orphans;
 use super::status::Status;
 
@@ -74,6 +75,8 @@ pub struct Control {
     told: BTreeMap<HostId, u64>,
     /// Hosts that say the name of another one, and since when, ns of CLOCK_MONOTONIC.
     contests: BTreeMap<HostId, u64>,
+    /// The hosts that are heard, as the others were told last.
+    heard: BTreeMap<u64, String>,
     events: mpsc::Receiver<Event>,
     status: Status,
     asked: Instant,
@@ -101,6 +104,7 @@ impl Control {
             tried: BTreeMap::new(),
             told: BTreeMap::new(),
             contests: BTreeMap::new(),
+            heard: BTreeMap::new(),
             events,
             status,
             asked: Instant::now(),
@@ -342,7 +346,8 @@ impl Control {
             host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         }
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
-        let nodes = Nodes { all: true, joined, ..Nodes::default() };
+        let nodes =
+            Nodes { all: true, joined, hosts: Some(self.heard.clone()), ..Nodes::default() };
         host.say(Say::Document(Document::Nodes, to_json(&nodes)));
     }
 
@@ -350,6 +355,20 @@ impl Control {
         match from_json::<Nodes>("nodes of another host", text) {
             Ok(nodes) => self.with(id, |host, known| host.told_of_nodes(known, nodes)),
             Err(error) => self.known.fault(&error),
+        }
+    }
+
+    /// Tells all hosts which ones are heard, if these are others than before.
+    fn tell_heard(&mut self) {
+        let heard = self.hosts.iter().filter(|(_, host)| host.is_heard());
+        let heard = heard.map(|(id, host)| (id.0, host.said().to_owned())).collect();
+        if self.heard == heard {
+            return;
+        }
+        let text = to_json(&Nodes { hosts: Some(heard.clone()), ..Nodes::default() });
+        self.heard = heard;
+        for host in self.hosts.values().filter(|host| host.is_greeted()) {
+            host.say(Say::Document(Document::Nodes, text.clone()));
         }
     }
 
@@ -500,6 +519,7 @@ impl Control {
         if self.asked.elapsed() >= ASK_AGAIN {
             self.asked = Instant::now();
             self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));
+            self.tell_heard();
         }
         self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));
         self.contests.retain(|id, _| self.present.contains_key(id));

@@ -3,6 +3,8 @@
 //! Fields that are not known are passed over, and those that are missing have defaults, so that older and newer
 //! links read each other.
 
+use std::collections::BTreeMap;
+
 use rnet::{
     Endpoint, EndpointQos, Error, Lane, MessageType, Proxy, PublisherQos, Reliability, Result,
     SubscriberQos, TopicName, TypeDesc, limits, schema::Schema,
@@ -53,6 +55,9 @@ pub struct Nodes {
     pub left: Vec<String>,
     /// Names of those whose process has died.
     pub died: Vec<String>,
+    /// The hosts that the link hears, by their numbers, with the names that they say; `None` if they are those of before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<BTreeMap<u64, String>>,
 }
 
 /// A node of a host.

@@ -22,6 +22,7 @@ mod later;
 mod name;
 pub use name::said;
 mod nodes;
+mod others;
 mod owner;
 mod types;
 
@@ -41,6 +42,9 @@ use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 const GRACE: Duration = Duration::from_millis(500);
 /// Endpoints of one host that are believed.
 const MAX_ENDPOINTS: usize = 1 << 16;
+
+/// Hosts of which another host tells that are believed.
+const MAX_OTHERS: usize = 64;
 
 /// A publisher there, and its proxy here.
 struct RemotePublisher {
@@ -82,6 +86,7 @@ pub struct Host {
     publishers: BTreeMap<u64, RemotePublisher>,
     subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
+    others: others::Others,
     /// Topics of publishers that a rule of this host keeps out.
     denied: BTreeMap<u64, String>,
     /// Endpoints for which there was no room here.
@@ -149,6 +154,7 @@ impl Host {
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
+            others: others::Others::default(),
             denied: BTreeMap::new(),
             later: Later::default(),
             withheld: 0,

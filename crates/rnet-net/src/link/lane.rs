@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rnet::{Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
 
-use crate::stream::Stream;
+use crate::stream::{PULSE_NS, Stream};
 use crate::transport::{HostId, Transport};
 use crate::wire::{Document, Item, Part, Reassembly};
 
@@ -19,8 +19,6 @@ use super::proxy::Proxy;
 
 /// How often room is looked for that a subscriber of this host did not have.
 const RETRY_NS: u64 = 1_000_000;
-/// A lane that has had nothing to send for so long sends an acknowledgement, by which it is known to be there.
-pub const PULSE_NS: u64 = 100_000_000;
 /// Longest document that another host may send.
 const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
 /// What is to be said to another host, in bytes, which takes it too slowly or asks for too much.
@@ -218,6 +216,12 @@ impl LaneState {
     /// Something waits for room.
     pub fn note_stuck(&self) {
         self.stuck.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// The network has met the other link.
+    pub fn meet(&self) {
+        lock(&self.stream).meet(now_ns());
         self.wake();
     }
 
@@ -432,13 +436,13 @@ impl Sending {
     fn sleep(&mut self, forwarders: &mut Forwarders) {
         // What comes while this is computed finds it asleep, and wakes it.
         self.state.sleeps_until.store(u64::MAX, Ordering::SeqCst);
-        let (has_room, is_known, wake_at) = {
+        let (has_room, is_known, held_until, wake_at) = {
             let stream = lock(&self.state.stream);
             let waits = !stream.has_room() || stream.has_unsent();
             self.state.waits.store(waits, Ordering::Release);
             let look_at = stream.look_at(now_ns());
             let wake_at = stream.wake_at().into_iter().chain(look_at).min();
-            (stream.has_room(), stream.peer_term().is_some(), wake_at)
+            (stream.has_room(), stream.peer_term().is_some(), stream.held_until(), wake_at)
         };
         // Room that has come since the last turn.
         if has_room && forwarders.values().any(Forwarder::can_go_on) {
@@ -449,7 +453,11 @@ impl Sending {
         let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
         let looks = forwarders.values().filter_map(Forwarder::look_at);
-        let pulse = pulse_at(self.sent_ns, now, is_known);
+        let pulse = match held_until > now {
+            // What it has had to say meanwhile is said soon after the other link is heard.
+            true => Some(now + PULSE_NS),
+            false => pulse_at(self.sent_ns, now, is_known),
+        };
         let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).chain(pulse).min();
         self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));

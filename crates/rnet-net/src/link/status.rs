@@ -337,7 +337,13 @@ impl Status {
                 peer.nodes = host.node_count();
             }
             use link_status::State::{Connected, Lost, Refused};
-            let remark = hosts.get(id).map(Host::remark).unwrap_or_default();
+            let is_heard = |other: HostId| {
+                other == shared.presence.host || hosts.get(&other).is_some_and(Host::is_heard)
+            };
+            let host = hosts.get(id);
+            let others = host.and_then(|host| host.remark_on_others(is_heard));
+            let remarks = host.map(Host::remark).into_iter().filter(|one| !one.is_empty());
+            let remark = remarks.chain(others).collect::<Vec<_>>().join("; ");
             peer.text = match told.half.filter(|_| told.state != Connected) {
                 Some(lane) => half_text(lane).to_owned(),
                 None if remark.is_empty() && matches!(told.state, Lost | Refused) => {

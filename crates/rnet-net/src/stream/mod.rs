@@ -34,6 +34,14 @@ const INTRODUCE_FIRST_NS: u64 = 50_000_000;
 /// And later: each wait is twice the one before, up to this.
 const INTRODUCE_MAX_NS: u64 = 500_000_000;
 
+/// A lane that has had nothing to send for so long sends an acknowledgement, by which it is known to be there.
+pub const PULSE_NS: u64 = 100_000_000;
+/// A peer of which nothing has come for so long is quiet.
+pub const QUIET_NS: u64 = 250_000_000;
+/// How often a frame leaves for a quiet peer: longer than the network keeps a connection that is silent. A frame that
+/// waits for such a connection would keep the network from ending it (docs/design/wire.md, section 2).
+const PROBE_NS: u64 = 1_100_000_000;
+
 /// Clocks drift apart by a microsecond in this time at most.
 const OFFSET_HOLDS_NS: u64 = 10_000_000;
 
@@ -164,6 +172,10 @@ pub struct Stream {
     last_echo_ns: u64,
     introduce_at_ns: u64,
     introduce_wait_ns: u64,
+    /// When the last frame of the peer came.
+    heard_ns: u64,
+    /// While the peer is quiet: nothing leaves before this.
+    probe_at_ns: u64,
     stats: Stats,
 }
 
@@ -183,6 +195,8 @@ impl Stream {
             last_echo_ns: 0,
             introduce_at_ns: 0,
             introduce_wait_ns: INTRODUCE_FIRST_NS,
+            heard_ns: 0,
+            probe_at_ns: 0,
             stats: Stats::default(),
         }
     }
@@ -249,7 +263,8 @@ impl Stream {
     }
 
     /// The next frame for the network, which has to be handed to it before `poll` is called again: a new one, one
-    /// that is repeated, or an acknowledgement. `None` if nothing may leave now.
+    /// that is repeated, or an acknowledgement. `None` if nothing may leave now. To a quiet peer one frame leaves now
+    /// and then, and the others are kept.
     pub fn poll(&mut self, now_ns: u64) -> Option<Frame> {
         if self.peer_term == 0 {
             if now_ns < self.introduce_at_ns {
@@ -259,11 +274,24 @@ impl Stream {
             self.introduce_wait_ns = (2 * self.introduce_wait_ns).min(INTRODUCE_MAX_NS);
             return Some(self.acknowledgement(now_ns));
         }
+        if now_ns < self.probe_at_ns {
+            return None;
+        }
+        let is_quiet = now_ns.saturating_sub(self.heard_ns) >= QUIET_NS;
+        let frame = self.next_frame(now_ns, is_quiet)?;
+        if is_quiet {
+            self.probe_at_ns = now_ns + PROBE_NS;
+        }
+        Some(frame)
+    }
+
+    /// What is to leave next; if `ask` is set, what has a number is to be acknowledged at once.
+    fn next_frame(&mut self, now_ns: u64, ask: bool) -> Option<Frame> {
         let Some(next) = self.sending.next(now_ns, self.window.as_mut(), &mut self.round_trip)
         else {
             return self.receiving.due(now_ns).then(|| self.acknowledgement(now_ns));
         };
-        let flags = if next.ask { ACK_AT_ONCE } else { 0 };
+        let flags = if next.ask || ask { ACK_AT_ONCE } else { 0 };
         let sent_ns = self.stamp(now_ns);
         let header = self.header(now_ns, sent_ns, flags, next.number, next.len);
         self.stats.frames_repeated += u64::from(next.repeated);
@@ -286,7 +314,25 @@ impl Stream {
         if self.peer_term == 0 {
             return Some(self.introduce_at_ns);
         }
-        [self.sending.repeat_at(), self.receiving.due_at()].into_iter().flatten().min()
+        let at_ns = [self.sending.repeat_at(), self.receiving.due_at()].into_iter().flatten().min();
+        at_ns.map(|at_ns| at_ns.max(self.probe_at_ns))
+    }
+
+    /// Until when nothing leaves, because the peer is quiet; 0 if it is not.
+    pub fn held_until(&self) -> u64 {
+        self.probe_at_ns
+    }
+
+    /// Introduces itself seldom from now on: the peer was lost, and what leaves may wait in the network until the connection
+    /// is given up.
+    pub fn introduce_seldom(&mut self, now_ns: u64) {
+        self.introduce_wait_ns = INTRODUCE_MAX_NS;
+        self.introduce_at_ns = now_ns + INTRODUCE_MAX_NS;
+    }
+
+    /// The network has met the peer, or a frame of it came: it is not quiet.
+    pub fn meet(&mut self, now_ns: u64) {
+        (self.heard_ns, self.probe_at_ns) = (now_ns, 0);
     }
 
     /// When it is to be called again if as much goes on to come as came lately: to plan for that once costs less than
@@ -311,6 +357,7 @@ impl Stream {
             }
             return Accept::Stale;
         }
+        self.meet(now_ns);
         self.receiving.note_newest(now_ns, header.sent_ns);
         self.stats.bytes_received += u64::from(header.len);
         if from_term > self.peer_term {

@@ -8,6 +8,7 @@ use zenoh::Config;
 
 use super::{ZenohOptions, port};
 use crate::config::Endpoint;
+use crate::stream::{PULSE_NS, QUIET_NS};
 
 // Where Zenoh closes a connection whose other end is gone, its thread waits in the kernel for as long as this says,
 // which is 10 s by default: the host would be told as gone that much later, and others would not be read meanwhile.
@@ -23,14 +24,17 @@ const _: () = assert!(
 const MIN_LEASE_MS: u64 = 1200;
 const LATER_MS: u64 = 450;
 /// A frame for a connection that takes nothing for this long, in milliseconds, is dropped, and so are those that
-/// follow until it takes something: the stream sends them again. As short as can be: a sender that waits holds up its
-/// lane, and until it gives up Zenoh does not end the connection even if the lease is over (it waits under the lock
-/// that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
+/// follow until it takes something: the stream sends them again. A sender that waits holds the lock that Zenoh takes to
+/// end the connection, in the one thread that writes to all hosts: so it has given up before the lease is over. To a host
+/// of which nothing comes no more frames are handed than one now and then, so the last wait begins when the host is found
+/// to be quiet. A cable of 0.7 Mbit/s takes a batch in this time.
 ///
 /// Dropped, not blocked: Zenoh would end the connection where a blocked frame gives up, and end it once more when the
 /// lease is over. The second end takes the connection that was made in between out of Zenoh's table, by the id of the
 /// other side. It then stays open, brings what the other side sends, and nothing that is sent here leaves.
-const STALL_MS: u64 = 1000;
+const STALL_MS: u64 = 800;
+/// The first frame for a quiet host may be a pulse later.
+const _: () = assert!(STALL_MS + (QUIET_NS + PULSE_NS) / 1_000_000 < MIN_LEASE_MS);
 /// As much is handed to the kernel at once, the most that Zenoh can: the longest frame of the bulk lane with Zenoh's
 /// own words.
 const BATCH_LEN_BYTES: usize = 65_535;
@@ -48,6 +52,9 @@ const OPEN_MS: u64 = 2500;
 const LINEAR_OPEN_MS: u64 = 6500;
 /// For how long one may take that comes in, in milliseconds: until the other side has given it up, for the same reason.
 const ACCEPT_MS: u64 = 10_000;
+/// So many may come in at a time that have not said who they are. Zenoh ends those beyond at once, a new host's too, until
+/// the ones before have been given up. Each takes a file: `rnet-link` may have more than other programs.
+const MAX_ACCEPTING: usize = 1024;
 /// The longest time between two tries to connect, in milliseconds.
 const RETRY_MS: u64 = 200;
 /// The longest message that is put together, in bytes: a jumbo frame with room for Zenoh's own words.
@@ -117,6 +124,7 @@ pub(super) fn settings(
         ("scouting/gossip/enabled", json!(options.lan.is_some())),
         ("transport/unicast/open_timeout", json!(open_ms())),
         ("transport/unicast/accept_timeout", json!(ACCEPT_MS)),
+        ("transport/unicast/accept_pending", json!(MAX_ACCEPTING)),
         ("transport/unicast/max_sessions", json!(MAX_CONNECTIONS)),
         ("transport/link/tx/lease", json!(lease_ms)),
         ("transport/link/tx/keep_alive", json!(4)),

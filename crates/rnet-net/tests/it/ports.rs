@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -241,6 +242,42 @@ fn attack_for(rounds: usize) {
     sends.send(b"yes").unwrap();
     assert_eq!(&*hears.recv(Some(LONG)).unwrap(), b"yes");
     assert!(command.try_recv().unwrap().is_none(), "a rule holds it back");
+}
+
+/// As those of a scanner, which opens another one for each that is closed. A new host is not taken for one of them.
+#[test]
+fn connections_that_say_nothing_keep_no_host_away() {
+    let port = free_port();
+    let one = Host::start("one", &format!("listen = [\"tcp/127.0.0.1:{port}\"]"));
+    let node = one.folder.node();
+    eventually("the link listens", || TcpStream::connect(("127.0.0.1", port + 1)).is_ok());
+    let connect = |port: u16| {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        (port, stream)
+    };
+    let each = (0..250).flat_map(|_| [port, port + 1]);
+    let mut silent: Vec<(u16, TcpStream)> = each.map(connect).collect();
+    let is_met = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_met.load(Ordering::Relaxed) {
+                for (port, stream) in &mut silent {
+                    if stream.read(&mut [0; 1]).is_ok_and(|len| len == 0) {
+                        *stream = connect(*port).1;
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks
+            }
+        });
+        let two = Host::start("two", &format!("connect = [\"tcp/127.0.0.1:{port}\"]"));
+        let (sends, hears) = (two.folder.node(), node.subscriber::<[u8]>("/t").unwrap());
+        let publisher = sends.publisher::<[u8]>("/t").unwrap();
+        let met = publisher.wait_for_subscribers(1, Some(LONG));
+        is_met.store(true, Ordering::Relaxed);
+        met.unwrap();
+        drop(hears);
+    });
 }
 
 #[test]

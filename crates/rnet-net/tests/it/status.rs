@@ -45,6 +45,31 @@ impl Watch {
     }
 }
 
+/// In a star each host that is connected to the middle is told which others are there that it does not hear.
+#[test]
+fn hosts_that_only_a_third_one_hears_are_named() {
+    let hosts = Hosts::new("star", 3);
+    hosts.cut(1, 2);
+    let mut statuses = [1, 2].map(|host| Watch::of(&hosts.node(host, "look")));
+    let mut until_named = |named: bool| {
+        for (watch, other) in statuses.iter_mut().zip(["host2", "host1"]) {
+            eventually("the middle is said to hear the other", || {
+                while let Some(status) = watch.statuses.try_recv().unwrap() {
+                    watch.last = Some(LinkStatus::clone(&status));
+                }
+                let peers = watch.last.iter().flat_map(|last| &last.peers);
+                let mut middle = peers.filter(|peer| peer.host == "host0");
+                middle.next().is_some_and(|peer| {
+                    peer.text.contains(&format!("it hears {other}, which")) == named
+                })
+            });
+        }
+    };
+    until_named(true);
+    hosts.heal(1, 2);
+    until_named(false);
+}
+
 #[test]
 fn what_does_not_cross_is_told_with_its_cause() {
     let config = "[[network.rule]]\ntopic = \"/denied\"\nallow = false\n\

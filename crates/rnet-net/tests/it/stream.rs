@@ -240,6 +240,8 @@ impl Network {
     fn meet(lane: Lane, cable: Cable, seed: u64) -> Self {
         let mut network = Network::new(lane, cable, seed);
         network.settle();
+        // Links say something each 100 ms, which these do not.
+        network.sides.iter_mut().for_each(|side| side.stream.meet(side.clock(network.now_ns)));
         network
     }
 

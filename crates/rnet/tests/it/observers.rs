@@ -74,9 +74,42 @@ fn one_that_is_stopped_or_killed_holds_nobody_back() {
     publisher.send(&[0; 100]).unwrap();
 }
 
+/// The process of a pidfd of this process; -1 if it has ended, `None` if the descriptor is closed or is another one.
+fn process_of(fd: &str) -> Option<i64> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
+}
+
+#[test]
+fn an_observer_holds_nothing_of_processes_that_have_ended() {
+    let net = Net::new("pidfds");
+    let mut domain = net.domain();
+    let mut children: Vec<Child> = (0..4).map(|_| Child::spawn(&net, "node")).collect();
+    children.iter_mut().for_each(|child| child.expect("there"));
+    assert_eq!(domain.snapshot().unwrap().nodes.len(), children.len());
+    let pids: Vec<i64> = children.iter().map(|child| child.pid().into()).collect();
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let held: Vec<String> = all
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|fd| process_of(fd).is_some_and(|pid| pids.contains(&pid)))
+        .collect();
+    assert_eq!(held.len(), pids.len(), "one of each");
+    children.iter_mut().for_each(Child::kill);
+    eventually("it sees that they have ended", || domain.snapshot().unwrap().nodes.is_empty());
+    let open: Vec<&String> = held.iter().filter(|fd| process_of(fd) == Some(-1)).collect();
+    assert!(open.is_empty(), "still open: {open:?}");
+}
+
 #[test]
 #[ignore = "played by the children of the other tests"]
 fn child_entry() {
+    if role().as_deref() == Some("node") {
+        let _node = Net::of_parent().node(&format!("n{}", std::process::id()));
+        common::tell("there");
+        loop {
+            std::thread::park();
+        }
+    }
     if role().as_deref() == Some("listener") {
         let net = Net::of_parent();
         let mut follow = Follow::new(net.domain(), "/t", false).unwrap();

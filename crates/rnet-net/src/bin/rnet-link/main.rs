@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run { background } => {
             runtime::choose_threads();
+            runtime::raise_file_limit();
             run::run(&cli.options, background)
         }
         Command::Start => start::start(&cli.options),

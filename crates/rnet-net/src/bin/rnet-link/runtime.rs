@@ -1,5 +1,7 @@
 //! The threads on which Zenoh works, and what all threads of the link ask of the scheduler.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Left to itself Zenoh waits for its sockets in one thread and reads them in another, which costs each frame a wake-up
 /// of 15 µs and more. Here the threads that wait read as well, and are as many as those were together. Those that write
 /// stay apart: what waits for them must not keep them from being read (docs/design/wire.md, section 9).
@@ -22,4 +24,12 @@ pub fn choose_threads() {
         // SAFETY: there is no other thread yet that could read the environment.
         unsafe { std::env::set_var(SETTING, THREADS) };
     }
+}
+
+/// Lets this process have as many files as it may: connections that have said nothing yet are not to leave the domain
+/// without any.
+pub fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not, it has what it had.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

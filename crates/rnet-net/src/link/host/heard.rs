@@ -126,6 +126,8 @@ impl Host {
             self.presence.term = term;
             let Heard { echoed_ns, untold, .. } = self.heard;
             self.heard = Heard { echoed_ns, untold, ..Heard::default() };
+            // What was under way over an earlier connection may be lost, and is found missing by what follows.
+            self.lanes.iter().for_each(|lane| lane.meet());
         }
     }
 
@@ -139,6 +141,7 @@ impl Host {
     /// It was lost, and the network says that its link is there.
     pub fn miss(&mut self) {
         self.heard.is_missed = true;
+        self.lanes.iter().for_each(|lane| lock(&lane.stream).introduce_seldom(now_ns()));
     }
 
     /// Its link has begun anew.

@@ -33,7 +33,8 @@ impl HostNodes {
 
 impl Host {
     /// Its link tells of nodes.
-    pub fn told_of_nodes(&mut self, known: &mut Known, told: Nodes) {
+    pub fn told_of_nodes(&mut self, known: &mut Known, mut told: Nodes) {
+        self.told_of_others(&mut told);
         let mut died: BTreeSet<String> = told.died.into_iter().collect();
         if told.all {
             let here: BTreeSet<&str> = told.joined.iter().map(|node| node.name.as_str()).collect();

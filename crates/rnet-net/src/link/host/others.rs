@@ -1,0 +1,52 @@
+//! Which hosts another host hears. No link passes on what others say: of two hosts that only a third one hears, each is
+//! to know why it hears nothing of the other.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::super::directory::Nodes;
+use super::name::said;
+use super::{Host, MAX_OTHERS};
+use crate::transport::HostId;
+
+/// Two hosts that find each other through a third one's network do so within this time.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Hosts by id, with the name that each says, and since when it is known of.
+#[derive(Default)]
+pub struct Others(BTreeMap<HostId, (String, Instant)>);
+
+impl Others {
+    fn replace(&mut self, told: BTreeMap<u64, String>) {
+        let mut before = std::mem::take(&mut self.0);
+        let mut since =
+            |id: &HostId| before.remove(id).map_or_else(Instant::now, |(_, since)| since);
+        let named = told.into_iter().filter_map(|(id, name)| Some((HostId(id), said(&name)?)));
+        self.0 = named.take(MAX_OTHERS).map(|(id, name)| (id, (name, since(&id)))).collect();
+    }
+}
+
+impl Host {
+    /// Its link tells which hosts it hears.
+    pub(super) fn told_of_others(&mut self, told: &mut Nodes) {
+        if let Some(told) = told.hosts.take() {
+            self.others.replace(told);
+        }
+    }
+
+    /// What to say of the hosts that it hears for a while and of which this is not so here.
+    pub fn remark_on_others(&self, is_heard: impl Fn(HostId) -> bool) -> Option<String> {
+        let unheard = |(id, (_, since)): &(&HostId, &(String, Instant))| {
+            since.elapsed() >= PATIENCE && !is_heard(**id)
+        };
+        let names: Vec<&str> =
+            self.others.0.iter().filter(unheard).map(|(_, (name, _))| name.as_str()).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "it hears {}, which this host does not, and no link passes on what others say: name an address of \
+                 each in network.connect here, or one of this host there",
+                names.join(", ")
+            )
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! A stream to a peer of which nothing comes keeps its frames: those that wait in the network would hold up others
+//! (docs/design/wire.md, section 2).
+
+use rnet::{Lane, Meta};
+use rnet_net::stream::{Accept, Frame, Limits, PULSE_NS, QUIET_NS, Stream};
+use rnet_net::wire::{Data, Header, Item, Items};
+
+const MS: u64 = 1_000_000;
+/// As long as Zenoh keeps a connection that is silent.
+const LEASE_NS: u64 = 1200 * MS;
+
+/// Gives a frame to the other side; returns the messages that are read of it.
+fn give(frame: &Frame, to: &mut Stream, now_ns: u64) -> Vec<u64> {
+    let (header, items) = Header::decode(frame).unwrap();
+    if to.accept(now_ns, &header) != Accept::New {
+        return Vec::new();
+    }
+    let seq = |item| match item {
+        Ok(Item::Data(data)) => data.seq,
+        other => panic!("{other:?}"),
+    };
+    Items::new(items).map(seq).collect()
+}
+
+/// Two streams that have met, at 1 s.
+fn meet(lane: Lane) -> (Stream, Stream, u64) {
+    let [mut a, mut b] = [1, 2].map(|term| Stream::new(term, Limits::of(lane)));
+    let mut now_ns = 1000 * MS;
+    while a.peer_term().is_none() || b.peer_term().is_none() {
+        for _ in 0..2 {
+            (a, b) = (b, a);
+            while let Some(frame) = a.poll(now_ns) {
+                give(&frame, &mut b, now_ns);
+            }
+        }
+        now_ns += MS;
+    }
+    (a, b, now_ns)
+}
+
+/// Whether there was room for it.
+fn push(stream: &mut Stream, seq: u64, now_ns: u64) -> bool {
+    let meta = Meta::default();
+    let (channel, payload, compressed) = (1, &[7; 100][..], false);
+    let data = Data { channel, seq, sent_ns: now_ns, meta, payload, compressed };
+    let pushed = stream.push(&Item::Data(data)).is_ok();
+    stream.flush();
+    pushed
+}
+
+#[test]
+fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
+    for lane in [Lane::Urgent, Lane::Bulk] {
+        let (mut a, mut b, begun_ns) = meet(lane);
+        let (mut now_ns, mut seq, mut left, mut read) = (begun_ns, 0, Vec::new(), Vec::new());
+        // Its cable is cut: what leaves stays in the network, and nothing comes.
+        while now_ns < begun_ns + QUIET_NS + LEASE_NS {
+            seq += u64::from(push(&mut a, seq, now_ns));
+            // As a lane does that has nothing else to send.
+            if left.last().is_none_or(|(at_ns, _)| now_ns - at_ns >= PULSE_NS) {
+                a.answer();
+            }
+            while let Some(frame) = a.poll(now_ns) {
+                left.push((now_ns, frame));
+            }
+            now_ns += MS;
+        }
+        let late = left.iter().filter(|(at_ns, _)| *at_ns >= begun_ns + QUIET_NS).count();
+        assert!((1..=2).contains(&late), "{late} frames left on the {lane:?} lane");
+        assert!(a.wake_at().unwrap() >= now_ns, "it does not stay awake");
+
+        // The network brings what it has, and all that was kept follows in order.
+        let mut arrived: Vec<Frame> = left.into_iter().map(|(_, frame)| frame).collect();
+        let end_ns = now_ns + 1000 * MS;
+        while now_ns < end_ns && read.len() < seq as usize {
+            for frame in arrived.drain(..) {
+                read.extend(give(&frame, &mut b, now_ns));
+            }
+            b.answer();
+            while let Some(frame) = b.poll(now_ns) {
+                give(&frame, &mut a, now_ns);
+            }
+            while let Some(frame) = a.poll(now_ns) {
+                arrived.push(frame);
+            }
+            now_ns += MS;
+        }
+        assert!(read.into_iter().eq(0..seq), "each message once, in order");
+    }
+}
+
+/// A link that was stopped itself finds everybody quiet, and says at once that it is there.
+#[test]
+fn who_was_away_says_so_at_once() {
+    let (mut a, mut b, begun_ns) = meet(Lane::Urgent);
+    let now_ns = begun_ns + 10 * QUIET_NS;
+    a.answer();
+    let frame = a.poll(now_ns).expect("one frame");
+    assert!(a.poll(now_ns).is_none());
+    give(&frame, &mut b, now_ns);
+    b.answer();
+    let answer = b.poll(now_ns).expect("an answer");
+    give(&answer, &mut a, now_ns);
+    assert!(push(&mut a, 0, now_ns));
+    assert!(a.poll(now_ns).is_some(), "it is not quiet any more");
+}
+
+/// After a connection that has ended the next one brings what was lost with it: nobody waits for the other to speak first.
+#[test]
+fn a_peer_that_is_met_again_is_not_quiet() {
+    let (mut a, _, begun_ns) = meet(Lane::Urgent);
+    let now_ns = begun_ns + QUIET_NS;
+    assert!(push(&mut a, 0, now_ns));
+    assert!(a.poll(now_ns).is_some());
+    assert!(push(&mut a, 1, now_ns));
+    assert!(a.poll(now_ns).is_none());
+    a.meet(now_ns + MS);
+    assert!(a.poll(now_ns + MS).is_some());
+}
