@@ -10,7 +10,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use folder::{Folder, LONG, eventually, free_port};
 use rnet::{DomainId, Lane};
@@ -257,14 +257,16 @@ fn connections_that_say_nothing_keep_no_host_away() {
         (port, stream)
     };
     let each = (0..250).flat_map(|_| [port, port + 1]);
+    let begun = Instant::now();
     let mut silent: Vec<(u16, TcpStream)> = each.map(connect).collect();
-    let is_met = AtomicBool::new(false);
+    let (is_met, mut closed) = (AtomicBool::new(false), 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_met.load(Ordering::Relaxed) {
                 for (port, stream) in &mut silent {
                     if stream.read(&mut [0; 1]).is_ok_and(|len| len == 0) {
                         *stream = connect(*port).1;
+                        closed += 1;
                     }
                 }
                 std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks
@@ -278,6 +280,9 @@ fn connections_that_say_nothing_keep_no_host_away() {
         met.unwrap();
         drop(hears);
     });
+    // Each is waited for as a host would be, and not closed as one too many.
+    let times = 1 + begun.elapsed().as_secs() as usize / 10;
+    assert!(closed <= times * silent.len(), "{closed} were closed in {times} times 10 s");
 }
 
 #[test]
