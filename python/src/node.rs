@@ -299,9 +299,9 @@ impl Node {
     ///
     /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the reply, or None
     /// where `reply` is None; a generator yields as many as it likes, and is closed at a `yield` when its caller wants
-    /// no more. A handler with two parameters gets a CallContext too, and can ask whether it was cancelled. What it
-    /// raises is a CallFailed at the caller. It runs on threads of the service, `at_once` calls at a time (1 to 256),
-    /// and holds up no callback of the node; `backlog` calls may wait for it (0 to 65,536), and more are Refused.
+    /// no more. With two parameters it gets a CallContext, and can ask whether it was cancelled. What it raises is a
+    /// CallFailed at the caller. It runs on threads of the service, an async one on the event loop of the caller, `at_once`
+    /// calls at a time (1 to 256); `backlog` calls may wait for it (0 to 65,536), and more are Refused.
     #[pyo3(signature = (name, request, reply, handler, *, backlog = 64, at_once = 1))]
     #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn service(
@@ -337,7 +337,7 @@ impl Node {
     /// the result; a generator yields feedback and returns the result, and is closed at a `yield` when the goal is not
     /// wanted any more. A handler with two parameters gets an ActionContext, with `feedback`, `cancelled` and
     /// `reason`. `policy` is for a goal that comes while one runs: "reject" refuses it, "queue" has up to `queue` goals
-    /// wait (1 to 65,536; to be given with this policy and no other), "replace" cancels those that are there.
+    /// wait (1 to 65,536), "replace" cancels those that are there. An async handler runs on the caller's event loop.
     #[pyo3(signature = (name, goal, feedback, result, handler, *, policy = "reject", queue = None))]
     #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn action(
@@ -394,8 +394,9 @@ impl Node {
 
     /// A worker of a work queue, which has one job at a time: a Puller. `job` is a type as for `push`.
     ///
-    /// With a handler `on` it is a Service, which calls it with each job on a thread of its own, until it is closed;
-    /// with two parameters it gets a JobContext, too. Its return acknowledges the job; what it raises fails it.
+    /// With a handler `on` it is a Service, which calls it with each job on a thread of its own (an async one on the event
+    /// loop of the caller), until it is closed; with two parameters it gets a JobContext. Its return acknowledges the job;
+    /// what it raises fails it.
     #[pyo3(signature = (name, job = None, *, on = None))]
     fn pull(
         &self,

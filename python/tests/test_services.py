@@ -318,10 +318,8 @@ def test_times_and_backlogs_have_an_end(node):
             home.service("/bad", N, N, double, **bad)
     with pytest.raises(rnet.BadName):
         home.client("/a b")
-    clash = r"the calls of /wait: request: client has .*Twist, server has .*N.* \(client /home, server /server\)"
-    with pytest.raises(rnet.IncompatibleType, match=clash) as told:
+    with pytest.raises(rnet.IncompatibleType, match=r"calls of /wait: request: client has .*Twist, server has "):
         home.call("/wait", Twist(), N, timeout=LIMIT_S)
-    assert told.value.topic == "/wait" and "_rnet" not in str(told.value)
     with pytest.raises(TypeError, match="the requests of /wait"):
         client.call(Twist())
 

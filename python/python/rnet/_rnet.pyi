@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
 from types import TracebackType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, overload
 
@@ -158,7 +158,9 @@ class Node:
     def service(
         self, name: str, request: type[_Request] | _DType | None, reply: type[_Reply] | _DType | None,
         handler: Callable[[_Request], _Reply | Generator[_Reply, Any, Any] | None]
-        | Callable[[_Request, CallContext], _Reply | Generator[_Reply, Any, Any] | None], *,
+        | Callable[[_Request, CallContext], _Reply | Generator[_Reply, Any, Any] | None]
+        | Callable[[_Request], Awaitable[_Reply | None] | AsyncGenerator[_Reply, Any]]
+        | Callable[[_Request, CallContext], Awaitable[_Reply | None] | AsyncGenerator[_Reply, Any]], *,
         backlog: int = 64, at_once: int = 1,
     ) -> Service: ...
     @overload
@@ -201,7 +203,8 @@ class Node:
         self, name: str, goal: type[_Request] | _DType | None, feedback: type[_Feedback] | _DType | None,
         result: type[_Reply] | _DType | None,
         handler: Callable[[_Request], _Reply | Generator[_Feedback, Any, _Reply]]
-        | Callable[[_Request, ActionContext], _Reply | Generator[_Feedback, Any, _Reply]], *,
+        | Callable[[_Request, ActionContext], _Reply | Generator[_Feedback, Any, _Reply]]
+        | Callable[[_Request], Awaitable[_Reply]] | Callable[[_Request, ActionContext], Awaitable[_Reply]], *,
         policy: Literal["reject", "queue", "replace"] = "reject", queue: int | None = None,
     ) -> Service: ...
     @overload

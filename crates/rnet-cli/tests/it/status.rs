@@ -156,7 +156,7 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     const DROPPED: &str = "PROBLEM  1 callback of /control panicked and is not called again";
     let place = Place::new();
     let (imu, control) = (place.node("imu"), place.node("control"));
-    let _angles = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
+    let called = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
     let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
     angles.wait_for_subscribers(1, Some(LONG)).unwrap();
     angles.send(b"1").unwrap();
@@ -168,7 +168,7 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
         let ran = place.run(tool);
         assert!(ran.stdout.contains(DROPPED), "{tool:?}: {ran:#?}");
     }
-    drop(control);
+    drop((called, control));
     assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));
 }
 

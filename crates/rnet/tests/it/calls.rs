@@ -477,7 +477,9 @@ fn types_that_do_not_fit_are_told() {
     assert_eq!(error.topic(), Some("/double"));
     let text = error.to_string();
     assert!(
-        ["/double", "/a", "/b", "publisher has", "subscriber has"].iter().all(|w| text.contains(w)),
+        ["/double", "client has", "server has", "client /b", "server /a"]
+            .iter()
+            .all(|w| text.contains(w)),
         "{text}"
     );
     let error = b.call::<N, F>("/double", &n(1), LONG).unwrap_err();
