@@ -106,7 +106,7 @@ const FOREIGN: &[ForeignRule] = &[
         why: "rnet-net is the only crate that names Zenoh",
     },
     ForeignRule {
-        prefix: "axum",
+        prefix: "hyper",
         allowed_in: &["rnet-dashboard"],
         why: "pages are served in one place, and tokio stays out of everybody's API (decision 0046)",
     },

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
 
 use crate::options::Access;
 
