@@ -32,7 +32,7 @@ const MAP: &[Row] = &[
     ("examples", &["rnet"]),
 ];
 
-const WORKSPACE_HACK: &str = "workspace-hack";
+const WORKSPACE_HACK: &str = "rnet-workspace-hack";
 
 /// Crates beyond that map: each needs a page in docs/decisions/ that names it.
 const BEYOND_THE_MAP: &[Row] = &[
