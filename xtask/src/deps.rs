@@ -47,10 +47,12 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-monitor", &["rnet", "rnet-launch"]),
     ("rnet-cli", &["rnet-monitor"]),
     // The server of the page, with what it serves (decision 0046).
-    ("rnet-dashboard", &["rnet", "rnet-launch", "rnet-monitor", "rnet-record"]),
+    ("rnet-dashboard", &["rnet", "rnet-access", "rnet-launch", "rnet-monitor", "rnet-record"]),
     ("rnet-cli", &["rnet-dashboard"]),
     // Viewers of the Foxglove protocol look at a domain or at a recording (decision 0048).
-    ("rnet-foxglove", &["rnet", "rnet-record"]),
+    ("rnet-foxglove", &["rnet", "rnet-access", "rnet-record"]),
+    // The token and TLS of both servers (decision 0050).
+    ("rnet-access", &[]),
     ("rnet-cli", &["rnet-foxglove"]),
     ("xtask", &[]),
     // Every crate may depend on it: it has no code (decision 0050).

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rnet_access::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -22,7 +23,6 @@ use crate::http::{Guard, MAX_DOWNLOADS, Progress, Shared, respond};
 use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::Pages;
-use crate::tls;
 
 /// Connections at one moment, those of pages included. Who comes then waits.
 const MAX_CONNECTIONS: usize = 128;
@@ -57,7 +57,8 @@ impl Dashboard {
     /// `Access` if who has to be kept out would not be; `Listen`, `Tls`, `System`; those of the domain's name.
     pub fn start(options: Options) -> crate::Result<Dashboard> {
         options.access.check()?;
-        let acceptor = options.access.tls.as_ref().map(tls::acceptor).transpose()?;
+        let acceptor = options.access.tls.as_ref().map(Tls::acceptor).transpose();
+        let acceptor = acceptor.map_err(DashboardError::Tls)?;
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
