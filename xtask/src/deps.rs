@@ -304,7 +304,7 @@ mod tests {
     fn ours(from: &str, to: &str, kind: Option<&str>) -> Vec<Finding> {
         check(
             &graph(from, &format!("crates/{from}/Cargo.toml"), to, kind, true),
-            &["`rnet-derive` and `rnet-build`"],
+            &["`rnet-derive`, `rnet-build` and `rnet-workspace-hack`"],
         )
     }
 
