@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet::inspect::Location;
-use rnet_dashboard::{Access, Dashboard, DashboardError, Options, Tls};
+use rnet_dashboard::{Access, Dashboard, DashboardError, Options};
 use serde_json::json;
 
 use crate::context::Context;
@@ -85,7 +85,7 @@ fn viewers(location: Location, args: &DashboardArgs, port: u16) -> Outcome<Viewe
 }
 
 fn access(args: &DashboardArgs) -> Outcome<Access> {
-    let tls = args.serve.pem()?.map(|pem| Tls { cert_pem: pem.cert, key_pem: pem.key });
+    let tls = args.serve.tls()?;
     let address = SocketAddr::new(args.serve.bind, args.port);
     Ok(Access { address, names: args.names.clone(), token: token(args)?, tls })
 }

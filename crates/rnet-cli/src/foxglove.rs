@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rnet::inspect::Location;
-use rnet_foxglove::{FoxgloveError, Handle, Options, Tls, serve};
+use rnet_foxglove::{FoxgloveError, Handle, Options, serve};
 use serde_json::json;
 
 use crate::context::Context;
@@ -52,7 +52,7 @@ pub fn options(location: Location, args: &ServeArgs, port: u16) -> Outcome<Optio
     let mut options = Options::new(location);
     options.listen = SocketAddr::new(args.bind, port);
     options.token = args.token()?;
-    options.tls = args.pem()?.map(|pem| Tls { cert_pem: pem.cert, key_pem: pem.key });
+    options.tls = args.tls()?;
     Ok(options)
 }
 

@@ -1,17 +1,13 @@
 //! What `rnet dashboard` and `rnet foxglove` ask of those who come: a token, and TLS.
 
+use rnet_dashboard::Tls;
+
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
 use crate::shared_args::ServeArgs;
 
 /// A file of a token, a certificate or a key.
 const SECRET: Limit = Limit::new(1 << 20, "a token, certificate or key", "1 MiB");
-
-/// A certificate and its key, in PEM.
-pub struct Pem {
-    pub cert: Vec<u8>,
-    pub key: Vec<u8>,
-}
 
 impl ServeArgs {
     /// The token of `--token-file`.
@@ -24,8 +20,9 @@ impl ServeArgs {
     }
 
     /// The certificate and the key, where both are named.
-    pub fn pem(&self) -> Outcome<Option<Pem>> {
+    pub fn tls(&self) -> Outcome<Option<Tls>> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        Ok(Some(Pem { cert: input::read(cert, &SECRET)?, key: input::read(key, &SECRET)? }))
+        let [cert_pem, key_pem] = [input::read(cert, &SECRET)?, input::read(key, &SECRET)?];
+        Ok(Some(Tls { cert_pem, key_pem }))
     }
 }

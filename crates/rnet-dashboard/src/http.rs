@@ -1,5 +1,6 @@
 //! What is asked without a WebSocket.
 
+mod body;
 mod download;
 mod guard;
 mod page;
@@ -7,22 +8,23 @@ mod page;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{DefaultBodyLimit, Form, FromRequest, Request, State};
-use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
-    LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+use hyper::body::Incoming;
+use hyper::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use hyper::http::response::Builder;
+use hyper::{Method, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
 use rnet_monitor::MetricsFormat;
-use serde::Deserialize;
 use tokio::sync::Semaphore;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-pub use download::{MAX_DOWNLOADS, Taken};
+pub use body::Body;
+pub use download::{MAX_DOWNLOADS, Progress};
 pub use guard::Guard;
 
 use crate::hub::Hub;
@@ -30,8 +32,8 @@ use crate::socket::{self, Pages};
 use crate::ticks::{Ask, Asked};
 use crate::wire::MAX_REQUEST_LEN_BYTES;
 
-/// Largest body of a request that is none of a WebSocket, in bytes.
-const MAX_BODY_LEN_BYTES: usize = 4 << 10;
+/// Largest body of a login, in bytes. Other bodies are not read.
+const MAX_LOGIN_LEN_BYTES: usize = 4 << 10;
 /// Longest time for figures.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// For the body of a login, which needs no token: who sends it slowly keeps a connection that others may need.
@@ -40,6 +42,8 @@ const LOGIN_WITHIN: Duration = Duration::from_secs(2);
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
                       manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const TEXT: &str = "text/plain; charset=utf-8";
+const FORM: &str = "application/x-www-form-urlencoded";
 const OPENMETRICS: &str = "application/openmetrics-text";
 
 /// What handlers share.
@@ -50,33 +54,39 @@ pub struct Shared {
     pub downloads: Arc<Semaphore>,
 }
 
-/// All that the server answers.
-pub fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/ws", get(upgrade))
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(health))
-        .route("/login", post(login))
-        .route("/recordings/{name}", get(download::download))
-        .fallback(get(file))
-        .layer(DefaultBodyLimit::max(MAX_BODY_LEN_BYTES))
-        .layer(from_fn_with_state(shared.clone(), guarded))
-        .with_state(shared)
+pub type Request = hyper::Request<Incoming>;
+pub type Response = hyper::Response<Body>;
+
+fn head(status: StatusCode) -> Builder {
+    hyper::Response::builder().status(status)
 }
 
-/// Refuses who has to be kept out, and says with each answer what browsers may do with it.
-async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
+/// An answer with these headers; 500 if one of them is not valid.
+fn answer(head: Builder, body: impl Into<Body>) -> Response {
+    head.body(body.into()).unwrap_or_else(|_| {
+        let mut failed = Response::new("".into());
+        *failed.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        failed
+    })
+}
+
+fn text(status: StatusCode, text: impl Into<Body>) -> Response {
+    answer(head(status).header(CONTENT_TYPE, TEXT), text)
+}
+
+/// Answers a request, or refuses it, and adds to each answer what browsers may do with it.
+pub async fn respond(shared: &Arc<Shared>, progress: &Progress, request: Request) -> Response {
+    let path = request.uri().path();
     let checked = shared.guard.check(request.headers(), path == "/ws");
     let mut response = match checked {
-        Err((status, why)) => (status, format!("{why}\n")).into_response(),
+        Err((status, why)) => text(status, format!("{why}\n")),
         Ok(()) if shared.guard.knows(request.headers()) || path == "/login" => {
-            next.run(request).await
+            route(shared, progress, request).await
         }
         Ok(()) => match token_of(request.uri()) {
-            Some(token) => log_in(&shared, &token).await,
+            Some(token) => log_in(shared, &token).await,
             None if path == "/" => page::login(""),
-            None => (StatusCode::UNAUTHORIZED, "a token is needed\n").into_response(),
+            None => text(StatusCode::UNAUTHORIZED, "a token is needed\n"),
         },
     };
     let headers = response.headers_mut();
@@ -93,25 +103,56 @@ async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next
     response
 }
 
+async fn route(shared: &Arc<Shared>, progress: &Progress, request: Request) -> Response {
+    let path = request.uri().path();
+    let allowed: &[Method] =
+        if path == "/login" { &[Method::POST] } else { &[Method::GET, Method::HEAD] };
+    if !allowed.contains(request.method()) {
+        let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+        let head = head(StatusCode::METHOD_NOT_ALLOWED);
+        return answer(head.header(ALLOW, allowed.join(",")), "");
+    }
+    match path {
+        "/ws" => upgrade(shared, request),
+        "/metrics" => metrics(&shared.hub, request.headers()).await,
+        "/healthz" => health(&shared.hub).await,
+        "/login" => login(shared, request).await,
+        _ => match path.strip_prefix("/recordings/") {
+            Some(name) if !name.is_empty() && !name.contains('/') => {
+                download::download(shared, progress, body::percent_decode(name)).await
+            }
+            _ => file(path, request.headers()),
+        },
+    }
+}
+
 /// The token of a link, which only the page itself takes.
 fn token_of(uri: &Uri) -> Option<String> {
     let query = uri.query().filter(|_| uri.path() == "/")?;
     query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(str::to_owned)
 }
 
-#[derive(Deserialize)]
-struct Login {
-    token: String,
-}
-
-async fn login(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let form = Form::<Login>::from_request(request, &());
+async fn login(shared: &Shared, request: Request) -> Response {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if !kind.trim().eq_ignore_ascii_case(FORM) {
+        return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("a login is a form ({FORM})\n"));
+    }
+    let form = body::read(request.into_body(), MAX_LOGIN_LEN_BYTES);
     match tokio::time::timeout(LOGIN_WITHIN, form).await {
-        Ok(Ok(Form(form))) => log_in(&shared, form.token.trim()).await,
-        Ok(Err(why)) => why.into_response(),
+        Ok(Ok(Some(form))) => match body::form_field(&form, "token") {
+            Some(token) => log_in(shared, token.trim()).await,
+            None => text(StatusCode::UNPROCESSABLE_ENTITY, "the form has no field `token`\n"),
+        },
+        Ok(Ok(None)) => {
+            let why = format!("a login has at most {MAX_LOGIN_LEN_BYTES} bytes\n");
+            text(StatusCode::PAYLOAD_TOO_LARGE, why)
+        }
+        Ok(Err(why)) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
         Err(_) => {
-            let close = [(CONNECTION, "close")];
-            (StatusCode::REQUEST_TIMEOUT, close, "the token did not come in time\n").into_response()
+            let mut late = text(StatusCode::REQUEST_TIMEOUT, "the token did not come in time\n");
+            late.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            late
         }
     }
 }
@@ -119,8 +160,8 @@ async fn login(State(shared): State<Arc<Shared>>, request: Request) -> Response 
 async fn log_in(shared: &Shared, token: &str) -> Response {
     match shared.guard.session(token) {
         Some(cookie) => {
-            let to = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
-            (StatusCode::SEE_OTHER, to).into_response()
+            let head = head(StatusCode::SEE_OTHER);
+            answer(head.header(LOCATION, "/").header(SET_COOKIE, cookie), "")
         }
         None => {
             tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
@@ -129,17 +170,28 @@ async fn log_in(shared: &Shared, token: &str) -> Response {
     }
 }
 
-async fn upgrade(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) -> Response {
+/// Answers the handshake of a WebSocket. hyper hands over the connection when the answer is sent.
+fn upgrade(shared: &Shared, mut request: Request) -> Response {
+    let response = match create_response_with_body(&request, || "".into()) {
+        Ok(response) => response,
+        Err(why) => return text(StatusCode::BAD_REQUEST, format!("{why}\n")),
+    };
     let Some(place) = shared.pages.take() else {
         let why = format!("{} pages are connected already; close one\n", socket::MAX_PAGES);
-        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        return text(StatusCode::SERVICE_UNAVAILABLE, why);
     };
-    let hub = shared.hub.clone();
-    let pages = shared.pages.clone();
-    upgrade
-        .max_message_size(MAX_REQUEST_LEN_BYTES)
-        .max_frame_size(MAX_REQUEST_LEN_BYTES)
-        .on_upgrade(move |stream| socket::serve(hub, pages, stream, place))
+    let (hub, pages) = (shared.hub.clone(), shared.pages.clone());
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let Ok(stream) = upgraded.await else { return };
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MAX_REQUEST_LEN_BYTES))
+            .max_frame_size(Some(MAX_REQUEST_LEN_BYTES));
+        let stream = TokioIo::new(stream);
+        let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        socket::serve(hub, pages, stream, place).await;
+    });
+    response
 }
 
 async fn ask(hub: &Hub, what: Ask) -> Option<(bool, String)> {
@@ -150,47 +202,47 @@ async fn ask(hub: &Hub, what: Ask) -> Option<(bool, String)> {
     answer.ok()?.ok()
 }
 
-/// OpenMetrics for who asks for it, as Prometheus does, and else the older text, which all programs read.
-async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let (format, told) = match accepts.into_iter().any(|value| value.contains(OPENMETRICS)) {
+/// Figures as OpenMetrics if the client accepts it, as Prometheus does, else as the older text, which all programs read.
+async fn metrics(hub: &Hub, headers: &HeaderMap) -> Response {
+    let mut accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let (format, kind) = match accepts.any(|value| value.contains(OPENMETRICS)) {
         true => {
             (MetricsFormat::OpenMetrics, format!("{OPENMETRICS}; version=1.0.0; charset=utf-8"))
         }
         false => (MetricsFormat::Prometheus, "text/plain; version=0.0.4; charset=utf-8".to_owned()),
     };
-    match ask(&shared.hub, Ask::Metrics(format)).await {
-        Some((_, text)) => ([(CONTENT_TYPE, told)], text).into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "the domain cannot be read\n").into_response(),
+    match ask(hub, Ask::Metrics(format)).await {
+        Some((_, text)) => answer(head(StatusCode::OK).header(CONTENT_TYPE, kind), text),
+        None => text(StatusCode::SERVICE_UNAVAILABLE, "the domain cannot be read\n"),
     }
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Response {
-    let json = [(CONTENT_TYPE, "application/json")];
-    match ask(&shared.hub, Ask::Health).await {
-        Some((true, text)) => (json, text).into_response(),
-        Some((false, text)) => (StatusCode::SERVICE_UNAVAILABLE, json, text).into_response(),
+async fn health(hub: &Hub) -> Response {
+    let (status, json) = match ask(hub, Ask::Health).await {
+        Some((true, json)) => (StatusCode::OK, json),
+        Some((false, json)) => (StatusCode::SERVICE_UNAVAILABLE, json),
         None => {
             let why = "{\"ok\": false, \"error\": \"the domain cannot be read\"}\n";
-            (StatusCode::SERVICE_UNAVAILABLE, json, why).into_response()
+            (StatusCode::SERVICE_UNAVAILABLE, why.to_owned())
         }
-    }
+    };
+    answer(head(status).header(CONTENT_TYPE, "application/json"), json)
 }
 
 /// A file of the page, found in a table and not on a disk.
-async fn file(uri: Uri, headers: HeaderMap) -> Response {
-    let Some(file) = page::find(uri.path()) else {
-        return (StatusCode::NOT_FOUND, "there is no such page\n").into_response();
+fn file(path: &str, headers: &HeaderMap) -> Response {
+    let Some(file) = page::find(path) else {
+        return text(StatusCode::NOT_FOUND, "there is no such page\n");
     };
     let cached = if file.is_for_ever { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let told = [
-        (CONTENT_TYPE, file.content_type.to_owned()),
-        (CACHE_CONTROL, cached.to_owned()),
-        (ETAG, file.etag.clone()),
-    ];
     let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    if known.is_some_and(|known| known.split(',').any(|tag| tag.trim() == file.etag)) {
-        return (StatusCode::NOT_MODIFIED, told).into_response();
+    let is_known = known.is_some_and(|known| known.split(',').any(|tag| tag.trim() == file.etag));
+    let head = head(StatusCode::OK)
+        .header(CONTENT_TYPE, file.content_type)
+        .header(CACHE_CONTROL, cached)
+        .header(ETAG, file.etag);
+    match is_known {
+        true => answer(head.status(StatusCode::NOT_MODIFIED), ""),
+        false => answer(head, file.content),
     }
-    (told, file.content).into_response()
 }

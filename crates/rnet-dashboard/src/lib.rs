@@ -28,12 +28,12 @@ mod session;
 mod socket;
 mod ticks;
 mod times;
-mod tls;
 mod topic;
 mod wire;
 mod world;
 
-pub use options::{Access, DashboardError, Launch, Options, Tls};
+pub use options::{Access, DashboardError, Launch, Options};
+pub use rnet_access::Tls;
 pub use server::Dashboard;
 
 /// What failed, or what came of it.

@@ -7,10 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rnet::inspect::Location;
+use rnet_access::Tls;
 use rustix::fs::Access as May;
-
-/// Shortest token, in bytes: one that is shorter is guessed.
-pub const MIN_TOKEN_LEN_BYTES: usize = 16;
 
 /// Why there is no dashboard.
 #[derive(Debug, thiserror::Error)]
@@ -41,21 +39,6 @@ pub enum DashboardError {
     System(#[from] io::Error),
 }
 
-/// A certificate and its key, in PEM.
-#[derive(Clone)]
-pub struct Tls {
-    /// The chain, that of the server first.
-    pub cert_pem: Vec<u8>,
-    /// Its private key.
-    pub key_pem: Vec<u8>,
-}
-
-impl std::fmt::Debug for Tls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tls")
-    }
-}
-
 /// Who may reach the server.
 #[derive(Clone)]
 pub struct Access {
@@ -81,39 +64,8 @@ impl Access {
     /// # Errors
     /// In words, what is missing.
     pub fn check(&self) -> crate::Result<()> {
-        let refused = |why: String| Err(DashboardError::Access(why));
-        if let Some(token) = &self.token {
-            // A link has it in its address, where browsers write some of these in another way.
-            let is_plain = token
-                .bytes()
-                .all(|byte| byte.is_ascii_graphic() && !b"\"';,\\&#<>".contains(&byte));
-            if token.len() < MIN_TOKEN_LEN_BYTES || !is_plain {
-                return refused(format!(
-                    "the token has {} characters and needs at least {MIN_TOKEN_LEN_BYTES}, printable ones without \
-                     blanks, quotes, commas, semicolons, backslashes, &, #, < and >; make one: openssl rand -hex 24",
-                    token.len()
-                ));
-            }
-        }
-        if self.address.ip().is_loopback() {
-            return Ok(());
-        }
-        let missing: Vec<&str> = [
-            self.token.is_none().then_some("a token (--token-file)"),
-            self.tls.is_none().then_some("TLS (--tls-cert and --tls-key)"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        match missing.is_empty() {
-            true => Ok(()),
-            false => refused(format!(
-                "{} is reachable from other computers, and who reaches the dashboard moves the robot: it needs {}; without \
-                 them use 127.0.0.1, and from elsewhere ssh -L 8420:127.0.0.1:8420 ROBOT",
-                self.address,
-                missing.join(" and ")
-            )),
-        }
+        rnet_access::check(self.address, self.token.as_deref(), self.tls.as_ref())
+            .map_err(DashboardError::Access)
     }
 
     /// `http` or `https`.
@@ -171,34 +123,5 @@ impl Options {
                 folder.display()
             ))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn beyond_loopback_both_token_and_tls_are_needed() {
-        let mut access = Access::local(0);
-        assert!(access.check().is_ok());
-        access.address = SocketAddr::from(([0, 0, 0, 0], 0));
-        let why = access.check().unwrap_err().to_string();
-        assert!(why.contains("a token") && why.contains("TLS"), "{why}");
-        access.token = Some("0123456789abcdef".into());
-        let why = access.check().unwrap_err().to_string();
-        assert!(!why.contains("a token") && why.contains("TLS"), "{why}");
-        access.tls = Some(Tls { cert_pem: Vec::new(), key_pem: Vec::new() });
-        assert!(access.check().is_ok());
-        for bad in [
-            "short",
-            "with a blank in it",
-            "with;semicolon;in;it",
-            "<0123456789abcdef>",
-            "with&ampersands&in&it",
-        ] {
-            access.token = Some(bad.into());
-            assert!(access.check().is_err(), "{bad}");
-        }
     }
 }

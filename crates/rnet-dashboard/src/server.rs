@@ -1,16 +1,17 @@
 //! Connections: taken by one thread, each bounded in time until it is a WebSocket.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::{Extension, Router};
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use rnet_access::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -18,11 +19,10 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::http::{Guard, MAX_DOWNLOADS, Shared, Taken, router};
+use crate::http::{Guard, MAX_DOWNLOADS, Progress, Shared, respond};
 use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::Pages;
-use crate::tls;
 
 /// Connections at one moment, those of pages included. Who comes then waits.
 const MAX_CONNECTIONS: usize = 128;
@@ -57,7 +57,8 @@ impl Dashboard {
     /// `Access` if who has to be kept out would not be; `Listen`, `Tls`, `System`; those of the domain's name.
     pub fn start(options: Options) -> crate::Result<Dashboard> {
         options.access.check()?;
-        let acceptor = options.access.tls.as_ref().map(tls::acceptor).transpose()?;
+        let acceptor = options.access.tls.as_ref().map(Tls::acceptor).transpose();
+        let acceptor = acceptor.map_err(DashboardError::Tls)?;
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -74,9 +75,8 @@ impl Dashboard {
         let pages = Arc::new(Pages::default());
         let downloads = Arc::new(Semaphore::new(MAX_DOWNLOADS));
         let shared = Shared { hub: hub.clone(), guard, pages: pages.clone(), downloads };
-        let router = router(Arc::new(shared));
         let (end, ended) = oneshot::channel();
-        let serving = Serving { runtime, listener, router, acceptor, pages };
+        let serving = Serving { runtime, listener, shared: Arc::new(shared), acceptor, pages };
         let of_thread = hub.clone();
         let thread = std::thread::Builder::new().name("rnet-dashboard".to_owned());
         let thread = thread.spawn(move || {
@@ -143,18 +143,18 @@ fn url(options: &Options, address: SocketAddr) -> String {
 struct Serving {
     runtime: Runtime,
     listener: TcpListener,
-    router: Router,
+    shared: Arc<Shared>,
     acceptor: Option<TlsAcceptor>,
     pages: Arc<Pages>,
 }
 
 impl Serving {
     fn run(self, ended: oneshot::Receiver<()>) {
-        let Serving { runtime, listener, router, acceptor, pages } = self;
+        let Serving { runtime, listener, shared, acceptor, pages } = self;
         runtime.block_on(async {
             tokio::select! {
                 _ = ended => {}
-                () = accept(listener, router, acceptor) => {}
+                () = accept(listener, shared, acceptor) => {}
             }
             pages.end();
             tokio::time::sleep(FAREWELL).await;
@@ -204,7 +204,7 @@ impl Drop for OfPeer {
     }
 }
 
-async fn accept(listener: TcpListener, router: Router, acceptor: Option<TlsAcceptor>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Option<TlsAcceptor>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let peers = Arc::new(Peers::default());
     loop {
@@ -218,46 +218,47 @@ async fn accept(listener: TcpListener, router: Router, acceptor: Option<TlsAccep
             }
         };
         let Some(of_peer) = peers.take(peer.ip()) else { continue };
-        let (router, acceptor) = (router.clone(), acceptor.clone());
+        let (shared, acceptor) = (shared.clone(), acceptor.clone());
         tokio::spawn(async move {
             // A page that is served goes on in a task of its own, and has a place of its own.
             let _places = (place, of_peer);
             let _ = stream.set_nodelay(true);
-            let _ = connection(stream, router, acceptor).await;
+            let _ = connection(stream, &shared, acceptor).await;
         });
     }
 }
 
 async fn connection(
     stream: TcpStream,
-    router: Router,
+    shared: &Arc<Shared>,
     acceptor: Option<TlsAcceptor>,
 ) -> io::Result<()> {
     match acceptor {
-        None => serve(stream, router).await,
+        None => serve(stream, shared).await,
         Some(acceptor) => {
             let stream = timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await??;
-            serve(stream, router).await
+            serve(stream, shared).await
         }
     }
 }
 
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
+    shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
     builder.max_buf_size(MAX_HEADERS_LEN_BYTES).max_headers(64);
-    let taken = Taken::default();
-    let service = TowerToHyperService::new(router.layer(Extension(taken.clone())));
+    let progress = Progress::default();
+    let service =
+        service_fn(async |request| Ok::<_, Infallible>(respond(shared, &progress, request).await));
     let serving = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
     loop {
-        let parts = taken.parts();
+        let chunks = progress.chunks();
         match timeout(CONNECTION_FOR, &mut serving).await {
             Ok(served) => return served.map_err(io::Error::other),
-            Err(late) if taken.parts() == parts => return Err(late.into()),
+            Err(late) if progress.chunks() == chunks => return Err(late.into()),
             Err(_) => {}
         }
     }

@@ -3,11 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::hub::Hub;
 use crate::outbox::{Frame, Outbox};
@@ -27,6 +31,8 @@ const SEND_WITHIN: Duration = Duration::from_secs(10);
 const GOING_AWAY: u16 = 1001;
 const UNSUPPORTED: u16 = 1003;
 const POLICY: u16 = 1008;
+
+type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The places of pages, and the end of all of them.
 pub struct Pages {
@@ -88,7 +94,7 @@ pub async fn serve(
     // Its subscriptions and calls end before the page may come again.
     drop(session);
     if let Some(Cut(code, reason)) = cut {
-        let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+        let close = Message::Close(Some(CloseFrame { code: code.into(), reason: reason.into() }));
         let _ = timeout(Duration::from_secs(1), sink.send(close)).await;
     }
     drop(place);
@@ -136,8 +142,8 @@ async fn read(
             Some(Ok(Message::Text(_) | Message::Binary(_))) => {
                 return Some(Cut(UNSUPPORTED, "requests are text"));
             }
-            // Pings count as requests: they are answered.
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+            // Pings count as requests: they are answered. `Frame` is never read.
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
                 if !rate.take() {
                     return Some(Cut(POLICY, "rate: too many frames"));
                 }
@@ -196,8 +202,8 @@ async fn next(outbox: &Outbox) -> Option<Frame> {
 }
 
 /// What was too large is told so; on what is no WebSocket any more nothing can be said.
-fn too_large(error: &axum::Error) -> Option<Cut> {
-    error.to_string().contains("too long").then_some(Cut(1009, "too large"))
+fn too_large(error: &Error) -> Option<Cut> {
+    matches!(error, Error::Capacity(_)).then_some(Cut(1009, "too large"))
 }
 
 #[cfg(test)]

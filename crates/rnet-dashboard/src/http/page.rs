@@ -1,8 +1,9 @@
 //! The files of the page, which are part of the program.
 
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
+
+use super::{Response, answer, head};
 
 /// By path, sorted.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
@@ -60,7 +61,8 @@ pub fn login(why: &str) -> Response {
          <form method=\"post\" action=\"/login\"><label>Token <input type=\"password\" name=\"token\" required \
          autofocus autocomplete=\"current-password\"></label> <button>Open the dashboard</button></form></main></body></html>\n"
     );
-    (StatusCode::UNAUTHORIZED, [(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
+    let head = head(StatusCode::UNAUTHORIZED);
+    answer(head.header(CONTENT_TYPE, "text/html; charset=utf-8"), text)
 }
 
 #[cfg(test)]

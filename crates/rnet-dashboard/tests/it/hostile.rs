@@ -241,6 +241,26 @@ fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
 }
 
 #[test]
+fn a_login_that_is_not_a_short_form_with_a_token_is_refused() {
+    let place = Place::new();
+    let dashboard = place.start();
+    let address = dashboard.address();
+    let login = |kind: &str, body: &str| {
+        let text = format!(
+            "POST /login HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        parse(&raw(address, text.as_bytes())).status
+    };
+    let form = "application/x-www-form-urlencoded";
+    assert_eq!(login("text/plain", "token=x"), 415);
+    assert_eq!(login(form, "tokens=x"), 422);
+    assert_eq!(login(form, &format!("token={}", "x".repeat(4 << 10))), 413);
+    assert_eq!(login(&format!("{form}; charset=utf-8"), "token=x"), 401);
+}
+
+#[test]
 fn a_login_that_never_comes_is_cut() {
     let place = Place::new();
     let dashboard = place.start();

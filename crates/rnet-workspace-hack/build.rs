@@ -1,0 +1,2 @@
+//! Cargo regards build dependencies only of crates that have a build script.
+fn main() {}
