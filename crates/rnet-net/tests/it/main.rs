@@ -28,6 +28,7 @@ mod partitions;
 #[cfg(feature = "zenoh")]
 mod ports;
 mod promises;
+mod reliable_cut;
 #[cfg(feature = "zenoh")]
 mod rnet_link;
 mod sinks;

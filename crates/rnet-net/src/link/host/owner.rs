@@ -10,6 +10,8 @@ use super::super::event::ended;
 use super::super::forwarder::Forwarder;
 use super::super::known::Known;
 use super::super::lane::{Order, Say};
+use super::super::offline::{Found, OfflineReader, OfflineReaders};
+use super::super::resend_buffer::ResendBuffer;
 use super::{Given, Host, LANES, MAX_ENDPOINTS, place};
 
 impl Host {
@@ -23,7 +25,47 @@ impl Host {
         }
         // And one publisher for a channel.
         self.unwant(lane, wanted.channel);
-        let made = self.forwarder(known, lane, wanted);
+        let key = (self.presence.host, wanted.publisher);
+        let is_again = wanted.reliable && wanted.from.is_some();
+        let found = match is_again {
+            true => known.shared.offline.take(key),
+            false => Found::Nothing,
+        };
+        if wanted.from.is_none() {
+            // Nobody there goes on with what came before.
+            known.shared.offline.drop_all(|of| *of == key);
+        }
+        match found {
+            Found::Nothing => self.give(known, lane, wanted, None),
+            Found::Later => drop(self.pending_wants.insert((lane, wanted.channel), wanted)),
+            Found::Reader(reader) => self.give(known, lane, wanted, Some(reader)),
+        }
+    }
+
+    /// The reader that it wants again is handed over, or there is none; returns it if it is not wanted any more.
+    pub fn want_again(
+        &mut self,
+        known: &mut Known,
+        publisher: u64,
+        reader: Option<Box<OfflineReader>>,
+    ) -> Option<Box<OfflineReader>> {
+        let pending = self.pending_wants.iter().find(|(_, wanted)| wanted.publisher == publisher);
+        let Some((key, wanted)) = pending.map(|(key, wanted)| (*key, *wanted)) else {
+            return reader;
+        };
+        self.pending_wants.remove(&key);
+        self.give(known, key.0, wanted, reader);
+        None
+    }
+
+    fn give(
+        &mut self,
+        known: &mut Known,
+        lane: Lane,
+        wanted: Want,
+        reader: Option<Box<OfflineReader>>,
+    ) {
+        let made = self.forwarder(known, lane, wanted, reader);
         let state = self.lane(lane);
         match made {
             Ok(forwarder) => {
@@ -41,7 +83,13 @@ impl Host {
         }
     }
 
-    fn forwarder(&self, known: &Known, lane: Lane, wanted: Want) -> Result<Forwarder> {
+    fn forwarder(
+        &self,
+        known: &Known,
+        lane: Lane,
+        wanted: Want,
+        reader: Option<Box<OfflineReader>>,
+    ) -> Result<Forwarder> {
         if !self.is_greeted() {
             // The other lane may bring its name later, and it asks again.
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
@@ -63,7 +111,8 @@ impl Host {
         // Errors name one of those for whom it reads.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
         let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
-        options = match wanted.reliable && qos.reliability == Reliability::Reliable {
+        let is_reliable = wanted.reliable && qos.reliability == Reliability::Reliable;
+        options = match is_reliable {
             true => options.reliable(),
             false => options.keep_all(),
         };
@@ -73,7 +122,10 @@ impl Host {
         if let Some((remote, _)) = for_whom {
             options = options.proxy(remote.proxy.clone(), 1);
         }
-        let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
+        let (subscriber, buffer) = match reader {
+            Some(reader) => (reader.subscriber, Some(reader.buffer)),
+            None => (known.shared.node.subscriber_with::<[u8]>(topic, options)?, None),
+        };
         let shaping = known.shared.config.shaping(topic);
         let of = (wanted.channel, self.session.unwrap_or_default());
         let lease = match qos.liveliness {
@@ -83,11 +135,18 @@ impl Host {
         let (from, credit) = (wanted.from, wanted.credit);
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
         forwarder.wills = wanted.wills;
+        if is_reliable && !shaping.takes_newest() && shaping.resend_limit_bytes > 0 {
+            let new = || ResendBuffer::new(shaping.resend_limit_bytes);
+            forwarder.resend(buffer.unwrap_or_else(new), from);
+            let key = (self.presence.host, wanted.publisher);
+            forwarder.claim = Some(OfflineReaders::claim(&known.shared, key));
+        }
         Ok(forwarder)
     }
 
     /// The other host wants a publisher of this one no more.
     pub fn unwant(&mut self, lane: Lane, channel: u32) {
+        self.pending_wants.remove(&(lane, channel));
         if let Some(given) = self.given.remove(&(lane, channel)) {
             self.lane(lane).order(Order::Remove(channel));
             self.release(&given);
@@ -174,6 +233,7 @@ impl Host {
 
     /// No channel holds any more.
     pub(super) fn end_given(&mut self) {
+        self.pending_wants.clear();
         self.early.clear();
         for given in std::mem::take(&mut self.given).into_values() {
             for subscription in given.served {
