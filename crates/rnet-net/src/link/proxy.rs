@@ -136,6 +136,7 @@ impl Proxy {
         // Its owner counts nobody yet.
         self.admitted.clear();
         (self.came, self.read, self.told) = (0, 0, 0);
+        self.told_ns = rnet::now_ns();
         for waiting in &mut self.waiting {
             waiting.came = 0;
         }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use rnet::{Meta, OwnedSample};
 
-use super::proxy::MESSAGE_COST;
+use super::proxy::{CREDIT_LEN_BYTES, MESSAGE_COST};
 
-/// Longer messages keep the publisher's memory instead of a copy: the credit bounds how many of these there are, and a
-/// reader may keep 64 of them.
+/// Longer messages keep the publisher's memory instead of a copy, if it has plenty: the credit bounds how many of these
+/// there are, and a reader may keep 64 of them.
 const COPIED_LEN_BYTES: usize = 128 << 10;
+/// A publisher has plenty of memory if it has room for so many messages, and for so many times the credit.
+const PLENTY: u64 = 8;
 /// What an empty buffer keeps of its memory, in bytes.
 const SPARE_LEN_BYTES: usize = 64 << 10;
 
@@ -70,6 +72,8 @@ impl Entry {
 /// The messages, oldest first. Beyond the limit the oldest are dropped.
 pub struct ResendBuffer {
     limit_bytes: u64,
+    /// Longer messages are copied; all, if this is 0.
+    longest_kept: usize,
     len_bytes: u64,
     entries: VecDeque<Entry>,
     bytes: VecDeque<u8>,
@@ -79,9 +83,13 @@ pub struct ResendBuffer {
 }
 
 impl ResendBuffer {
-    pub fn new(limit_bytes: u64) -> ResendBuffer {
+    /// One of at most `limit_bytes`, of a publisher whose pool may grow to `pool_limit_bytes`, as far as its memory may be
+    /// kept.
+    pub fn new(limit_bytes: u64, pool_limit_bytes: Option<u64>) -> ResendBuffer {
+        let share = pool_limit_bytes.unwrap_or_default() / PLENTY;
         ResendBuffer {
             limit_bytes,
+            longest_kept: if share < CREDIT_LEN_BYTES { 0 } else { share as usize },
             len_bytes: 0,
             entries: VecDeque::new(),
             bytes: VecDeque::new(),
@@ -113,7 +121,11 @@ impl ResendBuffer {
     pub fn add(&mut self, message: &Message) {
         let bytes = message.payload.bytes();
         let sample = match &message.payload {
-            Payload::Sample(sample) if bytes.len() > COPIED_LEN_BYTES => Some(sample.clone()),
+            Payload::Sample(sample)
+                if bytes.len() > COPIED_LEN_BYTES && bytes.len() <= self.longest_kept =>
+            {
+                Some(sample.clone())
+            }
             _ => None,
         };
         if sample.is_none() {
@@ -229,7 +241,7 @@ mod tests {
     use super::*;
 
     fn buffer(limit_messages: u64, count: u64) -> ResendBuffer {
-        let mut buffer = ResendBuffer::new(limit_messages * (8 + MESSAGE_COST));
+        let mut buffer = ResendBuffer::new(limit_messages * (8 + MESSAGE_COST), None);
         for seq in 0..count {
             buffer.add_sent((seq, 100 + seq), None, &seq.to_le_bytes(), 10 * (seq + 1));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, SubscriberOptions};
 
+use crate::config::Compression;
 use crate::wire::Want;
 
 use super::super::event::ended;
@@ -70,8 +71,9 @@ impl Host {
         match made {
             Ok(forwarder) => {
                 state.order(Order::Add(Box::new(forwarder)));
-                self.given
-                    .insert((lane, wanted.channel), Given { wanted, served: BTreeSet::new() });
+                let channel = (lane, wanted.channel);
+                self.given.insert(channel, Given { wanted, served: BTreeSet::new() });
+                self.serve_pending(known, channel);
             }
             Err(error) => {
                 state.say(Say::Item(ended(wanted.channel)));
@@ -136,7 +138,10 @@ impl Host {
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
         forwarder.wills = wanted.wills;
         if is_reliable && !shaping.takes_newest() && shaping.resend_limit_bytes > 0 {
-            let new = || ResendBuffer::new(shaping.resend_limit_bytes);
+            // What is compressed takes little of the credit, which then bounds nothing.
+            let is_bounded = shaping.compression == Compression::None;
+            let pool_limit_bytes = is_bounded.then_some(qos.pool_limit_bytes);
+            let new = || ResendBuffer::new(shaping.resend_limit_bytes, pool_limit_bytes);
             forwarder.resend(buffer.unwrap_or_else(new), from);
             let key = (self.presence.host, wanted.publisher);
             forwarder.claim = Some(OfflineReaders::claim(&known.shared, key));
@@ -146,11 +151,13 @@ impl Host {
 
     /// The other host wants a publisher of this one no more.
     pub fn unwant(&mut self, lane: Lane, channel: u32) {
-        self.pending_wants.remove(&(lane, channel));
-        if let Some(given) = self.given.remove(&(lane, channel)) {
+        let given = self.given.remove(&(lane, channel));
+        if given.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
+            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
+        }
+        if let Some(given) = given {
             self.lane(lane).order(Order::Remove(channel));
             self.release(&given);
-            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
         }
     }
 
@@ -178,8 +185,11 @@ impl Host {
         subscription: u64,
         yes: bool,
     ) {
-        let Some(given) = self.given.get_mut(&(lane, channel)) else { return };
-        let Some((_, passive)) = self.subscriptions.get(&subscription) else {
+        let given = self.given.get_mut(&(lane, channel));
+        if given.is_none() && !self.pending_wants.contains_key(&(lane, channel)) {
+            return;
+        }
+        let Some((given, (_, passive))) = given.zip(self.subscriptions.get(&subscription)) else {
             let key = (subscription, place(lane), channel);
             if !yes {
                 self.early.remove(&key);
@@ -211,6 +221,15 @@ impl Host {
         for key in early {
             self.early.remove(&key);
             self.serve(known, (LANES[key.1], key.2), subscription, true);
+        }
+    }
+
+    /// A channel is given that was pending. Word that subscriptions are served by it may have come before.
+    fn serve_pending(&mut self, known: &mut Known, (lane, channel): (Lane, u32)) {
+        let of_it = |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (place(lane), channel);
+        for key in self.early.iter().filter(of_it).copied().collect::<Vec<_>>() {
+            self.early.remove(&key);
+            self.serve(known, (lane, channel), key.0, true);
         }
     }
 
