@@ -39,6 +39,8 @@ pub struct Forwarded {
     pub skipped: u64,
     /// What keeps more from crossing.
     pub held: Option<Held>,
+    /// How old the message is that waits for that.
+    pub waited_ns: u64,
 }
 
 /// What keeps messages from crossing.
@@ -112,6 +114,8 @@ pub struct Forwarder {
     pub claim: Option<Claim>,
     /// Whether the stream had no room for what there was to read.
     is_blocked: bool,
+    /// How old the message was then that waited.
+    waited_ns: u64,
     told: Option<Forwarded>,
 }
 
@@ -154,6 +158,7 @@ impl Forwarder {
                 cause: LossCause::Link,
                 lost: 0,
                 sent: 0,
+                sent_ns: u64::MAX,
                 forwarded: Forwarded::default(),
             },
             limit: credit,
@@ -168,6 +173,7 @@ impl Forwarder {
             resend: None,
             claim: None,
             is_blocked: false,
+            waited_ns: 0,
             told: None,
             signs: lease.map(|lease| LifeSigns {
                 lease_ns: lease.as_nanos().try_into().unwrap_or(u64::MAX),
@@ -198,7 +204,8 @@ impl Forwarder {
             true => Some(blocked_by(self.unread_len_bytes(), self.credit)),
             false => shaped,
         };
-        Forwarded { held, ..self.course.forwarded }
+        let waited_ns = if self.is_blocked { self.waited_ns } else { 0 };
+        Forwarded { held, waited_ns, ..self.course.forwarded }
     }
 
     /// What was sent, as far as the other host has not said that it was read there.
@@ -335,6 +342,11 @@ impl Forwarder {
         let turn = self.take_turn(stream, now_ns);
         self.is_blocked =
             matches!(turn, Ok(Turn::Blocked)) && (self.is_amid() || self.subscriber.is_ready());
+        if self.is_blocked {
+            // What comes after the last one that was sent is hardly younger.
+            let large_ns = self.large.as_ref().map(|large| large.message.sent_ns);
+            self.waited_ns = now_ns.saturating_sub(large_ns.unwrap_or(self.course.sent_ns));
+        }
         turn
     }
 
@@ -522,6 +534,7 @@ impl Forwarder {
         large.offset = end;
         if end == total {
             self.course.sent += MESSAGE_COST;
+            self.course.sent_ns = large.message.sent_ns;
             self.course.forwarded.messages += 1;
             self.course.forwarded.bytes += total as u64;
             self.large = None;

@@ -26,6 +26,8 @@ pub struct Course {
     pub lost: u64,
     /// Bytes that were sent.
     pub sent: u64,
+    /// When the last message was sent by its publisher; `u64::MAX` before the first.
+    pub sent_ns: u64,
     pub forwarded: Forwarded,
 }
 
@@ -37,6 +39,7 @@ impl Course {
         self.say(stream, &Item::Data(*data));
         let len = data.payload.len() as u64;
         self.sent += len + MESSAGE_COST;
+        self.sent_ns = data.sent_ns;
         self.forwarded.messages += 1;
         self.forwarded.bytes += len;
     }
@@ -52,6 +55,7 @@ impl Course {
         debug_assert!(pushed.is_ok(), "the other link is there, and the message fits into a frame");
         let len = plain.payload.len() as u64;
         self.sent += len + MESSAGE_COST;
+        self.sent_ns = plain.sent_ns;
         self.forwarded.messages += 1;
         self.forwarded.bytes += len;
     }
