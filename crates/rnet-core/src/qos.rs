@@ -40,6 +40,9 @@ pub enum Reliability {
 /// more than `large_depth` of them and 16 MiB and falls back further, so that both use the same memory again: until the
 /// reader has read half of that. If it reads little meanwhile, less than 100 MiB/s, the publisher waits for it again once
 /// it has read all that stood before it then.
+///
+/// Subscribers of other hosts count as well: one that waits or refuses does so while large messages of more than 4 MiB wait
+/// to cross to another host, or a subscriber there has more than 16 MiB of them to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use prost::Message;
 use rnet::inspect::{Observer, Seen, Snapshot};
 use rnet::msgs::link_status::{Cause, Direction, Peer, State};
-use rnet::msgs::{LinkStatus, Timestamp, timestamp_to_ns};
+use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
 use crate::findings::Findings;
 use crate::text::tame;
@@ -16,6 +16,8 @@ pub const TOPIC: &str = "/_rnet/link";
 pub const SILENT: Duration = Duration::from_secs(5);
 /// A host whose link is there says who it is within a fraction of a second.
 const SLOW: Duration = Duration::from_secs(5);
+/// A message that waits for longer before it crosses is old news to whoever gets it.
+const OLD: Duration = Duration::from_secs(1);
 const TYPE: &str = "rnet.msgs.LinkStatus";
 
 /// The last word of the domain's link; of two, while one takes over, that of the later.
@@ -159,6 +161,7 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
                     findings.note_with(CHECK, format!("host {name}: {text}"), advice);
                 }
                 denied(findings, &tame(&peer.host), peer);
+                old(findings, &tame(&peer.host), peer);
             }
             State::Refused => findings.problem(
                 CHECK,
@@ -205,5 +208,57 @@ fn denied(findings: &mut Findings, host: &str, peer: &Peer) {
         };
         let (name, rule) = (tame(&topic.name), tame(&topic.held_back_text));
         findings.note(CHECK, format!("nothing of {name} {way} host {host}: {rule} forbids it"));
+    }
+}
+
+/// Topics of which messages wait for long before they cross.
+fn old(findings: &mut Findings, host: &str, peer: &Peer) {
+    for topic in &peer.topics {
+        let waited = topic.waited.as_ref().and_then(duration_to_ns).unwrap_or_default();
+        let waited = Duration::from_nanos(waited.try_into().unwrap_or_default());
+        if waited >= OLD {
+            let name = tame(&topic.name);
+            let seconds = waited.as_secs_f64();
+            findings.note_with(
+                CHECK,
+                format!("messages of {name} wait {seconds:.1} s before they cross to host {host}"),
+                format!(
+                    "if only the newest matters, set newest_only = true for {name} under [[network.topic]] in \
+                     robot.toml; else send less, or less often"
+                ),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet::msgs::duration_from_ns;
+    use rnet::msgs::link_status::Topic;
+
+    use super::*;
+
+    #[test]
+    fn what_is_old_as_it_crosses_is_named_with_a_remedy() {
+        let topic = |name: &str, ns: i64| {
+            let waited = (ns > 0).then(|| duration_from_ns(ns));
+            Topic { name: name.to_owned(), waited, ..Topic::default() }
+        };
+        let topics = vec![
+            topic("/image\u{1b}", 12_340_000_000),
+            topic("/scan", 999_000_000),
+            topic("/imu", 0),
+            topic("/wrong", -5),
+        ];
+        let peer = Peer { host: "laptop".to_owned(), topics, ..Peer::default() };
+        let mut findings = Findings::default();
+        old(&mut findings, "laptop", &peer);
+        let [found] = &findings.0[..] else { panic!("{findings:?}") };
+        assert_eq!(
+            found.what,
+            "messages of /image\\u{1b} wait 12.3 s before they cross to host laptop"
+        );
+        let advice = found.advice.as_deref().unwrap();
+        assert!(advice.contains("newest_only = true for /image\\u{1b} under"), "{advice}");
     }
 }

@@ -261,9 +261,20 @@ pub struct Shaping {
     pub every: NonZeroU32,
     /// How they are compressed.
     pub compression: Compression,
+    /// What is kept of a reliable publisher until the other host has read it, so that it survives a cut, in bytes.
+    pub resend_limit_bytes: u64,
 }
 
+/// What is kept of a reliable publisher until the other host has read it, unless the configuration says otherwise.
+pub const RESEND_LIMIT_BYTES: u64 = 16 << 20;
+
 impl Shaping {
+    /// Whether all messages cross, and as they are.
+    pub fn leaves_as_is(&self) -> bool {
+        let resend_limit_bytes = self.resend_limit_bytes;
+        *self == Shaping { resend_limit_bytes, ..Shaping::default() }
+    }
+
     /// Whether messages are passed over for newer ones.
     pub fn takes_newest(&self) -> bool {
         self.newest_only || self.rate_limit_hz.is_some()
@@ -277,6 +288,7 @@ impl Default for Shaping {
             newest_only: false,
             every: NonZeroU32::MIN,
             compression: Compression::None,
+            resend_limit_bytes: RESEND_LIMIT_BYTES,
         }
     }
 }

@@ -17,9 +17,11 @@ mod host;
 mod kept;
 mod known;
 mod lane;
+mod offline;
 mod orphans;
 mod places;
 mod proxy;
+mod resend_buffer;
 mod status;
 
 use std::collections::BTreeMap;
@@ -38,6 +40,8 @@ use crate::wire::VERSION;
 use control::Control;
 use event::Event;
 use lane::{LaneState, lock};
+pub use offline::MAX_OFFLINE_LEN_BYTES;
+use offline::OfflineReaders;
 use places::Places;
 pub use status::TOPIC as STATUS_TOPIC;
 
@@ -88,6 +92,8 @@ struct Shared {
     /// Nobody has it after the end: it holds this.
     transport: Mutex<Option<Arc<dyn Transport>>>,
     places: Places,
+    /// Readers for hosts that are away.
+    offline: OfflineReaders,
     sessions: AtomicU64,
     lanes: RwLock<BTreeMap<(HostId, bool), Arc<LaneState>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -183,6 +189,7 @@ impl Link {
             events: events.clone(),
             transport: Mutex::default(),
             places,
+            offline: OfflineReaders::default(),
             sessions: AtomicU64::new(1),
             lanes: RwLock::default(),
             threads: Mutex::default(),
@@ -249,6 +256,7 @@ impl Drop for Link {
             let _ = control.join();
         }
         drop(lock(&self.shared.transport).take());
+        self.shared.offline.close();
         for thread in std::mem::take(&mut *lock(&self.shared.threads)) {
             let _ = thread.join();
         }

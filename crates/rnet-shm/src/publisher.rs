@@ -38,6 +38,7 @@ mod gate;
 mod loan;
 mod map;
 mod no_chunk;
+mod remote;
 mod room;
 mod signs;
 mod stand;

@@ -64,13 +64,18 @@ impl ReaderRef {
         self.page().pins.iter().any(|pin| pin.load(Ordering::Acquire) != 0)
     }
 
+    /// Whether it forwards to another host what it reads.
+    pub(crate) fn forwards(&self) -> bool {
+        matches!(self.link, Some(LinkPart::Forwards(_)))
+    }
+
     fn is_served(&self) -> bool {
         self.admitted.load(Ordering::Acquire) && !self.has_left()
     }
 
     /// Whether it is one of those whom the publisher serves, for its user.
     fn counts(&self) -> bool {
-        self.is_served() && !matches!(self.link, Some(LinkPart::Forwards(_)))
+        self.is_served() && !self.forwards()
     }
 
     pub(crate) fn has_left(&self) -> bool {

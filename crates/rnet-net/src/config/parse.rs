@@ -26,7 +26,10 @@ const NETWORK_KEYS: [&str; 9] = [
 const RULE_KEYS: [&str; 4] = ["topic", "direction", "host", "allow"];
 /// A host sends something every 100 ms, and one may be lost or late.
 pub(super) const LOST_AFTER_MS: RangeInclusive<u64> = 300..=60_000;
-const TOPIC_KEYS: [&str; 5] = ["topic", "rate_limit_hz", "newest_only", "every", "compression"];
+const TOPIC_KEYS: [&str; 6] =
+    ["topic", "rate_limit_hz", "newest_only", "every", "compression", "resend_limit_bytes"];
+/// The link keeps no more for all topics together.
+const MAX_RESEND_LIMIT_BYTES: u64 = crate::link::MAX_OFFLINE_LEN_BYTES;
 
 /// The longest name of a network interface, in bytes (IFNAMSIZ - 1).
 const MAX_INTERFACE_LEN_BYTES: usize = 15;
@@ -135,8 +138,18 @@ fn topic(table: &Table<'_>) -> Result<TopicShaping> {
         compression: table
             .opt("compression", |entry| entry.word(&Compression::NAMES))?
             .unwrap_or(none.compression),
+        resend_limit_bytes: table
+            .opt("resend_limit_bytes", resend_limit)?
+            .unwrap_or(none.resend_limit_bytes),
     };
     Ok(TopicShaping { topic, shaping, place: table.place() })
+}
+
+fn resend_limit(entry: &Entry<'_>) -> Result<u64> {
+    let bytes = entry.whole().filter(|bytes| *bytes <= MAX_RESEND_LIMIT_BYTES);
+    bytes.ok_or_else(|| {
+        entry.wrong(format!("a whole number of bytes, 0 to {MAX_RESEND_LIMIT_BYTES}"))
+    })
 }
 
 fn interface(entry: &Entry<'_>) -> Result<String> {

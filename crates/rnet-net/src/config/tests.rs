@@ -89,6 +89,7 @@ rate_limit_hz = 10
 newest_only = true
 every = 3
 compression = "lz4"
+resend_limit_bytes = 0
 
 [[network.topic]]
 topic = "/**"
@@ -115,6 +116,7 @@ fn every_key_is_taken() {
         newest_only: true,
         every: NonZeroU32::new(3).unwrap(),
         compression: Compression::Lz4,
+        resend_limit_bytes: 0,
     };
     assert_eq!(image, all);
     let rest = Shaping { rate_limit_hz: Some(0.5), ..Shaping::default() };
@@ -205,7 +207,7 @@ fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
     refused(
         "[[network.topic]]\ntopic = \"/a\"\nzzz = 1",
         "robot.toml:3:1: network.topic.zzz: there is no such key; expected \"topic\", \
-         \"rate_limit_hz\", \"newest_only\", \"every\" or \"compression\"",
+         \"rate_limit_hz\", \"newest_only\", \"every\", \"compression\" or \"resend_limit_bytes\"",
     );
     // Of several, the first.
     let error = parsed("[network]\nzz = 1\naa = 1").unwrap_err().to_string();
@@ -234,6 +236,7 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
     let silence = "a whole number of milliseconds, 300 to 60000";
     let rate = "messages per second, 0.00001 to 1000000";
     let count = "a whole number, 1 to 4294967295";
+    let resend = "a whole number of bytes, 0 to 268435456";
     let interface = "the name of a network interface";
     let rules = "[[network.rule]] in double brackets, one for each rule";
     let topics = "[[network.topic]] in double brackets, one for each entry";
@@ -278,6 +281,7 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
         ("network.topic", "[{ topic = \"/a\", every = 1.5 }]", count, "1.5"),
         ("network.topic", "[{ topic = \"/a\", every = 4294967296 }]", count, "4294967296"),
         ("network.topic", "[{ topic = \"/a\", newest_only = 1 }]", "true or false", "1"),
+        ("network.topic", "[{ topic = \"/a\", resend_limit_bytes = -1 }]", resend, "-1"),
         (
             "network.topic",
             "[{ topic = \"/a\", compression = \"lz\" }]",

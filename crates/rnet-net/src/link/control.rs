@@ -20,7 +20,8 @@ use super::faults::Faults;
 use super::host::{Host, said};
 use super::kept::Kept;
 use super::known::Known;
-use super::lane::Say;
+use super::lane::{PULSE_NS, Say};
+use super::offline::{Key, OfflineReaders};
 use super::orphans::Orphans;
 use super::status::Status;
 
@@ -196,6 +197,7 @@ impl Control {
             Event::ChannelEnded(id, lane, channel) => {
                 self.with(id, |host, _| host.channel_ended(lane, channel));
             }
+            Event::Offline(key) => self.offline(key),
             Event::Fault(error) => self.known.fault(&error),
             Event::Lasting(error, true) => self.known.faults.add_lasting(&error),
             Event::Lasting(error, false) => self.known.faults.end_lasting(&error),
@@ -441,11 +443,24 @@ impl Control {
             host.say(Say::Document(Document::Endpoints, text));
         }
         if is_gone {
+            self.known.shared.offline.drop_all(|(_, publisher)| *publisher == endpoint.id);
             return self.hosts.values().for_each(|host| host.left(endpoint.id));
         }
         // Its quality of service decides how it is served.
         for host in self.hosts.values_mut() {
             host.look_again(&mut self.known, &endpoint.topic);
+        }
+    }
+
+    /// The reader that a host wants again can be had, or there is none.
+    fn offline(&mut self, key: Key) {
+        let reader = self.known.shared.offline.found(key);
+        let unwanted = match self.hosts.get_mut(&key.0) {
+            Some(host) => host.want_again(&mut self.known, key.1, reader),
+            None => reader,
+        };
+        if let Some(reader) = unwanted {
+            OfflineReaders::add(&self.known.shared, key, reader);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::transport::{HostId, Presence};
 use crate::wire::{Document, Item, Want};
 
 use super::backlog::Waits;
+use super::offline::Key;
 
 /// What happens to a link.
 pub enum Event {
@@ -34,6 +35,8 @@ pub enum Event {
     Asked(HostId, u64),
     /// A publisher of this host is gone, and its channel with it.
     ChannelEnded(HostId, Lane, u32),
+    /// The reader of a publisher, which was wanted again, can be had, or there is none.
+    Offline(Key),
     Fault(Error),
     /// What is wrong from now on, or (`false`) no longer.
     Lasting(Error, bool),

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{
-    Error, LossCause, LossCounts, Meta, OwnedSample, Result, Standing, Subscriber, Waitable,
-};
+use rnet::{Error, LossCause, LossCounts, Meta, Result, Standing, Subscriber, Waitable};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
 use crate::wire::{Data, Item, Piece, Plain, compress};
 
-use super::proxy::{MESSAGE_COST, of_cause};
+use super::offline::{Claim, OfflineReader};
+use super::proxy::MESSAGE_COST;
+use super::resend_buffer::{Message, ResendBuffer};
+
+mod course;
+
+use course::{Course, is_one_of};
 
 /// Longer messages cross in pieces.
 const WHOLE_LEN_BYTES: usize = 8 << 10;
@@ -35,6 +39,8 @@ pub struct Forwarded {
     pub skipped: u64,
     /// What keeps more from crossing.
     pub held: Option<Held>,
+    /// How old the message is that waits for that.
+    pub waited_ns: u64,
 }
 
 /// What keeps messages from crossing.
@@ -63,7 +69,7 @@ pub enum Turn {
 
 /// A message that crosses in pieces.
 struct Large {
-    sample: OwnedSample<[u8]>,
+    message: Message,
     meta: Meta,
     /// What crosses in place of its bytes.
     compressed: Option<Vec<u8>>,
@@ -72,7 +78,7 @@ struct Large {
 
 impl Large {
     fn bytes(&self) -> &[u8] {
-        self.compressed.as_deref().unwrap_or(&self.sample)
+        self.compressed.as_deref().unwrap_or(self.message.payload.bytes())
     }
 }
 
@@ -102,8 +108,14 @@ pub struct Forwarder {
     pub wills: bool,
     /// Which last will was told; `None` before anything was.
     told_will: Option<Option<u64>>,
+    /// What the other host has not read, of a reliable publisher.
+    resend: Option<ResendBuffer>,
+    /// Says that this has the publisher for the other host, until it is dropped.
+    pub claim: Option<Claim>,
     /// Whether the stream had no room for what there was to read.
     is_blocked: bool,
+    /// How old the message was then that waited.
+    waited_ns: u64,
     told: Option<Forwarded>,
 }
 
@@ -138,7 +150,7 @@ impl Forwarder {
             channel,
             subscriber,
             shaping,
-            is_unshaped: shaping == Shaping::default(),
+            is_unshaped: shaping.leaves_as_is(),
             session,
             course: Course {
                 channel,
@@ -146,6 +158,7 @@ impl Forwarder {
                 cause: LossCause::Link,
                 lost: 0,
                 sent: 0,
+                sent_ns: u64::MAX,
                 forwarded: Forwarded::default(),
             },
             limit: credit,
@@ -157,7 +170,10 @@ impl Forwarder {
             known_lost: from.map(|_| [0; 4]),
             wills: false,
             told_will: None,
+            resend: None,
+            claim: None,
             is_blocked: false,
+            waited_ns: 0,
             told: None,
             signs: lease.map(|lease| LifeSigns {
                 lease_ns: lease.as_nanos().try_into().unwrap_or(u64::MAX),
@@ -165,6 +181,19 @@ impl Forwarder {
                 look_at_ns: 0,
             }),
         }
+    }
+
+    /// Keeps what the other host has not read, and sends again what `buffer` has of the time before this channel.
+    pub fn resend(&mut self, mut buffer: ResendBuffer, from: Option<u64>) {
+        buffer.rewind(from.unwrap_or_default());
+        self.resend = Some(buffer);
+    }
+
+    /// What goes on without the other host: of a reliable publisher that is there.
+    pub fn take_offline(self) -> Option<(OfflineReader, Claim)> {
+        let claim = self.claim?;
+        let buffer = self.resend.filter(|_| !self.left)?;
+        Some((OfflineReader::new(self.subscriber, buffer), claim))
     }
 
     /// What has gone through it.
@@ -175,7 +204,8 @@ impl Forwarder {
             true => Some(blocked_by(self.unread_len_bytes(), self.credit)),
             false => shaped,
         };
-        Forwarded { held, ..self.course.forwarded }
+        let waited_ns = if self.is_blocked { self.waited_ns } else { 0 };
+        Forwarded { held, waited_ns, ..self.course.forwarded }
     }
 
     /// What was sent, as far as the other host has not said that it was read there.
@@ -268,7 +298,11 @@ impl Forwarder {
 
     /// The other host has read so many bytes.
     pub fn credit(&mut self, read: u64) {
-        self.limit = self.limit.max(read.min(self.course.sent).saturating_add(self.credit));
+        let read = read.min(self.course.sent);
+        self.limit = self.limit.max(read.saturating_add(self.credit));
+        if let Some(resend) = &mut self.resend {
+            resend.drop_read(read);
+        }
     }
 
     /// Bytes that were handed to the stream.
@@ -283,12 +317,17 @@ impl Forwarder {
 
     /// Whether a part of a message waits to be sent and may be: no message that comes would wake who waits.
     pub fn can_go_on(&self) -> bool {
-        self.large.is_some() && self.has_credit()
+        self.is_amid() && self.has_credit()
+    }
+
+    /// Whether it has read something that is not sent.
+    fn is_amid(&self) -> bool {
+        self.large.is_some() || self.resend.as_ref().is_some_and(ResendBuffer::has_next)
     }
 
     /// Whether it has read all that there is, or may read no more.
     pub fn is_at_rest(&self) -> bool {
-        !self.has_credit() || (self.large.is_none() && self.subscriber.behind().messages == 0)
+        !self.has_credit() || (!self.is_amid() && self.subscriber.behind().messages == 0)
     }
 
     /// Hands some messages to the stream.
@@ -301,8 +340,13 @@ impl Forwarder {
             self.tell_will(stream);
         }
         let turn = self.take_turn(stream, now_ns);
-        self.is_blocked = matches!(turn, Ok(Turn::Blocked))
-            && (self.large.is_some() || self.subscriber.is_ready());
+        self.is_blocked =
+            matches!(turn, Ok(Turn::Blocked)) && (self.is_amid() || self.subscriber.is_ready());
+        if self.is_blocked {
+            // What comes after the last one that was sent is hardly younger.
+            let large_ns = self.large.as_ref().map(|large| large.message.sent_ns);
+            self.waited_ns = now_ns.saturating_sub(large_ns.unwrap_or(self.course.sent_ns));
+        }
         turn
     }
 
@@ -367,8 +411,11 @@ impl Forwarder {
 
     /// Reads a message; whether there was one.
     fn next(&mut self, stream: &mut Stream, now_ns: u64) -> Result<bool> {
-        let shaping = self.shaping;
-        let sample = match shaping.takes_newest() {
+        if let Some(message) = self.resend.as_mut().and_then(ResendBuffer::take_next) {
+            self.cross(stream, message, now_ns);
+            return Ok(true);
+        }
+        let sample = match self.shaping.takes_newest() {
             true if now_ns < self.not_before_ns => return Ok(false),
             true => match self.subscriber.latest(Some(Duration::ZERO)) {
                 Ok(sample) => sample,
@@ -381,6 +428,9 @@ impl Forwarder {
                     let (channel, seq, sent_ns) = (self.channel, sample.seq(), sample.sent_ns());
                     let payload = &*sample;
                     self.course.pass_plain(stream, Plain { channel, seq, sent_ns, payload });
+                    if let Some(resend) = &mut self.resend {
+                        resend.add_sent((seq, sent_ns), None, payload, self.course.sent);
+                    }
                     return Ok(true);
                 }
                 let meta = sample.meta();
@@ -396,23 +446,36 @@ impl Forwarder {
                         compressed: false,
                     };
                     self.course.pass(stream, &data);
+                    if let Some(resend) = self.resend.as_mut().filter(|_| !meta.last_will) {
+                        let of = (data.seq, data.sent_ns);
+                        resend.add_sent(of, Some(&meta), data.payload, self.course.sent);
+                    }
                     return Ok(true);
                 }
                 sample.to_owned_sample()
             }
         };
-        let seq = sample.seq();
+        let message = Message::of(sample);
+        if let Some(resend) = self.resend.as_mut().filter(|_| !message.meta.last_will) {
+            resend.add(&message);
+        }
+        self.cross(stream, message, now_ns);
+        Ok(true)
+    }
+
+    /// Hands a message to the stream, whose pieces follow if it is large.
+    fn cross(&mut self, stream: &mut Stream, message: Message, now_ns: u64) {
+        let (shaping, seq) = (self.shaping, message.seq);
         let is_taken = is_one_of(shaping.every.get().into(), self.course.next_seq, seq);
         self.come_to(stream, seq);
-        if sample.meta().last_will && self.wills {
+        if message.meta.last_will && self.wills {
             // It is the last that is read, and has a number that none has sent.
-            let will = Item::Will { channel: self.channel, message: Some(&sample) };
-            self.course.say(stream, &will);
-            return Ok(true);
+            let message = Some(message.payload.bytes());
+            return self.course.say(stream, &Item::Will { channel: self.channel, message });
         }
         if !is_taken {
             self.course.leave_out_one(seq);
-            return Ok(true);
+            return self.mark_sent();
         }
         if shaping.takes_newest() {
             let period = shaping.rate_limit_hz.map_or(0.0, |hz| 1e9 / hz);
@@ -424,26 +487,32 @@ impl Forwarder {
             Compression::None => None,
             Compression::Lz4 => {
                 let mut bytes = Vec::new();
-                compress(&sample, &mut bytes).then_some(bytes)
+                compress(message.payload.bytes(), &mut bytes).then_some(bytes)
             }
         };
-        let meta = self.meta_of(stream, sample.meta());
-        let large = Large { sample, meta, compressed, offset: 0 };
+        let meta = self.meta_of(stream, message.meta);
+        let large = Large { message, meta, compressed, offset: 0 };
         if large.bytes().len() > WHOLE_LEN_BYTES {
             self.course.next_seq = Some(seq + 1);
             self.large = Some(large);
-            return Ok(true);
+            return;
         }
         let data = Data {
             channel: self.channel,
             seq,
-            sent_ns: large.sample.sent_ns(),
+            sent_ns: large.message.sent_ns,
             meta: large.meta,
             payload: large.bytes(),
             compressed: large.compressed.is_some(),
         };
         self.course.pass(stream, &data);
-        Ok(true)
+        self.mark_sent();
+    }
+
+    fn mark_sent(&mut self) {
+        if let Some(resend) = &mut self.resend {
+            resend.mark_sent(self.course.sent);
+        }
     }
 
     /// Hands the next piece of a large message to the stream.
@@ -453,8 +522,8 @@ impl Forwarder {
         let end = total.min(large.offset + stream.piece_len());
         stream.push(&Item::Piece(Piece {
             channel: self.channel,
-            seq: large.sample.seq(),
-            sent_ns: large.sample.sent_ns(),
+            seq: large.message.seq,
+            sent_ns: large.message.sent_ns,
             meta: large.meta,
             total: total as u64,
             offset: large.offset as u64,
@@ -465,108 +534,13 @@ impl Forwarder {
         large.offset = end;
         if end == total {
             self.course.sent += MESSAGE_COST;
+            self.course.sent_ns = large.message.sent_ns;
             self.course.forwarded.messages += 1;
             self.course.forwarded.bytes += total as u64;
             self.large = None;
+            self.mark_sent();
         }
         Ok(())
-    }
-}
-
-/// Whether message `seq` crosses where one of `every` does: the first that is read at all, and each that is a multiple
-/// of `every` or has one before it that did not come, from `next` on. The numbers decide, and not how many were read,
-/// so that the same ones cross whichever link reads them; one that is kept for later subscribers is the first.
-fn is_one_of(every: u64, next: Option<u64>, seq: u64) -> bool {
-    next.is_none_or(|next| next.min(seq).div_ceil(every) * every <= seq)
-}
-
-/// Where a channel has come to.
-struct Course {
-    channel: u32,
-    /// Number of the next message; `None` if any may be the first.
-    next_seq: Option<u64>,
-    /// Why messages are missing before the next one.
-    cause: LossCause,
-    /// How many the subscription had counted as lost when it was last asked.
-    lost: u64,
-    /// Bytes that were sent.
-    sent: u64,
-    forwarded: Forwarded,
-}
-
-impl Course {
-    /// Hands a message to the stream, which has room.
-    fn pass(&mut self, stream: &mut Stream, data: &Data<'_>) {
-        self.come_to(stream, data.seq);
-        self.next_seq = Some(data.seq + 1);
-        self.say(stream, &Item::Data(*data));
-        let len = data.payload.len() as u64;
-        self.sent += len + MESSAGE_COST;
-        self.forwarded.messages += 1;
-        self.forwarded.bytes += len;
-    }
-
-    /// As [`Course::pass`], of a message as most are.
-    #[inline]
-    fn pass_plain(&mut self, stream: &mut Stream, plain: Plain<'_>) {
-        if self.next_seq != Some(plain.seq) {
-            return self.pass(stream, &plain.into());
-        }
-        (self.next_seq, self.cause) = (Some(plain.seq + 1), LossCause::Link);
-        let pushed = stream.push_plain(plain);
-        debug_assert!(pushed.is_ok(), "the other link is there, and the message fits into a frame");
-        let len = plain.payload.len() as u64;
-        self.sent += len + MESSAGE_COST;
-        self.forwarded.messages += 1;
-        self.forwarded.bytes += len;
-    }
-
-    /// There was room for the first item of a turn; what belongs to it goes with it.
-    fn say(&self, stream: &mut Stream, item: &Item<'_>) {
-        let pushed = stream.push_along(item);
-        debug_assert!(pushed.is_ok(), "the other link is there, and the item fits into a frame");
-    }
-
-    /// The next message has this number: those before it that did not come are lost.
-    fn come_to(&mut self, stream: &mut Stream, seq: u64) {
-        match self.next_seq.replace(seq) {
-            Some(next_seq) if next_seq < seq => self.lose(stream, next_seq, seq - next_seq),
-            Some(_) => {}
-            // Nothing is missing: it says from where on nothing may be.
-            None => self.tell_gap(stream, seq, 0),
-        }
-        self.cause = LossCause::Link;
-    }
-
-    /// As [`Course::come_to`], where those that did not come are lost as far as the subscription has counted them
-    /// so, `lost` in all, and left out as configured otherwise.
-    fn leave_out(&mut self, stream: &mut Stream, seq: u64, lost: u64) {
-        let next_seq = self.next_seq.unwrap_or(seq);
-        let missing = seq.saturating_sub(next_seq);
-        let count = lost.saturating_sub(std::mem::replace(&mut self.lost, lost)).min(missing);
-        self.forwarded.skipped += missing - count;
-        if count > 0 {
-            self.lose(stream, next_seq, count);
-        }
-        // Nothing is missing any more.
-        self.next_seq = self.next_seq.map(|_| seq);
-        self.come_to(stream, seq);
-    }
-
-    /// This message is left out as configured.
-    fn leave_out_one(&mut self, seq: u64) {
-        self.next_seq = Some(seq + 1);
-        self.forwarded.skipped += 1;
-    }
-
-    fn lose(&mut self, stream: &mut Stream, seq: u64, count: u64) {
-        self.forwarded.lost.add(&of_cause(self.cause, count));
-        self.tell_gap(stream, seq, count);
-    }
-
-    fn tell_gap(&self, stream: &mut Stream, seq: u64, count: u64) {
-        let (channel, cause) = (self.channel, self.cause);
-        self.say(stream, &Item::Gap { channel, seq, count, cause });
     }
 }
 

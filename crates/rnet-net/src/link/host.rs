@@ -104,6 +104,8 @@ pub struct Host {
     /// Those of which it has told, while it goes on with them in the next document.
     told: Option<BTreeSet<u64>>,
     given: HashMap<(Lane, u32), Given>,
+    /// What it wants again of the time before, whose reader is handed over.
+    pending_wants: HashMap<(Lane, u32), Want>,
     /// Subscriptions there that are served before they are known, and by which channels.
     early: BTreeSet<(u64, usize, u32)>,
     next_channel: u32,
@@ -164,6 +166,7 @@ impl Host {
             announced: false,
             told: None,
             given: HashMap::new(),
+            pending_wants: HashMap::new(),
             early: BTreeSet::new(),
             next_channel: 1,
         }

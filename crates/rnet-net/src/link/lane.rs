@@ -15,6 +15,7 @@ use crate::wire::{Document, Item, Part, Reassembly};
 use super::backlog::Backlog;
 use super::event::{Event, ended};
 use super::forwarder::{Forwarded, Forwarder, Forwarders, Turn};
+use super::offline::OfflineReaders;
 use super::proxy::Proxy;
 
 /// How often room is looked for that a subscriber of this host did not have.
@@ -246,6 +247,13 @@ fn pulse_at(sent_ns: u64, now_ns: u64, is_known: bool) -> Option<u64> {
     is_known.then(|| sent_ns.max(now_ns.saturating_sub(PULSE_NS)) + PULSE_NS)
 }
 
+/// The other link is away, or has begun anew.
+fn go_offline(forwarder: Forwarder) {
+    if let Some(reader) = forwarder.take_offline() {
+        OfflineReaders::hand_over(reader);
+    }
+}
+
 /// What the sending thread has.
 pub struct Sending {
     pub state: Arc<LaneState>,
@@ -263,11 +271,18 @@ impl Sending {
     /// Sends until the lane ends, or the role is lost.
     pub fn run(mut self) {
         let mut forwarders = Forwarders::new();
+        self.serve(&mut forwarders);
+        // What is wanted and was not looked at yet.
+        self.take_orders(&mut forwarders);
+        forwarders.into_values().for_each(go_offline);
+    }
+
+    fn serve(&mut self, forwarders: &mut Forwarders) {
         while !self.state.ended.load(Ordering::Acquire) {
             self.state.woken.store(false, Ordering::Release);
-            let asked = self.take_orders(&mut forwarders);
+            let asked = self.take_orders(forwarders);
             self.talk();
-            let more = self.read(&mut forwarders);
+            let more = self.read(forwarders);
             self.retry();
             if !self.send(more) {
                 return;
@@ -277,7 +292,7 @@ impl Sending {
                 let _ = asked.send(self.state.rest().filter(|_| read));
             }
             if !more {
-                self.sleep(&mut forwarders);
+                self.sleep(forwarders);
             }
         }
     }
@@ -303,7 +318,7 @@ impl Sending {
                     }
                 }
                 Order::Clear => {
-                    forwarders.clear();
+                    std::mem::take(forwarders).into_values().for_each(go_offline);
                     lock(&self.state.forwarded).clear();
                 }
                 Order::Rest(tell) => asked.push(tell),
@@ -374,8 +389,9 @@ impl Sending {
         }
         self.first = passed_over.unwrap_or(self.first);
         for (channel, tell) in over {
-            forwarders.remove(&channel);
+            let forwarder = forwarders.remove(&channel);
             if !tell {
+                forwarder.into_iter().for_each(go_offline);
                 continue;
             }
             self.state.say(Say::Item(ended(channel)));

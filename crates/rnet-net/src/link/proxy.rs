@@ -17,6 +17,8 @@ mod large;
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
 /// How often an owner that may have none left is told of a little that was read: it may detach who stands still.
 const SLOW_CREDIT_NS: u64 = 10_000_000;
+/// How often an owner is told of what was read, however little: it keeps what it has not been told of.
+const CREDIT_NS: u64 = 1_000_000_000;
 /// How soon room is looked for again as frames come.
 const RETRY_AGAIN_NS: u64 = 100_000;
 /// What a message counts beside its bytes.
@@ -134,6 +136,7 @@ impl Proxy {
         // Its owner counts nobody yet.
         self.admitted.clear();
         (self.came, self.read, self.told) = (0, 0, 0);
+        self.told_ns = rnet::now_ns();
         for waiting in &mut self.waiting {
             waiting.came = 0;
         }
@@ -522,10 +525,10 @@ impl Proxy {
             self.read = self.came;
         }
         let (more, used) = (self.read - self.told, self.came - self.told);
-        let is_slow = more > 0
-            && used >= CREDIT_LEN_BYTES / 2
-            && now_ns.saturating_sub(self.told_ns) >= SLOW_CREDIT_NS;
-        (more >= CREDIT_LEN_BYTES / 4 || is_slow).then(|| {
+        let untold_ns = now_ns.saturating_sub(self.told_ns);
+        let is_slow = used >= CREDIT_LEN_BYTES / 2 && untold_ns >= SLOW_CREDIT_NS;
+        let is_due = more > 0 && (is_slow || untold_ns >= CREDIT_NS);
+        (more >= CREDIT_LEN_BYTES / 4 || is_due).then(|| {
             (self.told, self.told_ns) = (self.read, now_ns);
             self.read
         })

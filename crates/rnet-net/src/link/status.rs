@@ -471,6 +471,12 @@ fn topic_of(
         skipped: sum.skipped,
         held_back: cause.into(),
         held_back_text: text,
+        waited: match reason {
+            Some(Reason::Window(waited) | Reason::Credit(waited)) if !waited.is_zero() => {
+                i64::try_from(waited.as_nanos()).ok().map(duration_from_ns)
+            }
+            _ => None,
+        },
     }
 }
 
@@ -478,11 +484,11 @@ fn explain(reason: &Reason, inwards: bool) -> (link_status::Cause, String) {
     use link_status::Cause;
     let of = |cause, text: &str| (cause, text.to_owned());
     match reason {
-        Reason::Credit if inwards => of(Cause::Credit, "a reliable subscriber here has no room"),
-        Reason::Credit => {
+        Reason::Credit(_) if inwards => of(Cause::Credit, "a reliable subscriber here has no room"),
+        Reason::Credit(_) => {
             of(Cause::Credit, "the other host has no room: its subscribers are behind")
         }
-        Reason::Window => of(Cause::Window, "the network takes no more"),
+        Reason::Window(_) => of(Cause::Window, "the network takes no more"),
         Reason::NoSubscriber if inwards => of(Cause::NoSubscriber, "nobody here subscribes"),
         Reason::NoSubscriber => of(Cause::NoSubscriber, "nobody there subscribes"),
         Reason::Rule(rule) => (Cause::Rule, rule.clone()),

@@ -139,3 +139,68 @@ fn a_link_that_stands_still_holds_a_send_no_longer_than_was_chosen() {
     wait("it has all that was taken", &mut || peer.count(data) as u64 == sent);
     assert_eq!(peer.sessions(), 1);
 }
+
+/// As long as an image of 8 MB: the log has room for thousands of them, and the pool for hundreds.
+const IMAGE_LEN: usize = 8_000_000;
+
+/// Sends images until none is taken for a while, and returns how many were.
+fn send_images(publisher: &mut Publisher<[u8]>) -> u64 {
+    let (mut sent, mut refused) = (0_u64, 0);
+    let mut image = vec![7; IMAGE_LEN];
+    while refused < 200 {
+        assert!(sent < 20, "nobody holds it back");
+        image[..8].copy_from_slice(&sent.to_le_bytes());
+        match publisher.send(&image) {
+            Ok(()) => (sent, refused) = (sent + 1, 0),
+            Err(Error::Full { reader_node, .. }) => {
+                assert_eq!(reader_node, "@host1/to");
+                refused += 1;
+                std::thread::sleep(Duration::from_millis(5)); // sleep: nothing tells when the link makes no more room
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    sent
+}
+
+/// A publisher of images and a reliable subscriber of them on another host.
+fn images(from: &Node, to: &Node) -> (Publisher<[u8]>, rnet::Subscriber<[u8]>) {
+    let refuses = PublisherOptions::new().reliable(OnFull::Refuse);
+    let publisher = from.publisher_with::<[u8]>("/image", refuses).unwrap();
+    let reliable = SubscriberOptions::new().reliable();
+    let subscriber = to.subscriber_with::<[u8]>("/image", reliable).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    (publisher, subscriber)
+}
+
+#[test]
+fn a_network_that_takes_nothing_holds_a_publisher_of_images_back() {
+    let hosts = Hosts::patient("images held by a cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = images(&from, &to);
+    hosts.cut(0, 1);
+    let cut = Cut(&hosts);
+    let sent = send_images(&mut publisher);
+    // One crosses, and one waits.
+    assert!((1..=3).contains(&sent), "{sent} were sent");
+    drop(cut);
+    for expected in 0..sent {
+        assert_eq!(number(&subscriber.recv(LONG).unwrap()), expected);
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[test]
+fn a_subscriber_that_reads_nothing_there_holds_a_publisher_of_images_back() {
+    let hosts = Hosts::new("images held by a reader", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = images(&from, &to);
+    let sent = send_images(&mut publisher);
+    // As many as there, and what waits for room there.
+    assert!((3..=7).contains(&sent), "{sent} were sent");
+    for expected in 0..sent {
+        assert_eq!(number(&subscriber.recv(LONG).unwrap()), expected);
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+    eventually("there is room", || publisher.send(&[7; IMAGE_LEN]).is_ok());
+}

@@ -29,6 +29,7 @@ mod partitions;
 mod ports;
 mod promises;
 mod quiet;
+mod reliable_cut;
 #[cfg(feature = "zenoh")]
 mod rnet_link;
 mod sinks;

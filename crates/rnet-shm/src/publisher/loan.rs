@@ -62,6 +62,10 @@ impl Writer {
         loop {
             self.check_truncated()?;
             self.refresh_readers();
+            if let Some((remote, needed, half)) = self.remote_behind() {
+                self.wait_for_room(&mut stall, half - needed, Some((remote, needed)))?;
+                continue;
+            }
             let slowest = self.slowest();
             let got = self.with_pool(|pool, view| pool.acquire(len, view));
             let flow = &self.map.control().flow;

@@ -15,7 +15,7 @@ use crate::domain::{DomainConfig, DomainDir};
 use crate::pool::LogView;
 use crate::random::random_u64;
 use crate::subscription::{
-    Binding, BoundPage, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
+    Binding, BoundPage, LinkPart, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
 };
 
 /// How long a send may take that nothing holds up, on a machine that does much else.
@@ -47,12 +47,21 @@ impl World {
 
     /// A reader that has bound a page, with what it asks of the publisher.
     fn bind(&self, reliable: bool, history: u64) -> (SubscriptionFile, Arc<Slot>, BoundPage) {
+        self.bind_as(reliable, history, None)
+    }
+
+    fn bind_as(
+        &self,
+        reliable: bool,
+        history: u64,
+        link: Option<LinkPart>,
+    ) -> (SubscriptionFile, Arc<Slot>, BoundPage) {
         let meta = SubscriptionMeta {
             topic: "/t".to_owned(),
             type_desc: TypeDesc::Raw,
             qos: SubscriberQos::default(),
             proxy: None,
-            link: None,
+            link,
         };
         let own = self.node.next_endpoint().unwrap();
         let path = self.node.folder().join(format!("s{own:x}"));
@@ -69,7 +78,17 @@ impl World {
         reader_table: &ReaderTable,
         reliable: bool,
     ) -> (SubscriptionFile, Arc<Slot>) {
-        let (file, slot, bound) = self.bind(reliable, 0);
+        self.admit_as(reader_table, reliable, None)
+    }
+
+    /// The same, of one that does something for a link between hosts.
+    pub(super) fn admit_as(
+        &self,
+        reader_table: &ReaderTable,
+        reliable: bool,
+        link: Option<LinkPart>,
+    ) -> (SubscriptionFile, Arc<Slot>) {
+        let (file, slot, bound) = self.bind_as(reliable, 0, link);
         reader_table.admit(file.id(), "/both", "/t", bound, self.node.bells().clone()).unwrap();
         (file, slot)
     }

@@ -397,10 +397,12 @@ class LinkStatus(Message):
         skipped: int
         held_back: int
         held_back_text: str
+        waited: _Span
         def __init__(self, *, name: str = ..., direction: int = ..., rate_hz: float = ...,
             bytes_per_s: float = ..., messages: int = ..., lost: _Given[LinkStatus.Lost] = ...,
-            skipped: int = ..., held_back: int = ..., held_back_text: str = ...) -> None: ...
-        def HasField(self, field_name: Literal["lost"]) -> bool: ...
+            skipped: int = ..., held_back: int = ..., held_back_text: str = ...,
+            waited: _Duration = ...) -> None: ...
+        def HasField(self, field_name: Literal["lost", "waited"]) -> bool: ...
     class Peer(Message):
         """Another host."""
         host: str

@@ -58,8 +58,10 @@ impl Counts {
 pub enum Reason {
     NoSubscriber,
     Configured(Shaping),
-    Window,
-    Credit,
+    /// The network has no room; how old the message is that waits for it.
+    Window(Duration),
+    /// The other host has none.
+    Credit(Duration),
     /// The rule, in words.
     Rule(String),
 }
@@ -166,21 +168,23 @@ impl Host {
                 inwards: true,
                 source: (*publisher, 0),
                 counts: Counts { messages, bytes, lost, skipped: 0 },
-                reason: proxy.is_stuck().then_some(Reason::Credit),
+                reason: proxy.is_stuck().then_some(Reason::Credit(Duration::ZERO)),
             });
         }
         for ((lane, channel), given) in &self.given {
             let Some(endpoint) = known.local.get(&given.wanted.publisher) else { continue };
             let forwarded = lock(&self.lane(*lane).forwarded).get(channel).copied();
-            let Forwarded { messages, bytes, lost, skipped, held } = forwarded.unwrap_or_default();
+            let Forwarded { messages, bytes, lost, skipped, held, waited_ns } =
+                forwarded.unwrap_or_default();
+            let waited = Duration::from_nanos(waited_ns);
             found.push(Crossing {
                 topic: endpoint.topic.clone(),
                 inwards: false,
                 source: (given.wanted.publisher, *channel),
                 counts: Counts { messages, bytes, lost, skipped },
                 reason: held.map(|held| match held {
-                    Held::Credit => Reason::Credit,
-                    Held::Window => Reason::Window,
+                    Held::Credit => Reason::Credit(waited),
+                    Held::Window => Reason::Window(waited),
                     Held::Configured(shaping) => Reason::Configured(shaping),
                 }),
             });

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, SubscriberOptions};
 
+use crate::config::Compression;
 use crate::wire::Want;
 
 use super::super::event::ended;
 use super::super::forwarder::Forwarder;
 use super::super::known::Known;
 use super::super::lane::{Order, Say};
+use super::super::offline::{Found, OfflineReader, OfflineReaders};
+use super::super::resend_buffer::ResendBuffer;
 use super::{Given, Host, LANES, MAX_ENDPOINTS, place};
 
 impl Host {
@@ -23,13 +26,54 @@ impl Host {
         }
         // And one publisher for a channel.
         self.unwant(lane, wanted.channel);
-        let made = self.forwarder(known, lane, wanted);
+        let key = (self.presence.host, wanted.publisher);
+        let is_again = wanted.reliable && wanted.from.is_some();
+        let found = match is_again {
+            true => known.shared.offline.take(key),
+            false => Found::Nothing,
+        };
+        if wanted.from.is_none() {
+            // Nobody there goes on with what came before.
+            known.shared.offline.drop_all(|of| *of == key);
+        }
+        match found {
+            Found::Nothing => self.give(known, lane, wanted, None),
+            Found::Later => drop(self.pending_wants.insert((lane, wanted.channel), wanted)),
+            Found::Reader(reader) => self.give(known, lane, wanted, Some(reader)),
+        }
+    }
+
+    /// The reader that it wants again is handed over, or there is none; returns it if it is not wanted any more.
+    pub fn want_again(
+        &mut self,
+        known: &mut Known,
+        publisher: u64,
+        reader: Option<Box<OfflineReader>>,
+    ) -> Option<Box<OfflineReader>> {
+        let pending = self.pending_wants.iter().find(|(_, wanted)| wanted.publisher == publisher);
+        let Some((key, wanted)) = pending.map(|(key, wanted)| (*key, *wanted)) else {
+            return reader;
+        };
+        self.pending_wants.remove(&key);
+        self.give(known, key.0, wanted, reader);
+        None
+    }
+
+    fn give(
+        &mut self,
+        known: &mut Known,
+        lane: Lane,
+        wanted: Want,
+        reader: Option<Box<OfflineReader>>,
+    ) {
+        let made = self.forwarder(known, lane, wanted, reader);
         let state = self.lane(lane);
         match made {
             Ok(forwarder) => {
                 state.order(Order::Add(Box::new(forwarder)));
-                self.given
-                    .insert((lane, wanted.channel), Given { wanted, served: BTreeSet::new() });
+                let channel = (lane, wanted.channel);
+                self.given.insert(channel, Given { wanted, served: BTreeSet::new() });
+                self.serve_pending(known, channel);
             }
             Err(error) => {
                 state.say(Say::Item(ended(wanted.channel)));
@@ -41,7 +85,13 @@ impl Host {
         }
     }
 
-    fn forwarder(&self, known: &Known, lane: Lane, wanted: Want) -> Result<Forwarder> {
+    fn forwarder(
+        &self,
+        known: &Known,
+        lane: Lane,
+        wanted: Want,
+        reader: Option<Box<OfflineReader>>,
+    ) -> Result<Forwarder> {
         if !self.is_greeted() {
             // The other lane may bring its name later, and it asks again.
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
@@ -63,7 +113,8 @@ impl Host {
         // Errors name one of those for whom it reads.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
         let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
-        options = match wanted.reliable && qos.reliability == Reliability::Reliable {
+        let is_reliable = wanted.reliable && qos.reliability == Reliability::Reliable;
+        options = match is_reliable {
             true => options.reliable(),
             false => options.keep_all(),
         };
@@ -73,7 +124,10 @@ impl Host {
         if let Some((remote, _)) = for_whom {
             options = options.proxy(remote.proxy.clone(), 1);
         }
-        let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
+        let (subscriber, buffer) = match reader {
+            Some(reader) => (reader.subscriber, Some(reader.buffer)),
+            None => (known.shared.node.subscriber_with::<[u8]>(topic, options)?, None),
+        };
         let shaping = known.shared.config.shaping(topic);
         let of = (wanted.channel, self.session.unwrap_or_default());
         let lease = match qos.liveliness {
@@ -83,15 +137,27 @@ impl Host {
         let (from, credit) = (wanted.from, wanted.credit);
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
         forwarder.wills = wanted.wills;
+        if is_reliable && !shaping.takes_newest() && shaping.resend_limit_bytes > 0 {
+            // What is compressed takes little of the credit, which then bounds nothing.
+            let is_bounded = shaping.compression == Compression::None;
+            let pool_limit_bytes = is_bounded.then_some(qos.pool_limit_bytes);
+            let new = || ResendBuffer::new(shaping.resend_limit_bytes, pool_limit_bytes);
+            forwarder.resend(buffer.unwrap_or_else(new), from);
+            let key = (self.presence.host, wanted.publisher);
+            forwarder.claim = Some(OfflineReaders::claim(&known.shared, key));
+        }
         Ok(forwarder)
     }
 
     /// The other host wants a publisher of this one no more.
     pub fn unwant(&mut self, lane: Lane, channel: u32) {
-        if let Some(given) = self.given.remove(&(lane, channel)) {
+        let given = self.given.remove(&(lane, channel));
+        if given.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
+            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
+        }
+        if let Some(given) = given {
             self.lane(lane).order(Order::Remove(channel));
             self.release(&given);
-            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
         }
     }
 
@@ -119,8 +185,11 @@ impl Host {
         subscription: u64,
         yes: bool,
     ) {
-        let Some(given) = self.given.get_mut(&(lane, channel)) else { return };
-        let Some((_, passive)) = self.subscriptions.get(&subscription) else {
+        let given = self.given.get_mut(&(lane, channel));
+        if given.is_none() && !self.pending_wants.contains_key(&(lane, channel)) {
+            return;
+        }
+        let Some((given, (_, passive))) = given.zip(self.subscriptions.get(&subscription)) else {
             let key = (subscription, place(lane), channel);
             if !yes {
                 self.early.remove(&key);
@@ -155,6 +224,15 @@ impl Host {
         }
     }
 
+    /// A channel is given that was pending. Word that subscriptions are served by it may have come before.
+    fn serve_pending(&mut self, known: &mut Known, (lane, channel): (Lane, u32)) {
+        let of_it = |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (place(lane), channel);
+        for key in self.early.iter().filter(of_it).copied().collect::<Vec<_>>() {
+            self.early.remove(&key);
+            self.serve(known, (lane, channel), key.0, true);
+        }
+    }
+
     /// Those of this subscription.
     pub(super) fn early_of(
         &self,
@@ -174,6 +252,7 @@ impl Host {
 
     /// No channel holds any more.
     pub(super) fn end_given(&mut self) {
+        self.pending_wants.clear();
         self.early.clear();
         for given in std::mem::take(&mut self.given).into_values() {
             for subscription in given.served {

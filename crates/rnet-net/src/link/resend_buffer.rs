@@ -1,0 +1,297 @@
+//! Messages of a reliable channel until the other host has read them: after a cut it asks for them again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rnet::{Meta, OwnedSample};
+
+use super::proxy::{CREDIT_LEN_BYTES, MESSAGE_COST};
+
+/// Longer messages keep the publisher's memory instead of a copy, if it has plenty: the credit bounds how many of these
+/// there are, and a reader may keep 64 of them.
+const COPIED_LEN_BYTES: usize = 128 << 10;
+/// A publisher has plenty of memory if it has room for so many messages, and for so many times the credit.
+const PLENTY: u64 = 8;
+/// What an empty buffer keeps of its memory, in bytes.
+const SPARE_LEN_BYTES: usize = 64 << 10;
+
+/// The bytes of a message.
+#[derive(Clone)]
+pub enum Payload {
+    /// In the publisher's memory.
+    Sample(Arc<OwnedSample<[u8]>>),
+    Copy(Vec<u8>),
+}
+
+impl Payload {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Sample(sample) => sample,
+            Payload::Copy(bytes) => bytes,
+        }
+    }
+}
+
+/// A message that crosses.
+pub struct Message {
+    pub seq: u64,
+    pub sent_ns: u64,
+    pub meta: Meta,
+    pub payload: Payload,
+}
+
+impl Message {
+    pub fn of(sample: OwnedSample<[u8]>) -> Message {
+        let (seq, sent_ns, meta) = (sample.seq(), sample.sent_ns(), sample.meta());
+        Message { seq, sent_ns, meta, payload: Payload::Sample(Arc::new(sample)) }
+    }
+}
+
+struct Entry {
+    seq: u64,
+    sent_ns: u64,
+    /// `None` for most.
+    meta: Option<Box<Meta>>,
+    len: usize,
+    /// `None` if its bytes are in the buffer.
+    sample: Option<Arc<OwnedSample<[u8]>>>,
+    /// Bytes of the channel that were sent with it; `u64::MAX` before it was sent whole.
+    sent: u64,
+}
+
+impl Entry {
+    fn cost(&self) -> u64 {
+        self.len as u64 + MESSAGE_COST
+    }
+
+    fn buffered_len(&self) -> usize {
+        if self.sample.is_some() { 0 } else { self.len }
+    }
+}
+
+/// The messages, oldest first. Beyond the limit the oldest are dropped.
+pub struct ResendBuffer {
+    limit_bytes: u64,
+    /// Longer messages are copied; all, if this is 0.
+    longest_kept: usize,
+    len_bytes: u64,
+    entries: VecDeque<Entry>,
+    bytes: VecDeque<u8>,
+    /// The first entry that is not sent in this channel, and where its bytes begin.
+    next: usize,
+    next_at: usize,
+}
+
+impl ResendBuffer {
+    /// One of at most `limit_bytes`, of a publisher whose pool may grow to `pool_limit_bytes`, as far as its memory may be
+    /// kept.
+    pub fn new(limit_bytes: u64, pool_limit_bytes: Option<u64>) -> ResendBuffer {
+        let share = pool_limit_bytes.unwrap_or_default() / PLENTY;
+        ResendBuffer {
+            limit_bytes,
+            longest_kept: if share < CREDIT_LEN_BYTES { 0 } else { share as usize },
+            len_bytes: 0,
+            entries: VecDeque::new(),
+            bytes: VecDeque::new(),
+            next: 0,
+            next_at: 0,
+        }
+    }
+
+    /// What it holds, in bytes; each message counts as one in the credit does.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Adds a message with which `sent` bytes of the channel were sent.
+    #[inline]
+    pub fn add_sent(
+        &mut self,
+        (seq, sent_ns): (u64, u64),
+        meta: Option<&Meta>,
+        payload: &[u8],
+        sent: u64,
+    ) {
+        self.bytes.extend(payload);
+        let (meta, len, sample) = (meta.copied().map(Box::new), payload.len(), None);
+        self.add_entry(Entry { seq, sent_ns, meta, len, sample, sent });
+    }
+
+    /// Adds a message that was read and not sent whole yet.
+    pub fn add(&mut self, message: &Message) {
+        let bytes = message.payload.bytes();
+        let sample = match &message.payload {
+            Payload::Sample(sample)
+                if bytes.len() > COPIED_LEN_BYTES && bytes.len() <= self.longest_kept =>
+            {
+                Some(sample.clone())
+            }
+            _ => None,
+        };
+        if sample.is_none() {
+            self.bytes.extend(bytes);
+        }
+        let (seq, sent_ns, len) = (message.seq, message.sent_ns, bytes.len());
+        let meta = (message.meta != Meta::default()).then(|| Box::new(message.meta));
+        self.add_entry(Entry { seq, sent_ns, meta, len, sample, sent: u64::MAX });
+    }
+
+    #[inline]
+    fn add_entry(&mut self, entry: Entry) {
+        self.len_bytes += entry.cost();
+        self.next_at += entry.buffered_len();
+        self.next += 1;
+        self.entries.push_back(entry);
+        if self.len_bytes > self.limit_bytes {
+            self.trim(self.limit_bytes);
+        }
+    }
+
+    /// The message that was added or taken last is sent, with `sent` bytes of the channel.
+    pub fn mark_sent(&mut self, sent: u64) {
+        if let Some(entry) = self.next.checked_sub(1).and_then(|last| self.entries.get_mut(last)) {
+            entry.sent = sent;
+        }
+    }
+
+    /// Drops what the other host has read: so many bytes of the channel.
+    pub fn drop_read(&mut self, read: u64) {
+        while self.next > 0 && self.entries.front().is_some_and(|entry| entry.sent <= read) {
+            self.drop_oldest();
+        }
+        if self.entries.is_empty() {
+            self.entries.shrink_to(SPARE_LEN_BYTES / size_of::<Entry>());
+            self.bytes.shrink_to(SPARE_LEN_BYTES);
+        }
+    }
+
+    /// Drops the oldest messages until the rest is no longer than `limit_bytes`.
+    pub fn trim(&mut self, limit_bytes: u64) {
+        while self.len_bytes > limit_bytes && !self.entries.is_empty() {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(entry) = self.entries.pop_front() else { return };
+        let buffered_len = entry.buffered_len();
+        self.bytes.drain(..buffered_len);
+        self.len_bytes -= entry.cost();
+        if self.next > 0 {
+            (self.next, self.next_at) = (self.next - 1, self.next_at - buffered_len);
+        }
+    }
+
+    /// Begins again with message `from`, which is the first that the other host has not.
+    pub fn rewind(&mut self, from: u64) {
+        while self.entries.front().is_some_and(|entry| entry.seq < from) {
+            self.drop_oldest();
+        }
+        (self.next, self.next_at) = (0, 0);
+        for entry in &mut self.entries {
+            entry.sent = u64::MAX;
+        }
+    }
+
+    /// Whether a message is to be sent again.
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        self.next < self.entries.len()
+    }
+
+    /// The next message that is to be sent again.
+    pub fn take_next(&mut self) -> Option<Message> {
+        let entry = self.entries.get(self.next)?;
+        let payload = match &entry.sample {
+            Some(sample) => Payload::Sample(sample.clone()),
+            None => {
+                let range = self.next_at..self.next_at + entry.len;
+                Payload::Copy(self.bytes.range(range).copied().collect())
+            }
+        };
+        self.next += 1;
+        self.next_at += entry.buffered_len();
+        let meta = entry.meta.as_deref().copied().unwrap_or_default();
+        Some(Message { seq: entry.seq, sent_ns: entry.sent_ns, meta, payload })
+    }
+
+    /// Copies what it keeps of the publisher's memory, which may wait for long.
+    pub fn copy_samples(&mut self) {
+        if self.entries.iter().all(|entry| entry.sample.is_none()) {
+            return;
+        }
+        let mut bytes = VecDeque::with_capacity(self.len_bytes as usize);
+        let mut at = 0;
+        for entry in &mut self.entries {
+            match entry.sample.take() {
+                Some(sample) => bytes.extend(&**sample),
+                None => {
+                    bytes.extend(self.bytes.range(at..at + entry.len));
+                    at += entry.len;
+                }
+            }
+        }
+        self.bytes = bytes;
+        self.next_at = self.entries.iter().take(self.next).map(Entry::buffered_len).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(limit_messages: u64, count: u64) -> ResendBuffer {
+        let mut buffer = ResendBuffer::new(limit_messages * (8 + MESSAGE_COST), None);
+        for seq in 0..count {
+            buffer.add_sent((seq, 100 + seq), None, &seq.to_le_bytes(), 10 * (seq + 1));
+        }
+        buffer
+    }
+
+    fn take(buffer: &mut ResendBuffer) -> Vec<u64> {
+        std::iter::from_fn(|| buffer.take_next())
+            .map(|message| {
+                assert_eq!(message.payload.bytes(), message.seq.to_le_bytes());
+                assert_eq!(message.sent_ns, 100 + message.seq);
+                message.seq
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_was_read_goes_and_the_rest_is_sent_again_in_order() {
+        let mut buffer = buffer(100, 6);
+        assert!(!buffer.has_next());
+        buffer.drop_read(29);
+        buffer.rewind(0);
+        assert_eq!(take(&mut buffer), [2, 3, 4, 5]);
+        buffer.rewind(4);
+        assert_eq!(take(&mut buffer), [4, 5]);
+        assert_eq!(buffer.len_bytes(), 2 * (8 + MESSAGE_COST));
+    }
+
+    #[test]
+    fn what_was_not_sent_again_is_not_read() {
+        let mut buffer = buffer(100, 3);
+        buffer.rewind(0);
+        assert_eq!(buffer.take_next().unwrap().seq, 0);
+        buffer.drop_read(u64::MAX - 1);
+        assert_eq!(buffer.entries.len(), 3, "it is not sent whole");
+        buffer.mark_sent(5);
+        buffer.drop_read(5);
+        assert_eq!(take(&mut buffer), [1, 2]);
+    }
+
+    #[test]
+    fn beyond_the_limit_the_oldest_go() {
+        let mut buffer = buffer(3, 5);
+        buffer.rewind(0);
+        assert_eq!(buffer.take_next().unwrap().seq, 2);
+        // Also while it is sent again, of which it is the first that is gone.
+        buffer.trim(2 * (8 + MESSAGE_COST));
+        assert_eq!(take(&mut buffer), [3, 4]);
+        buffer.trim(0);
+        buffer.rewind(0);
+        assert_eq!((take(&mut buffer).len(), buffer.len_bytes(), buffer.bytes.len()), (0, 0, 0));
+    }
+}

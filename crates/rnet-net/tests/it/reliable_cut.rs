@@ -1,0 +1,251 @@
+//! Reliable topics over a cut: what fits the budget comes, in order; the rest is counted as lost by the link.
+
+use crate::common;
+use crate::hosts;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+
+/// What a message counts beside its bytes.
+const COST: u64 = 64;
+
+/// Waits without end for a reader that is there: nothing here may hold it.
+fn publisher(node: &Node, topic: &str) -> Publisher<[u8]> {
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    node.publisher_with(topic, options).unwrap()
+}
+
+fn subscriber(node: &Node, topic: &str) -> Subscriber<[u8]> {
+    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+}
+
+fn message(number: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![number as u8; len.max(8)];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn send(publisher: &mut Publisher<[u8]>, numbers: std::ops::Range<u64>, len: usize) {
+    for number in numbers {
+        publisher.send(&message(number, len)).unwrap();
+    }
+}
+
+/// Reads up to message `last`: all that comes is in order and whole. Returns how many came.
+fn read_to(subscriber: &mut Subscriber<[u8]>, first: u64, last: u64, len: usize) -> u64 {
+    let (mut next, mut count) = (first, 0);
+    while next <= last {
+        match subscriber.recv(LONG) {
+            Ok(got) => {
+                let number = u64::from_le_bytes(got[..8].try_into().unwrap());
+                assert!(number >= next, "message {number} after {next}");
+                assert!(*got == message(number, len)[..], "message {number} is another one");
+                (next, count) = (number + 1, count + 1);
+            }
+            Err(Error::PeerLost { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // What is missing is counted where nothing more is found.
+    assert!(subscriber.try_recv().unwrap().is_none());
+    count
+}
+
+/// Cuts the cable and waits until both hosts have given each other up.
+fn cut(hosts: &Hosts, publisher: &Publisher<[u8]>) {
+    hosts.cut(0, 1);
+    eventually("the other host is lost", || publisher.subscriber_count() == 0);
+}
+
+#[test]
+fn what_fits_the_budget_survives_a_cut() {
+    let hosts = Hosts::new("survives a cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    // Each is more than a log keeps of what was read, and less than the budget.
+    let topics: [(usize, u64); 4] = [(22, 60_000), (2000, 4000), (100_000, 100), (3_000_000, 4)];
+    let mut pairs: Vec<_> = (topics.iter().enumerate())
+        .map(|(at, _)| {
+            let topic = format!("/t{at}");
+            (publisher(&from, &topic), subscriber(&to, &topic))
+        })
+        .collect();
+    for (publisher, _) in &pairs {
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+    }
+    for ((publisher, subscriber), (len, _)) in pairs.iter_mut().zip(topics) {
+        send(publisher, 0..2, len);
+        assert_eq!(read_to(subscriber, 0, 1, len), 2);
+    }
+    // Some are under way as it happens.
+    hosts.cut(0, 1);
+    for ((publisher, _), (len, _)) in pairs.iter_mut().zip(topics) {
+        send(publisher, 2..3, len);
+    }
+    cut(&hosts, &pairs[0].0);
+    for ((publisher, _), (len, count)) in pairs.iter_mut().zip(topics) {
+        send(publisher, 3..count, len);
+    }
+    hosts.heal(0, 1);
+    for ((publisher, subscriber), (len, count)) in pairs.iter_mut().zip(topics) {
+        send(publisher, count..count + 1, len);
+        assert_eq!(read_to(subscriber, 2, count, len), count - 1, "of {len} bytes");
+        assert_eq!(subscriber.lost().total(), 0);
+    }
+}
+
+#[test]
+fn several_cuts_lose_nothing() {
+    let hosts = Hosts::new("several cuts", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for round in 0..3 {
+        let first = round * 2000;
+        send(&mut publisher, first..first + 500, 1000);
+        cut(&hosts, &publisher);
+        send(&mut publisher, first + 500..first + 2000, 1000);
+        hosts.heal(0, 1);
+        assert_eq!(read_to(&mut subscriber, first, first + 1999, 1000), 2000);
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[test]
+fn beyond_the_budget_it_is_counted_as_lost_by_the_link() {
+    const LIMIT: u64 = 1 << 20;
+    let config = format!("[[network.topic]]\ntopic = \"/t\"\nresend_limit_bytes = {LIMIT}");
+    let hosts = Hosts::with_config("beyond the budget", &[&config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut publisher, 0..1, 1000);
+    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    cut(&hosts, &publisher);
+    let (count, fits) = (8000, LIMIT / (1000 + COST));
+    send(&mut publisher, 1..count, 1000);
+    hosts.heal(0, 1);
+    send(&mut publisher, count..count + 1, 1000);
+    let got = read_to(&mut subscriber, 1, count, 1000);
+    let lost = subscriber.lost();
+    assert_eq!((got + lost.link, lost.total()), (count, lost.link));
+    // And no more than that: the newest of them.
+    assert!((fits..fits + 1000).contains(&got), "{got} of {fits} have come");
+}
+
+#[test]
+fn without_a_budget_it_is_what_the_log_keeps() {
+    let config = "[[network.topic]]\ntopic = \"/**\"\nresend_limit_bytes = 0";
+    let hosts = Hosts::with_config("without a budget", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut publisher, 0..1, 1000);
+    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    cut(&hosts, &publisher);
+    send(&mut publisher, 1..8000, 1000);
+    hosts.heal(0, 1);
+    send(&mut publisher, 8000..8001, 1000);
+    let got = read_to(&mut subscriber, 1, 8000, 1000);
+    let lost = subscriber.lost();
+    assert_eq!((got + lost.link, lost.total()), (8000, lost.link));
+    assert!(lost.link > 7000, "{lost:?}");
+}
+
+#[test]
+fn many_topics_survive_together() {
+    let hosts = Hosts::new("many topics cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let topics: Vec<String> = (0..40).map(|n| format!("/t{n}")).collect();
+    let mut publishers: Vec<_> = topics.iter().map(|topic| publisher(&from, topic)).collect();
+    let mut subscribers: Vec<_> = topics.iter().map(|topic| subscriber(&to, topic)).collect();
+    for publisher in &mut publishers {
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        send(publisher, 0..1, 500);
+    }
+    hosts.settle();
+    cut(&hosts, &publishers[0]);
+    for number in 1..500 {
+        for publisher in &mut publishers {
+            send(publisher, number..number + 1, 500);
+        }
+    }
+    hosts.heal(0, 1);
+    for subscriber in &mut subscribers {
+        assert_eq!(read_to(subscriber, 0, 499, 500), 500);
+        assert_eq!(subscriber.lost().total(), 0);
+    }
+}
+
+#[test]
+fn the_link_of_the_receiver_may_change_hands_in_a_cut() {
+    let mut hosts = Hosts::new("receiver restarts in a cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut publisher, 0..1, 1000);
+    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    cut(&hosts, &publisher);
+    send(&mut publisher, 1..3000, 1000);
+    hosts.stop(1);
+    hosts.start(1, "");
+    send(&mut publisher, 3000..6000, 1000);
+    hosts.heal(0, 1);
+    assert_eq!(read_to(&mut subscriber, 1, 5999, 1000), 5999);
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[test]
+fn the_link_of_the_receiver_may_change_hands_without_a_cut() {
+    let mut hosts = Hosts::new("receiver restarts", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut publisher, 0..1, 1000);
+    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    send(&mut publisher, 1..1000, 1000);
+    hosts.stop(1);
+    send(&mut publisher, 1000..6000, 1000);
+    hosts.start(1, "");
+    assert_eq!(read_to(&mut subscriber, 1, 5999, 1000), 5999);
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[test]
+fn what_the_link_of_the_sender_has_lost_is_counted() {
+    let mut hosts = Hosts::new("sender restarts in a cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut publisher, 0..1, 1000);
+    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    cut(&hosts, &publisher);
+    send(&mut publisher, 1..3000, 1000);
+    hosts.stop(0);
+    hosts.start(0, "");
+    send(&mut publisher, 3000..6000, 1000);
+    hosts.heal(0, 1);
+    send(&mut publisher, 6000..6001, 1000);
+    let got = read_to(&mut subscriber, 1, 6000, 1000);
+    let lost = subscriber.lost();
+    assert_eq!((got + lost.link, lost.total()), (6000, lost.link));
+}
+
+#[test]
+fn a_publisher_that_closes_in_a_cut_leaves_no_reader() {
+    let hosts = Hosts::new("closes in a cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut first, mut hears) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    first.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut first, 0..1, 1000);
+    assert_eq!(read_to(&mut hears, 0, 0, 1000), 1);
+    cut(&hosts, &first);
+    send(&mut first, 1..100, 1000);
+    drop(first);
+    hosts.heal(0, 1);
+    let mut second = publisher(&from, "/t");
+    second.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut second, 500..600, 1000);
+    assert_eq!(read_to(&mut hears, 500, 599, 1000), 100);
+}
