@@ -282,10 +282,6 @@ impl Command {
         gate::close(py, self.node.closing(&self.held))
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         gate::exit(exception, self.node.closing(&self.held))
@@ -399,15 +395,6 @@ impl Driver {
             self.held.close();
             self.node.members.forget(&self.held);
         });
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
     }
 
     fn __repr__(&self) -> String {

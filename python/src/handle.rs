@@ -208,10 +208,6 @@ impl CallbackHandle {
         self.on_loop.as_ref().map_or(Ok(0), skipped)
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         gate::exit(exception, self.closing())

@@ -136,10 +136,6 @@ impl Merge {
         self.take(py, &WaitLimit::new(py, timeout)?).map_err(|stop| stop.into_err(py))
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Found<'py>>> {
         loop {
             match self.take(py, &WaitLimit::endless()) {

@@ -585,10 +585,6 @@ impl Node {
         gate::close(py, self.closing())
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         gate::exit(exception, self.closing())

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::PyBytes;
 use rnet::{Error, InterruptedWait, Interrupter, MessageType, OwnedLoan};
 
 use crate::batch;
@@ -452,22 +452,7 @@ impl Publisher {
         py.detach(|| self.core.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        self.close(py);
-    }
-
     fn __repr__(&self) -> String {
         format!("<rnet.Publisher of {}>", self.core.topic())
-    }
-
-    /// `Publisher[T]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple};
 use rnet::{Behind, Error, LossCounts};
 
 use crate::callback::Callback;
@@ -494,24 +494,12 @@ impl Subscriber {
         gate::close(py, self.node.closing(&self.core))
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.iterate(py, false)
     }
 
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
         Next::new(Messages { subscriber: slf, as_sample: false, iterates: true })
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
     }
 
     #[pyo3(signature = (*exception))]
@@ -523,12 +511,6 @@ impl Subscriber {
     fn __repr__(&self) -> String {
         format!("<rnet.Subscriber of {}>", self.core.topic())
     }
-
-    /// `Subscriber[T]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
-    }
 }
 
 /// Iterates over a subscriber's messages as Sample objects. Made by `Subscriber.samples`.
@@ -539,16 +521,8 @@ pub(crate) struct Samples {
 
 #[pymethods]
 impl Samples {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.subscriber.get().iterate(py, true)
-    }
-
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
     }
 
     fn __anext__(&self, py: Python<'_>) -> Next {

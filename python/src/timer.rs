@@ -162,10 +162,6 @@ impl Timer {
         self.core.counts.missed.load(Ordering::Relaxed)
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         gate::exit(exception, self.closing())
@@ -241,10 +237,6 @@ impl Rate {
     #[getter]
     fn missed(&self) -> u64 {
         self.rate.missed()
-    }
-
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
     }
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {

@@ -23,7 +23,7 @@ use crate::play::args::PlayArgs;
 use crate::record::args::RecordArgs;
 use crate::rerun::args::RerunArgs;
 use crate::service::args::ServiceCommand;
-use crate::shared_args::{NodeArg, any_node, seconds};
+use crate::shared_args::{LimitArgs, NodeArg, any_node, seconds};
 use crate::state::args::StateCommand;
 use crate::status::args::StatusArgs;
 use crate::top::args::TopArgs;
@@ -289,12 +289,8 @@ pub struct EchoArgs {
     /// Print number, sender and length before each message, as a comment
     #[arg(long)]
     pub info: bool,
-    /// Longest array (in elements) or hex dump (in bytes) that is printed in full
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub truncate_length: usize,
-    /// Print everything in full
-    #[arg(short, long)]
-    pub full_length: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// The arguments that `hz` and `bw` share.

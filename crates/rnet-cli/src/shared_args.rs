@@ -82,6 +82,28 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     Ok(count.saturating_mul(unit))
 }
 
+/// A part of a recording.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct SpanArgs {
+    /// From this many seconds after the start of the recording on
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub start: Option<Duration>,
+    /// Up to this many seconds after the start of the recording
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub end: Option<Duration>,
+}
+
+/// How much of a message is printed.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// Longest array (in elements) or hex dump (in bytes) that is printed in full
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub truncate_length: usize,
+    /// Print everything in full
+    #[arg(short, long)]
+    pub full_length: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

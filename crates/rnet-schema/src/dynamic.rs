@@ -112,9 +112,4 @@ impl Dynamic {
     pub fn message(&self) -> &DynamicMessage {
         &self.message
     }
-
-    /// The message itself, to be changed.
-    pub fn message_mut(&mut self) -> &mut DynamicMessage {
-        &mut self.message
-    }
 }

@@ -11,39 +11,23 @@ use crate::error::ValueError;
 use crate::limits::MAX_DECODE_DEPTH;
 use crate::path::{key_text, known_fields, map_key};
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use prost_reflect::{
     DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
     ReflectMessage, Value,
 };
 use serde_json::{Map, Value as Json};
 use std::collections::HashMap;
-use std::fmt::Write as _;
-
-/// How bytes stand in JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BytesForm {
-    /// Base64, as the mapping says; the only form that is read back.
-    #[default]
-    Base64,
-    /// Two hexadecimal digits a byte.
-    Hex,
-    /// `<921600 bytes>`: for people who look at images on a terminal.
-    Length,
-}
 
 /// The choices. The default is the mapping of proto3 to the letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JsonOptions {
     /// Field names as in the `.proto` file (`frame_id`), not `frameId`.
     pub proto_names: bool,
-    /// Numbers for the values of enums, not names.
-    pub enum_numbers: bool,
     /// Fields that are not set, too, with their defaults.
     pub defaults: bool,
     /// 64-bit integers as numbers. The mapping makes strings of them, because JavaScript has no such numbers.
     pub plain_integers: bool,
-    /// The form of bytes.
-    pub bytes: BytesForm,
 }
 
 /// A type that the JSON mapping treats by its name. That a type of such a name is the real one was checked with the schema.
@@ -105,8 +89,8 @@ fn value_within(value: &Value, kind: &Kind, options: &JsonOptions, any: Any) -> 
         Value::F32(v) => float(shortest(*v)),
         Value::F64(v) => float(*v),
         Value::String(v) => Json::from(v.as_str()),
-        Value::Bytes(v) => Json::String(bytes(v, options.bytes)),
-        Value::EnumNumber(number) => enum_value(*number, kind, options),
+        Value::Bytes(v) => Json::String(STANDARD.encode(v)),
+        Value::EnumNumber(number) => enum_value(*number, kind),
         Value::Message(inner) => message_within(inner, options, any),
         Value::List(values) => {
             Json::Array(values.iter().map(|v| value_within(v, kind, options, any)).collect())
@@ -121,14 +105,12 @@ fn value_within(value: &Value, kind: &Kind, options: &JsonOptions, any: Any) -> 
     }
 }
 
-fn enum_value(number: i32, kind: &Kind, options: &JsonOptions) -> Json {
-    match kind.as_enum() {
-        Some(of) if !options.enum_numbers => match of.get_value(number) {
-            _ if of.full_name() == "google.protobuf.NullValue" => Json::Null,
-            Some(known) => Json::from(known.name()),
-            None => Json::from(number),
-        },
-        _ => Json::from(number),
+fn enum_value(number: i32, kind: &Kind) -> Json {
+    let Some(of) = kind.as_enum() else { return Json::from(number) };
+    match of.get_value(number) {
+        _ if of.full_name() == "google.protobuf.NullValue" => Json::Null,
+        Some(known) => Json::from(known.name()),
+        None => Json::from(number),
     }
 }
 
@@ -157,18 +139,6 @@ fn float(v: f64) -> Json {
     Json::from(word)
 }
 
-fn bytes(bytes: &[u8], form: BytesForm) -> String {
-    match form {
-        BytesForm::Base64 => base64::engine::general_purpose::STANDARD.encode(bytes),
-        BytesForm::Length => format!("<{} bytes>", bytes.len()),
-        BytesForm::Hex => bytes.iter().fold(String::new(), |mut hex, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        }),
-    }
-}
-
 fn error(path: &str, why: impl Into<String>) -> ValueError {
     ValueError { path: path.to_owned(), why: why.into() }
 }
@@ -192,12 +162,8 @@ fn read_message(
         return Err(error(path, why));
     }
     if is_well_known(descriptor.full_name()) {
-        return DynamicMessage::deserialize_with_options(
-            descriptor.clone(),
-            json.clone(),
-            &DeserializeOptions::new(),
-        )
-        .map_err(|e| error(path, format!("it is no {}: {e}", descriptor.full_name())));
+        return deserialize(descriptor, json)
+            .map_err(|e| error(path, format!("it is no {}: {e}", descriptor.full_name())));
     }
     let Json::Object(object) = json else {
         let why = format!(
@@ -215,7 +181,7 @@ fn read_message(
         let field = field.ok_or_else(|| {
             error(&at, format!("there is no such field; {}", known_fields(descriptor)))
         })?;
-        if message.has_field(&field) && field.supports_presence() {
+        if message.has_field(&field) {
             return Err(error(&at, "the field is there twice"));
         }
         if let Some(other) = field
@@ -242,29 +208,16 @@ fn read_field(
     if json.is_null() && !(null_is_value && !field.is_list() && !field.is_map()) {
         return Ok(None);
     }
-    let Kind::Message(entry) = field.kind() else {
-        let Json::Array(elements) = json else { return read_leaf(field, json, at).map(Some) };
-        if !field.is_list() {
-            return read_leaf(field, json, at).map(Some);
-        }
-        let mut values = Vec::with_capacity(elements.len());
-        for (i, element) in elements.iter().enumerate() {
-            values.push(read_element(field, element, &format!("{at}[{i}]"))?);
-        }
-        return Ok(Some(Value::List(values)));
-    };
-    if field.is_map() {
+    if let (true, Kind::Message(entry)) = (field.is_map(), field.kind()) {
         return read_map(&entry, json, at, depth).map(Some);
     }
     if !field.is_list() {
-        return read_message(&entry, json, at, depth + 1).map(|m| Some(Value::Message(m)));
+        return read_single(field, json, at, depth).map(Some);
     }
     let Json::Array(elements) = json else {
         return Err(error(at, format!("expected a list […], found {}", brief(json))));
     };
-    let read = |(i, json): (usize, &Json)| {
-        read_message(&entry, json, &format!("{at}[{i}]"), depth + 1).map(Value::Message)
-    };
+    let read = |(i, json)| read_single(field, json, &format!("{at}[{i}]"), depth);
     elements.iter().enumerate().map(read).collect::<Result<_, _>>().map(|l| Some(Value::List(l)))
 }
 
@@ -293,33 +246,20 @@ fn read_map(
     Ok(Value::Map(map))
 }
 
-/// One element of a list of numbers, strings, bytes or enums.
-fn read_element(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, ValueError> {
-    if json.is_null() {
-        return Err(error(at, "a list has no null elements"));
+/// The value of a field, or one element of its list.
+fn read_single(
+    field: &FieldDescriptor,
+    json: &Json,
+    at: &str,
+    depth: usize,
+) -> Result<Value, ValueError> {
+    if let Kind::Message(message) = field.kind() {
+        return read_message(&message, json, at, depth + 1).map(Value::Message);
     }
-    let list = read_leaf(field, &Json::Array(vec![json.clone()]), at)?;
-    match list {
-        Value::List(mut one) if one.len() == 1 => Ok(one.remove(0)),
-        _ => Err(error(at, format!("expected one value, found {}", brief(json)))),
-    }
-}
-
-/// A field without messages in it, by way of an object that has this field only.
-fn read_leaf(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, ValueError> {
-    let expected = crate::check::type_text(field);
-    let one = Json::Object(Map::from_iter([(field.name().to_owned(), json.clone())]));
-    let read = DynamicMessage::deserialize_with_options(
-        field.parent_message().clone(),
-        one,
-        &DeserializeOptions::new(),
-    );
-    // Of a list with one element, the element is what was written.
-    let shown = match json {
-        Json::Array(one) if one.len() == 1 && field.is_list() => &one[0],
-        other => other,
-    };
-    let mut message = read.map_err(|e| {
+    // prost-reflect reads a value only as a field of a message.
+    let value = if field.is_list() { Json::Array(vec![json.clone()]) } else { json.clone() };
+    let one = Json::Object(Map::from_iter([(field.name().to_owned(), value)]));
+    let wrong = |why: String| {
         let known = match field.kind() {
             Kind::Enum(e) => {
                 let names: Vec<String> = e.values().take(16).map(|v| v.name().to_owned()).collect();
@@ -328,9 +268,22 @@ fn read_leaf(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, Va
             Kind::Bool => " (true or false)".to_owned(),
             _ => String::new(),
         };
-        error(at, format!("expected {expected}{known}, found {}: {e}", brief(shown)))
-    })?;
-    Ok(message.take_field(field).unwrap_or_else(|| Value::default_value_for_field(field)))
+        let expected = crate::check::type_text(field);
+        error(at, format!("expected {expected}{known}, found {}{why}", brief(json)))
+    };
+    let mut message =
+        deserialize(field.parent_message(), &one).map_err(|e| wrong(format!(": {e}")))?;
+    match message.take_field(field) {
+        Some(Value::List(mut one)) => one.pop().ok_or_else(|| wrong(String::new())),
+        value => Ok(value.unwrap_or_else(|| Value::default_value_for_field(field))),
+    }
+}
+
+fn deserialize(
+    descriptor: &MessageDescriptor,
+    json: &Json,
+) -> Result<DynamicMessage, serde_json::Error> {
+    DynamicMessage::deserialize_with_options(descriptor.clone(), json, &DeserializeOptions::new())
 }
 
 /// A value in an error, cut when it is long.

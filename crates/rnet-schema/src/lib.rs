@@ -37,7 +37,7 @@ pub use diff::{Diff, DiffLine, diff};
 pub use docs::{Docs, HOLDERS_UNIT, unit_of};
 pub use dynamic::Dynamic;
 pub use error::{DecodeError, Place, SchemaError, ValueError};
-pub use json::{BytesForm, JsonOptions};
+pub use json::JsonOptions;
 pub use name::{find_types, is_nested};
 pub use number::NumberReader;
 pub use path::FieldPath;

@@ -53,11 +53,6 @@ impl SchemaHash {
         }
         Self(hash)
     }
-
-    /// As a number.
-    pub fn as_u128(self) -> u128 {
-        self.0
-    }
 }
 
 impl fmt::Display for SchemaHash {

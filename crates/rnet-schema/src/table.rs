@@ -104,12 +104,7 @@ fn cell(path: &FieldPath, message: &Dynamic) -> String {
         return String::new();
     }
     // What has no presence is always there, zero or not, also in the messages of a list.
-    let options = JsonOptions {
-        proto_names: true,
-        plain_integers: true,
-        defaults: true,
-        ..JsonOptions::default()
-    };
+    let options = JsonOptions { proto_names: true, defaults: true, plain_integers: true };
     let Some(value) = message.get(path) else { return String::new() };
     match json::value(&value, path.kind(), &options) {
         serde_json::Value::String(text) if !matches!(*value, Value::List(_)) => text,

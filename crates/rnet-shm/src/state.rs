@@ -511,27 +511,33 @@ fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error
             });
         }
     }
-    if guards.len() > 1 {
-        let mut keys: Vec<_> = guards.iter().map(|g| g.key).collect();
-        keys.sort_unstable();
-        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::BadValue {
-                what: format!("transaction on {}", twice[0]),
-                why: "it guards the key twice: guard it once".to_owned(),
-            });
-        }
+    let twice = "it guards the key twice: guard it once";
+    check_unique(guards.len(), guards.iter().map(|g| g.key), twice)?;
+    check_unique(
+        writes.len(),
+        writes.iter().map(|w| w.key),
+        "it writes the key twice: write it once",
+    )
+}
+
+fn check_unique<'k>(
+    len: usize,
+    keys: impl Iterator<Item = &'k str>,
+    why: &str,
+) -> Result<(), Error> {
+    // One key is what most transactions write; it needs no list.
+    if len < 2 {
+        return Ok(());
     }
-    if writes.len() > 1 {
-        let mut keys: Vec<_> = writes.iter().map(|w| w.key).collect();
-        keys.sort_unstable();
-        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::BadValue {
-                what: format!("transaction on {}", twice[0]),
-                why: "it writes the key twice: write it once".to_owned(),
-            });
-        }
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(Error::BadValue {
+            what: format!("transaction on {}", twice[0]),
+            why: why.to_owned(),
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Lets the other who was in the way get on.

@@ -63,7 +63,7 @@ from ._rnet import (
     now_ns,
     wall_offset,
 )
-from . import msgs
+from . import _common, msgs
 from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 use rnet::{CancelReason, Error, Pending, Received};
 
 use super::caller::Begun;
@@ -205,24 +205,12 @@ impl Call {
         Next::new(Replies { call: slf, iterates: false })
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.next(py)
     }
 
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
         Next::new(Replies { call: slf, iterates: true })
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
     }
 
     #[pyo3(signature = (*_exception))]
@@ -232,12 +220,6 @@ impl Call {
 
     fn __repr__(&self) -> String {
         format!("<rnet.Call of {}>", self.core.client.name)
-    }
-
-    /// `Call[T]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
 use rnet::CallOptions;
 
 use super::call::{Call, CallCore};
@@ -207,22 +206,7 @@ impl Client {
         py.detach(|| self.core.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
-
     fn __repr__(&self) -> String {
         format!("<rnet.Client of {}, by node {}>", self.core.name, self.node.name)
-    }
-
-    /// `Client[Q, R]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 use rnet::{CancelReason, Error, Received};
 
 use super::action::ActionClientCore;
@@ -274,25 +274,13 @@ impl Goal {
         Next::new(Sought { goal: slf, of_feedback: false })
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let next = self.wait(py, None, Held::feedback)?.or_raise(py)?;
         next.map(|bytes| self.heard(py, &bytes)).transpose()
     }
 
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
         Next::new(Sought { goal: slf, of_feedback: true })
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
     }
 
     #[pyo3(signature = (*_exception))]
@@ -303,12 +291,6 @@ impl Goal {
 
     fn __repr__(&self) -> String {
         format!("<rnet.Goal of {}>", self.core.held.client.name)
-    }
-
-    /// `Goal[F, R]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::PyString;
 use rnet::{Error, HandlerError};
 
 use super::push::SLICE;
@@ -250,10 +250,6 @@ impl Puller {
         py.detach(|| self.core.close());
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Job>> {
         match self.wait(py, WaitLimit::endless().in_slices(SLICE)) {
             Err(_) if self.closed() => Ok(None),
@@ -261,31 +257,12 @@ impl Puller {
         }
     }
 
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
         Next::new(Jobs { puller: slf })
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
-
     fn __repr__(&self) -> String {
         format!("<rnet.Puller of {}, by node {}>", self.core.name, self.node.name)
-    }
-
-    /// `Puller[J]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }
 
@@ -425,12 +402,6 @@ impl Job {
 
     fn __repr__(&self) -> String {
         format!("<rnet.Job of {}, from {}>", self.name, self.context.pusher())
-    }
-
-    /// `Job[J]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }
 

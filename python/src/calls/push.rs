@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 use rnet::{Error, Undelivered};
 
 use super::{count, decoded, encoded, lock};
@@ -260,10 +260,6 @@ impl Pusher {
         gate::close(py, self.closing())
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         gate::exit(exception, self.closing())
@@ -271,12 +267,6 @@ impl Pusher {
 
     fn __repr__(&self) -> String {
         format!("<rnet.Pusher of {}, by node {}>", self.core.held.name, self.node.name)
-    }
-
-    /// `Pusher[J]` is for type checkers.
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        class.clone().unbind()
     }
 }
 

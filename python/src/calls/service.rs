@@ -187,10 +187,6 @@ impl Service {
         gate::close(py, self.node.closing(&self.held))
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         gate::exit(exception, self.node.closing(&self.held))

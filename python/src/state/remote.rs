@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyList;
 use rnet::Error;
 use rnet::state::{self as rust, Aged, RemotePut, RemoteState};
 
@@ -401,25 +401,12 @@ impl PyReplica {
         py.detach(|| self.held.close());
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
         match self.take(py, &WaitLimit::endless()) {
             Ok(change) => Ok(Some(change)),
             Err(Stop::Error(Error::Closed { .. })) if self.held.is_closed() => Ok(None),
             Err(stop) => Err(stop.into_err(py)),
         }
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
     }
 
     fn __repr__(&self) -> String {

@@ -208,10 +208,6 @@ impl Transaction {
         self.revision.get().copied()
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     #[pyo3(signature = (exception_type, *_exception))]
     fn __exit__(
         &self,

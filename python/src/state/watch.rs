@@ -438,10 +438,6 @@ impl Watch {
         gate::close(py, self.closing())
     }
 
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
         match self.core.take(py, &WaitLimit::endless()) {
             Ok(told) => Change::new(py, told, &self.core.types).map(Some),
@@ -450,16 +446,8 @@ impl Watch {
         }
     }
 
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
         Next::new(Changes { watch: slf, iterates: true })
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
     }
 
     #[pyo3(signature = (*exception))]

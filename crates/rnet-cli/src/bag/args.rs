@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use rnet::{NamePattern, TopicName};
 use rnet_monitor::value::FieldPath;
 
-use crate::shared_args::{bytes, seconds};
+use crate::shared_args::{LimitArgs, SpanArgs, bytes, seconds};
 
 #[derive(Debug, Subcommand)]
 pub enum BagCommand {
@@ -49,12 +49,8 @@ pub struct SelectArgs {
     /// Not topics of this name or pattern; may be given several times
     #[arg(short = 'x', long, value_name = "PATTERN", value_parser = topic_pattern)]
     pub exclude: Vec<NamePattern>,
-    /// From this many seconds after the start of the recording on
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub start: Option<Duration>,
-    /// Up to this many seconds after the start of the recording
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub end: Option<Duration>,
+    #[command(flatten)]
+    pub span: SpanArgs,
 }
 
 #[derive(Debug, Args)]
@@ -66,12 +62,8 @@ pub struct CatArgs {
     /// End after this many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Longest array (in elements) or hex dump (in bytes) that is printed in full
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub truncate_length: usize,
-    /// Print everything in full
-    #[arg(short, long)]
-    pub full_length: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 #[derive(Debug, Args)]
@@ -149,12 +141,8 @@ pub struct PlotArgs {
     /// Height of the picture, in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(200..=10_000))]
     pub height: u32,
-    /// From this many seconds after the start of the recording on
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub start: Option<Duration>,
-    /// Up to this many seconds after the start of the recording
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub end: Option<Duration>,
+    #[command(flatten)]
+    pub span: SpanArgs,
 }
 
 #[derive(Debug, Args)]

@@ -19,7 +19,7 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
     let start_ns = recording.found().times.map_or(0, |times| times.0);
-    let limits = Limits::of(args.truncate_length, args.full_length);
+    let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     let mut cat = Cat { start_ns, limits, types: Types::default() };
     let mut broken = recording.found().is_damaged();
     let mut left = args.count.unwrap_or(u64::MAX);

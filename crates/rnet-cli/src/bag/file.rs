@@ -53,8 +53,8 @@ pub fn tell(context: &Context, path: &Path, problem: &ReadError) {
 
 /// The messages that the command line asks for.
 pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
-    let start = args.start.unwrap_or_default();
-    if let Some(end) = args.end.filter(|end| *end <= start) {
+    let start = args.span.start.unwrap_or_default();
+    if let Some(end) = args.span.end.filter(|end| *end <= start) {
         let (start, end) = (start.as_secs_f64(), end.as_secs_f64());
         let why = format!("--end {end} is not behind --start {start}: no message is between them");
         return Err(Failure::Usage(why));
@@ -71,7 +71,7 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let from = recording.found().times.map_or(0, |times| times.0);
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
-    let (start_ns, end_ns) = (at(args.start), at(args.end));
+    let (start_ns, end_ns) = (at(args.span.start), at(args.span.end));
     let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| is_like(pattern, topic));
     let excluded = recording.channels().filter(|channel| is_excluded(&channel.topic));
     let without_channels = excluded.map(|channel| channel.id).collect();

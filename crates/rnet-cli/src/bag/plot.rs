@@ -76,7 +76,7 @@ fn read(
     lines: &mut Vec<Line>,
 ) -> Outcome<bool> {
     let (topic, path) = split(recording, field)?;
-    let times = SelectArgs { start: args.start, end: args.end, ..SelectArgs::default() };
+    let times = SelectArgs { span: args.span, ..SelectArgs::default() };
     let select = file::select(recording, &times)?;
     let read = recording.series(topic, &[path], select);
     let series = read.map_err(|error: SeriesError| {

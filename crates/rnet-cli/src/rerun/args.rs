@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use rnet::{NodeName, TopicName};
 
-use crate::shared_args::seconds;
+use crate::shared_args::{SpanArgs, seconds};
 
 #[derive(Debug, Args)]
 pub struct RerunArgs {
@@ -37,12 +37,8 @@ pub struct RerunArgs {
     /// Leave out the calls that the node made when it was recorded, and those that it answered
     #[arg(long)]
     pub without_calls: bool,
-    /// From this many seconds after the start of the recording on
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub start: Option<Duration>,
-    /// Up to this many seconds after the start of the recording
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub end: Option<Duration>,
+    #[command(flatten)]
+    pub span: SpanArgs,
     /// How many times a second of the recording /clock is published between the inputs
     #[arg(long, value_name = "HZ", default_value_t = 100.0, value_parser = crate::play::args::hertz)]
     pub clock_rate: f64,

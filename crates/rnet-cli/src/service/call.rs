@@ -17,7 +17,6 @@ use crate::input::{self, Limit};
 use crate::signal;
 use crate::value::hex::{from_hex, hex};
 use crate::value::{Limits, Message, given};
-use crate::yaml;
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
@@ -80,15 +79,7 @@ pub fn given(args: &DataArgs) -> Outcome<Given> {
     if let Some(path) = &args.file {
         return input::read(Path::new(path), &REQUEST).map(Given::File);
     }
-    fields(args.data.as_deref().unwrap_or("{}")).map(Given::Fields)
-}
-
-fn fields(data: &str) -> Outcome<Value> {
-    yaml::json(data).map_err(|why| {
-        Failure::Usage(format!(
-            "DATA is no message: {why}; write its fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
-        ))
-    })
+    given::fields(args.data.as_deref().unwrap_or("{}")).map(Given::Fields)
 }
 
 /// The types of a service as `known` finds them of a server, for which it waits.
@@ -180,7 +171,7 @@ pub fn encoded(service: &str, given: Given, request: &MessageType) -> Outcome<Ve
         Given::Fields(value) => value,
         Given::File(bytes) => {
             let text = String::from_utf8(bytes);
-            fields(
+            given::fields(
                 &text.map_err(|_| Failure::Failed("--file does not hold text in UTF-8".into()))?,
             )?
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use rnet::state::split_host;
 
-use crate::shared_args::{NodeArg, seconds};
+use crate::shared_args::{LimitArgs, NodeArg, seconds};
 use crate::types::args::ProtoArgs;
 use rnet_monitor::value::FieldPath;
 
@@ -78,12 +78,8 @@ pub struct GetArgs {
     /// Write the bytes of the value unchanged
     #[arg(long, conflicts_with_all = ["field", "json"])]
     pub raw: bool,
-    /// Longest array (in elements) or hex dump (in bytes) that is printed in full
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub truncate_length: usize,
-    /// Print everything in full
-    #[arg(short, long)]
-    pub full_length: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
     #[command(flatten)]
     pub me: NodeArg,
 }

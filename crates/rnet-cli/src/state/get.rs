@@ -18,7 +18,7 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
         Some(place) => remote::entry(context, place, &args.me)?,
         None => entry(context, &args)?,
     };
-    let limits = Limits::of(args.truncate_length, args.full_length);
+    let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     if context.json() {
         let mut document = document::of(&entry);
         if let Some(path) = &args.field {

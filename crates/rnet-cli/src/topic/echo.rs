@@ -29,7 +29,7 @@ pub fn run(context: &mut Context, args: EchoArgs) -> Outcome {
     let topic = args.topic.clone();
     let wanted = if args.once { Some(1) } else { args.count };
     let timeout = args.timeout;
-    let limits = Limits::of(args.truncate_length, args.full_length);
+    let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     let mut echo = Echo {
         args,
         wanted,

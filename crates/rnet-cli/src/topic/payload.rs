@@ -16,7 +16,6 @@ use crate::types::catalog::Catalog;
 use crate::types::names::find;
 use crate::value::given;
 use crate::value::hex::from_hex;
-use crate::yaml;
 
 const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
 const DESCRIPTION: Limit =
@@ -56,8 +55,8 @@ impl Payload {
                     "nothing to publish: give DATA, such as '{x: 1.0}', or --file, --hex or --text",
                 ),
                 [raw, data] if raw == "raw" => Ok(Payload::Bytes(data.clone().into_bytes())),
-                [name, data] => Ok(Payload::named(Some(name), fields(data)?)),
-                [data, ..] => Ok(Payload::named(None, fields(data)?)),
+                [name, data] => Ok(Payload::named(Some(name), given::fields(data)?)),
+                [data, ..] => Ok(Payload::named(None, given::fields(data)?)),
             };
         };
         let bytes = input::read(file, &MESSAGE)?;
@@ -66,7 +65,7 @@ impl Payload {
             [] => Ok(Payload::File(bytes)),
             _ if args.raw => usage("--raw sends the bytes of --file as they are; leave out TYPE"),
             [raw] if raw == "raw" => Ok(Payload::Bytes(bytes)),
-            [name] => Ok(Payload::named(Some(name), fields(text_of(&bytes)?)?)),
+            [name] => Ok(Payload::named(Some(name), given::fields(text_of(&bytes)?)?)),
             _ => usage("DATA and --file are two messages; give one"),
         }
     }
@@ -100,7 +99,7 @@ impl Payload {
             }
             Payload::File(bytes) => {
                 let found = types.choose(topic, None, in_use, used)?;
-                found.map(|found| encoded(&fields(text_of(bytes)?)?, found)).transpose()
+                found.map(|found| encoded(&given::fields(text_of(bytes)?)?, found)).transpose()
             }
             Payload::Fields { type_name, value } => {
                 let found = types.choose(topic, type_name.as_deref(), in_use, used)?;
@@ -279,7 +278,7 @@ fn of_bytes(
 pub fn will(data: &str, ty: &MessageType) -> Outcome<Vec<u8>> {
     match ty {
         MessageType::Raw => Ok(data.as_bytes().to_vec()),
-        ty => given::encode("--will", ty, &fields(data)?),
+        ty => given::encode("--will", ty, &given::fields(data)?),
     }
 }
 
@@ -296,14 +295,6 @@ fn check_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome
         }
         _ => Ok(()),
     }
-}
-
-fn fields(data: &str) -> Outcome<Value> {
-    yaml::json(data).map_err(|why| {
-        Failure::Usage(format!(
-            "DATA is no message: {why}; write its fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
-        ))
-    })
 }
 
 fn text_of(bytes: &[u8]) -> Outcome<&str> {

@@ -30,6 +30,15 @@ pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<
     })
 }
 
+/// The fields of a message as DATA on the command line has them.
+pub fn fields(data: &str) -> Outcome<Value> {
+    yaml::json(data).map_err(|why| {
+        Failure::Usage(format!(
+            "DATA is no message: {why}; write its fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
+        ))
+    })
+}
+
 /// The fields of a type with a value for each, as they are written.
 pub fn example(message_type: &MessageType) -> String {
     let of_depth = |depth| match message_type {

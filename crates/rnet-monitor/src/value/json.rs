@@ -31,12 +31,7 @@ pub fn to_json(value: &Value) -> Json {
 
 /// How messages are written: names as in the `.proto` file, and each field that has a value, for which scripts look.
 pub fn json_options() -> JsonOptions {
-    JsonOptions {
-        proto_names: true,
-        defaults: true,
-        plain_integers: true,
-        ..JsonOptions::default()
-    }
+    JsonOptions { proto_names: true, defaults: true, plain_integers: true }
 }
 
 /// A message as JSON; raw bytes are base64.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rnet_core::{Behind, TypeDesc};
+use rnet_core::Behind;
 use rnet_node::remote_nodes::NODES_TOPIC;
 use rnet_shm::publisher::PeerPublisher;
 
@@ -85,17 +85,6 @@ impl Snapshot {
     pub fn node(&self, name: &str) -> Option<&NodeInfo> {
         let name = name.trim_start_matches('/');
         self.nodes.iter().find(|n| n.meta.name.trim_start_matches('/') == name)
-    }
-
-    /// The described type of a topic's messages: that of its first typed publisher, else
-    /// subscriber. `None` if all of its endpoints are raw.
-    pub fn plain_type_of(&self, topic: &str) -> Option<&rnet_core::PlainType> {
-        let publishers = self.publishers.iter().filter(|p| p.topic == topic);
-        let subscribers = self.subscriptions.iter().filter(|s| s.topic == topic);
-        publishers
-            .map(|p| &p.type_desc)
-            .chain(subscribers.map(|s| &s.type_desc))
-            .find_map(TypeDesc::as_plain)
     }
 
     /// How far each subscription is behind: needs both ends.
