@@ -356,3 +356,44 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
         driver.release()
     driver.release()
     receiver.send_signal(signal.SIGCONT)
+
+
+ENDS_A_RETAKE = {
+    "release": "thread.start(); time.sleep(0.3); driver.release()",
+    "node.close": "thread.start(); time.sleep(0.3); hand.close()",
+    "close in a signal handler": "signal.signal(signal.SIGUSR1, lambda *_: driver.close()); "
+    "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start(); again()",
+}
+
+
+@pytest.mark.parametrize("end", ENDS_A_RETAKE)
+def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end):
+    process = program(
+        textwrap.dedent(
+            """
+            import os, signal, sys, threading, time
+            import rnet
+
+            base, hand = rnet.Node("base"), rnet.Node("hand")
+            command = base.command("/cmd", None, lambda _: None, fallback="hold", deadline_ms=100)
+            driver = hand.drive("/cmd", lease_ms=200, timeout=60)
+            command.close()
+            while driver.in_force:
+                time.sleep(0.001)  # sleep: between two looks at a condition
+
+            def again():
+                try:
+                    driver.retake(timeout=None)
+                except rnet.Closed:
+                    print("closed")
+
+            thread = threading.Thread(target=again)
+            # sleep: until the thread is in retake, which nothing shows
+            exec(sys.argv[1])
+            if thread.ident:
+                thread.join()
+            """
+        ),
+        ENDS_A_RETAKE[end],
+    )
+    assert finish(process) == (0, "closed\n", "")
