@@ -113,3 +113,31 @@ def test_ctrl_c_ends_a_close_that_waits_for_a_callback(program, what):
     process.send_signal(signal.SIGINT)
     code, out, errors = finish(process)
     assert (code, out, without_log(errors)) == (0, "interrupted\n", [])
+
+
+COMMAND = """
+import os, time
+command = rnet.Node("base").command("/cmd", None, lambda _: None, fallback=FALLBACK, deadline_ms=600_000)
+driver = rnet.Node("hand").drive("/cmd", lease_ms=600_000, timeout=60)
+driver.send(b"go")
+"""
+RESTS = "lambda why: (time.sleep(0.2), os.write(1, why.encode()))"  # sleep: as long as a robot needs
+
+OTHERS = {
+    "a callback hangs": ("COMMAND\nkept = node.timer(0.01, hangs)", "None"),
+    "one hung that was let go of": ("kept = node.timer(0.01, hangs); begun.wait(); del node, kept\nCOMMAND", "None"),
+    "a with block was left": (
+        "kept = node.timer(0.01, hangs); begun.wait()\ntry:\n    with node:\n        sys.exit()\n"
+        "except SystemExit:\n    pass\nCOMMAND",
+        "None",
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_last_fallback_runs_whatever_another_callback_does(program, other):
+    make, end = OTHERS[other]
+    text = PROGRAM.replace("MAKE", make.replace("COMMAND", COMMAND.replace("FALLBACK", RESTS))).replace("END", end)
+    code, out, errors = finish(program(text))
+    opened, ended = out.split("main ends\n")
+    assert (code, opened, without_log(errors)) == (0, "opened", []) and ended in ("closed", "driver_lost", "released")
