@@ -124,20 +124,35 @@ driver.send(b"go")
 RESTS = "lambda why: (time.sleep(0.2), os.write(1, why.encode()))"  # sleep: as long as a robot needs
 
 OTHERS = {
-    "a callback hangs": ("COMMAND\nkept = node.timer(0.01, hangs)", "None"),
-    "one hung that was let go of": ("kept = node.timer(0.01, hangs); begun.wait(); del node, kept\nCOMMAND", "None"),
-    "a with block was left": (
-        "kept = node.timer(0.01, hangs); begun.wait()\ntry:\n    with node:\n        sys.exit()\n"
-        "except SystemExit:\n    pass\nCOMMAND",
-        "None",
-    ),
+    "a callback hangs": "COMMAND\nother = rnet.Node('other')\nkept = other.timer(0.01, hangs)",
+    "one hung that was let go of": "kept = node.timer(0.01, hangs); begun.wait(); del node, kept\nCOMMAND",
+    "a with block was left": "kept = node.timer(0.01, hangs); begun.wait()\ntry:\n    with node:\n        sys.exit()\n"
+    "except SystemExit:\n    pass\nCOMMAND",
 }
 
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_the_last_fallback_runs_whatever_another_callback_does(program, other):
-    make, end = OTHERS[other]
-    text = PROGRAM.replace("MAKE", make.replace("COMMAND", COMMAND.replace("FALLBACK", RESTS))).replace("END", end)
+    make = OTHERS[other].replace("COMMAND", COMMAND.replace("FALLBACK", RESTS))
+    text = PROGRAM.replace("MAKE", make).replace("END", "")
     code, out, errors = finish(program(text))
     opened, ended = out.split("main ends\n")
     assert (code, opened, without_log(errors)) == (0, "opened", []) and ended in ("closed", "driver_lost", "released")
+
+
+def test_a_close_ends_where_no_thread_can_be_started(program):
+    make = "kept = node.timer(0.01, works)"
+    end = """
+import resource
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 20), -1))
+kept.cancel()
+print("closed")"""
+    works = """
+def works(_):
+    begun.set()
+    for _ in range(20):
+        threading.Event().wait(0.02)  # sleep: the callback works while it is closed
+"""
+    text = PROGRAM.replace("MAKE", works + make).replace("END", end)
+    assert finish(program(text)) == (0, "main ends\nclosed\n", "")
