@@ -50,7 +50,8 @@ impl KeptClients {
     ) -> Option<Arc<C>> {
         let py = request.py();
         let of_name = |kept: &&Kept| kept.name == name;
-        let of_name: Vec<_> = self.lock().iter().filter(of_name).map(|kept| kept.copy(py)).collect();
+        let of_name: Vec<_> =
+            self.lock().iter().filter(of_name).map(|kept| kept.copy(py)).collect();
         // Without the lock: it runs code of Python.
         let found = of_name.into_iter().find(|kept| {
             is_same(kept.request.bind(py), request)

@@ -17,7 +17,7 @@ use crate::gate;
 use crate::meta::make;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::{Delivery, Next, Source};
 use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 use crate::{batch, sample};
@@ -198,16 +198,6 @@ impl Subscriber {
         given.map_err(Stop::Raised)
     }
 
-    /// The next message for the async callback, if it is there.
-    fn look_to_deliver<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Stop> {
-        let received = py.detach(|| self.core.look_to_deliver()).map_err(Stop::Error)?;
-        if received.is_none() && self.core.waiters.is_raised() {
-            py.detach(|| waiters::drained(&self.core));
-        }
-        let given = received.map(|received| self.give(py, received, false)).transpose();
-        given.map_err(Stop::Raised)
-    }
-
     fn try_take<'py>(
         &self,
         py: Python<'py>,
@@ -256,19 +246,42 @@ struct Messages {
     as_sample: bool,
     /// What happens to single publishers is not for it, and closing is the end.
     iterates: bool,
-    /// It is for the async callback.
-    delivers: bool,
+}
+
+/// What the task of an async callback awaits.
+struct Delivered {
+    core: Arc<SubscriberCore>,
+    decoder: Arc<Decoder>,
+}
+
+impl Source for Delivered {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let received = py.detach(|| self.core.look_to_deliver()).or_raise(py)?;
+        if received.is_none() && self.core.waiters.is_raised() {
+            py.detach(|| waiters::drained(&self.core));
+        }
+        let value = |received| self.decoder.value(py, received).map(Bound::unbind);
+        received.map(value).transpose()
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.core.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.core);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.core.is_parents()
+    }
 }
 
 impl Source for Messages {
     fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let subscriber = self.subscriber.get();
         loop {
-            let looked = match self.delivers {
-                true => subscriber.look_to_deliver(py),
-                false => subscriber.look(py, self.as_sample),
-            };
-            match looked {
+            match subscriber.look(py, self.as_sample) {
                 Ok(found) => return Ok(found.map(Bound::unbind)),
                 Err(stop) if !self.iterates => return Err(stop.into_err(py)),
                 Err(stop) => {
@@ -387,22 +400,23 @@ impl Subscriber {
     /// a time-out for one, it has taken none, and the message is the next one for whoever receives.
     /// Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: false, delivers: false })
+        Next::new(Messages { subscriber: slf, as_sample: false, iterates: false })
     }
 
     /// As `recv_async`, as a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: true, iterates: false, delivers: false })
+        Next::new(Messages { subscriber: slf, as_sample: true, iterates: false })
     }
 
     /// Has its messages go to an async callback from now on.
-    fn _begin_delivery(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.core.begin_delivery()).or_raise(py)
-    }
-
-    /// As `recv_async`, for the async callback.
-    fn _recv_to_deliver(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: false, delivers: true })
+    fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
+        let (core, decoder) = (self.core.clone(), self.decoder.clone());
+        let next = move || Next::new(Delivered { core: core.clone(), decoder: decoder.clone() });
+        let begin = || {
+            self.core.begin_delivery()?;
+            Ok(Delivery::new(&self.core, &self.node.members, next))
+        };
+        py.detach(begin).or_raise(py)
     }
 
     /// A descriptor that is readable when there may be a message, or an error: for loops that wait for
@@ -533,7 +547,7 @@ impl Subscriber {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: true, delivers: false })
+        Next::new(Messages { subscriber: slf, as_sample: false, iterates: true })
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -579,6 +593,6 @@ impl Samples {
 
     fn __anext__(&self, py: Python<'_>) -> Next {
         let subscriber = self.subscriber.clone_ref(py);
-        Next::new(Messages { subscriber, as_sample: true, iterates: true, delivers: false })
+        Next::new(Messages { subscriber, as_sample: true, iterates: true })
     }
 }

@@ -100,14 +100,18 @@ class LoopCallback:
             self._task.add_done_callback(self._end)
 
     async def _run(self) -> None:
-        while self._pending and not self.is_over():
-            arguments, counter = self._pending.popleft()
-            await _reported(counter, self._function, *arguments)
+        try:
+            while self._pending and not self.is_over():
+                arguments, counter = self._pending.popleft()
+                await _reported(counter, self._function, *arguments)
+        finally:
+            self._task = None
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        # Also of one that was cancelled before it began. Of a loop that goes on, the next call may begin.
-        self._task = None
-        self._start()
+        if self._task is task:
+            # It was cancelled before its first step, and its call is still to be made.
+            self._task = None
+            self._start()
 
     def __repr__(self) -> str:
         return f"<callback {self._function!r} on an event loop>"
@@ -139,7 +143,7 @@ def deliver(
 ) -> None:
     """Have a task call ``callback`` with each message of a Subscriber, or change of a Watch, until that is closed.
 
-    It is closed with the task: nobody would read it.
+    The task does not keep its node. It closes what it reads at its end: nobody else would read it.
     """
 
     def end(task: asyncio.Task[None]) -> None:
@@ -147,17 +151,17 @@ def deliver(
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _rnet.report_exception(error, callback, counter)
-        source.close()
+        delivery.close()
 
     loop = _running_loop(callback)
-    source._begin_delivery()
-    task = loop.create_task(_deliver(source, callback, on_error, counter))
+    delivery = source._begin_delivery()
+    task = loop.create_task(_deliver(delivery, callback, on_error, counter))
     _deliveries.add(task)
     task.add_done_callback(end)
 
 
 async def _deliver(
-    source: Any,
+    delivery: Any,
     callback: Callable[[Any], Awaitable[Any]],
     on_error: Callable[[RnetError], Any] | None,
     counter: object,
@@ -167,7 +171,7 @@ async def _deliver(
     pause_s = 0.0
     while True:
         try:
-            received = await source._recv_to_deliver()
+            received = await delivery.recv_async()
         except Closed:
             return
         except RnetError as error:

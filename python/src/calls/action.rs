@@ -34,12 +34,15 @@ impl Handler {
     fn run(&self, goal: &[u8], goals: &mut Goals<'_>) -> Result<Vec<u8>, HandlerError> {
         let context = goals.context();
         let wanted = context.clone();
-        run_wanted(|| wanted.is_cancelled(), |py| {
-            let goal = decoded(py, &self.goal, goal, &format!("a goal of {}", self.name));
-            let goal = goal.map_err(|error| failure(py, &error))?;
-            let called = self.call(py, goal, context);
-            called.map_err(|error| failed(&error, self.function.bind(py)))
-        })
+        run_wanted(
+            || wanted.is_cancelled(),
+            |py| {
+                let goal = decoded(py, &self.goal, goal, &format!("a goal of {}", self.name));
+                let goal = goal.map_err(|error| failure(py, &error))?;
+                let called = self.call(py, goal, context);
+                called.map_err(|error| failed(&error, self.function.bind(py)))
+            },
+        )
     }
 
     fn call(&self, py: Python<'_>, goal: Py<PyAny>, inner: CallContext) -> PyResult<Vec<u8>> {

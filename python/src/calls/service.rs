@@ -45,21 +45,19 @@ struct Handler {
 impl Handler {
     fn run(&self, request: &[u8], replies: &mut Replies<'_>) -> Result<(), HandlerError> {
         let context = replies.context();
-        run_wanted(|| context.is_cancelled(), |py| {
-            let what = format!("a request of {}", self.name);
-            let request = decoded(py, &self.request, request, &what);
-            let request = request.map_err(|error| failure(py, &error))?;
-            let called = self.call(py, request, replies);
-            called.map_err(|error| failed(&error, self.function.bind(py)))
-        })
+        run_wanted(
+            || context.is_cancelled(),
+            |py| {
+                let what = format!("a request of {}", self.name);
+                let request = decoded(py, &self.request, request, &what);
+                let request = request.map_err(|error| failure(py, &error))?;
+                let called = self.call(py, request, replies);
+                called.map_err(|error| failed(&error, self.function.bind(py)))
+            },
+        )
     }
 
-    fn call(
-        &self,
-        py: Python<'_>,
-        request: Py<PyAny>,
-        replies: &mut Replies<'_>,
-    ) -> PyResult<()> {
+    fn call(&self, py: Python<'_>, request: Py<PyAny>, replies: &mut Replies<'_>) -> PyResult<()> {
         let function = self.function.bind(py);
         let result = match self.with_context {
             true => call(function, (request, CallContext { inner: replies.context() }))?,

@@ -27,7 +27,7 @@ use crate::gate;
 use crate::members::{Kind, Member};
 use crate::release::release;
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::{Delivery, Next, Source};
 use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 
@@ -265,14 +265,35 @@ struct Changes {
     watch: Py<Watch>,
     /// Closing is the end, and no error.
     iterates: bool,
-    /// It is for the async callback.
-    delivers: bool,
+}
+
+/// What the task of an async callback awaits.
+struct Delivered(Arc<WatchCore>);
+
+impl Source for Delivered {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let told = py.detach(|| self.0.look(true)).or_raise(py)?;
+        let change = |told| Ok(Py::new(py, Change::new(py, told, &self.0.types)?)?.into_any());
+        told.map(change).transpose()
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.0.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.0);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.0.is_parents()
+    }
 }
 
 impl Source for Changes {
     fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let core = &self.watch.get().core;
-        match py.detach(|| core.look(self.delivers)) {
+        match py.detach(|| core.look(false)) {
             Ok(None) => Ok(None),
             Ok(Some(told)) => {
                 let change = Change::new(py, told, &core.types)?;
@@ -399,17 +420,18 @@ impl Watch {
     /// The next change, to be awaited in asyncio. A coroutine, as that of a subscriber: if it is
     /// cancelled, by a time-out for one, it has taken no change. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
-        Next::new(Changes { watch: slf, iterates: false, delivers: false })
+        Next::new(Changes { watch: slf, iterates: false })
     }
 
     /// Has its changes go to an async callback from now on.
-    fn _begin_delivery(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.core.begin_delivery()).or_raise(py)
-    }
-
-    /// As `recv_async`, for the async callback.
-    fn _recv_to_deliver(slf: Py<Self>) -> Next {
-        Next::new(Changes { watch: slf, iterates: false, delivers: true })
+    fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
+        let core = self.core.clone();
+        let begin = || {
+            self.core.begin_delivery()?;
+            let next = move || Next::new(Delivered(core.clone()));
+            Ok(Delivery::new(&self.core, &self.state.members, next))
+        };
+        py.detach(begin).or_raise(py)
     }
 
     /// A descriptor that is readable when there may be a change, as `Subscriber.fileno`: until `try_recv`
@@ -427,7 +449,8 @@ impl Watch {
         let (py, this) = (slf.py(), slf.get());
         if callback.is_async(py)? {
             if urgent {
-                let why = "an async callback runs on the event loop, which has no lanes; leave it out";
+                let why =
+                    "an async callback runs on the event loop, which has no lanes; leave it out";
                 return Err(bad_value(py, "urgent", why));
             }
             return callback.deliver(slf.as_any(), None, &this.node);
@@ -491,7 +514,7 @@ impl Watch {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(Changes { watch: slf, iterates: true, delivers: false })
+        Next::new(Changes { watch: slf, iterates: true })
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

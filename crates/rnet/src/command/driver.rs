@@ -375,8 +375,10 @@ impl<T: Message + ?Sized> Driver<T> {
         let lease = self.terms.lease;
         let request = self.request(Action::Release);
         let asked = self.client.start(&request, CallOptions::new().timeout(lease))?;
-        let released =
-            self.wait(Instant::now(), lease, || true).until(ANSWER, |slice| asked.next_within(slice)).map(drop);
+        let released = self
+            .wait(Instant::now(), lease, || true)
+            .until(ANSWER, |slice| asked.next_within(slice))
+            .map(drop);
         fail_point!("command.released");
         self.lost("it was released".to_owned());
         released
