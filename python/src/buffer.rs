@@ -82,6 +82,12 @@ fn address_in(format: &[u8]) -> Option<&'static str> {
     })
 }
 
+/// Whether it is of numpy, which says so without a format, and has Python objects among its elements.
+fn has_objects(object: &Bound<'_, PyAny>) -> bool {
+    let has = || object.getattr("dtype")?.getattr("hasobject")?.extract::<bool>();
+    has().unwrap_or(false)
+}
+
 /// The bytes of a Python object, which stay where they are while this lives.
 pub(crate) struct Bytes<'py> {
     // On the heap: some exporters keep the address of the view.
@@ -102,17 +108,22 @@ impl<'py> Bytes<'py> {
     /// To be sent.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
         // Some have bytes and no format: numpy's times.
-        let bytes = Bytes::ask(object, PYBUF_FORMAT)
-            .or_else(|_| Bytes::ask(object, PYBUF_SIMPLE))
-            .map_err(|error| refusal(object, &error).unwrap_or_else(|while_asking| while_asking))?;
-        match bytes.format().and_then(address_in) {
-            Some(what) => Err(PyTypeError::new_err(format!(
+        let (bytes, addresses) = match Bytes::ask(object, PYBUF_FORMAT) {
+            Ok(bytes) => {
+                let addresses = bytes.format().and_then(address_in);
+                (Ok(bytes), addresses)
+            }
+            Err(error) if has_objects(object) => (Err(error), Some("Python objects")),
+            Err(_) => (Bytes::ask(object, PYBUF_SIMPLE), None),
+        };
+        if let Some(what) = addresses {
+            return Err(PyTypeError::new_err(format!(
                 "cannot send this {}: its elements are {what}, which mean nothing to another process; send numbers \
                  (with numpy astype, or another dtype)",
                 object.get_type().fully_qualified_name()?
-            ))),
-            None => Ok(bytes),
+            )));
         }
+        bytes.map_err(|error| refusal(object, &error).unwrap_or_else(|while_asking| while_asking))
     }
 
     /// How its elements are laid out, in the language of Python's `struct` and of PEP 3118.

@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -71,8 +71,9 @@ fn call(
         };
         argument(py).and_then(call).map_err(|error| opening.raised(py, error, function))
     });
-    if let Some(Err(())) = called {
-        // Without a message of its own: the exception is reported, and counted.
+    if called != Some(Ok(())) {
+        // Without a message of its own: the exception is reported, and counted. Where the program is ending, nothing was
+        // done.
         resume_unwind(Box::new(AlreadyCounted));
     }
 }
@@ -370,23 +371,24 @@ impl Driver {
     /// force stays so. Raises NotInForce if another driver has it; Timeout.
     #[pyo3(signature = (timeout = Some(10.0)), text_signature = "($self, timeout=10.0)")]
     fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let timeout = limit(py, timeout)?;
-        let signal = UntilSignal::default();
-        let taken = self.held.with(py, &self.name(), |driver| {
-            driver.retake_while(Some(timeout), || signal.goes_on())
-        })?;
-        signal.end(py, taken)
+        let (begun, timeout) = (Instant::now(), limit(py, timeout)?);
+        // The driver is unlocked between the parts: a signal handler, or another thread, may close it.
+        let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_part(begun, timeout);
+        while !self.held.with(py, &self.name(), part)?.or_raise(py)? {
+            if let Err(raised) = py.check_signals() {
+                let _ = self.held.with(py, &self.name(), rnet::Driver::end_retake);
+                return Err(raised);
+            }
+        }
+        Ok(())
     }
 
     /// Gives authority back, and closes the driver: the receiver falls back at once. Raises NotInForce if the process
     /// of the receiver is stopped, and Timeout if it does not answer within the lease; the authority then ends with it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        if self.held.is_closed() {
-            return Ok(());
-        }
-        let released = self.held.with(py, &self.name(), |driver| driver.give_back());
+        let released = self.held.end_with(py, |driver| driver.give_back());
         self.close(py);
-        released?.or_raise(py)
+        released.unwrap_or(Ok(())).or_raise(py)
     }
 
     /// As `release`, without an error.

@@ -14,13 +14,22 @@ use crate::callback;
 use crate::codec::Decoder;
 use crate::errors::{is_malformed, raise};
 use crate::meta::make;
-use crate::receive::RawSample;
+use crate::receive::Incoming;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
 pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+    tell_unless(callback, |py| event(py).map(Some));
+}
+
+/// The same of an event that may be over when the interpreter is there.
+pub(crate) fn tell_unless(
+    callback: &Py<PyAny>,
+    event: impl FnOnce(Python<'_>) -> PyResult<Option<Py<PyAny>>>,
+) {
     // After the interpreter has been taken down nobody is told.
     crate::gate::enter(|py| {
-        if let Err(error) = event(py).and_then(|event| callback::call_by(py, callback, (event,))) {
+        let call = |event| callback::call_by(py, callback, (event,)).map(drop);
+        if let Err(error) = event(py).and_then(|event| event.map_or(Ok(()), call)) {
             callback::report(py, error, callback);
         }
     });
@@ -124,11 +133,12 @@ pub(crate) struct MessageCallback {
 }
 
 impl MessageCallback {
-    pub(crate) fn run(&self, result: rnet::Result<RawSample>) {
+    pub(crate) fn run(&self, result: rnet::Result<Incoming<'_>>) {
         crate::gate::enter(|py| {
             if self.closed.load(Ordering::Acquire) {
                 return;
             }
+            let Some(result) = result.map(Incoming::unless_expired).transpose() else { return };
             let outcome = match result {
                 Ok(received) => match (self.decoder.value(py, received), &self.on_error) {
                     (Ok(value), _) => {

@@ -1,18 +1,18 @@
 //! The way of robot-net's threads into Python, and the end of callbacks.
 //!
 //! To close a thing that has a callback waits for the callback, which is the user's and may take for ever. So the main
-//! thread closes on a thread of its own ([`close`]): Ctrl-C ends the wait, and the end of the program waits for two
-//! seconds in all. A callback that still runs when the interpreter ends is left where it is
+//! thread closes on a thread of its own ([`close`]): Ctrl-C ends the wait, and the end of the program waits for all at
+//! once, for two seconds. A callback that still runs when the interpreter ends is left where it is
 //! ([`crate::callback::call`]).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple, PyType};
 
 use crate::release::release;
 
@@ -25,9 +25,15 @@ const SLICE: Duration = Duration::from_millis(100);
 
 // Facts of the process, as the interpreter is one.
 static CLOSED: AtomicBool = AtomicBool::new(false);
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// When the end of the program waits no longer; set when it begins.
+/// Threads in Python that the end of the program waits for, with a generation in the upper half: those of an earlier one
+/// are not waited for.
+static INSIDE: AtomicU64 = AtomicU64::new(0);
+/// Whether a close has waited in vain: to drop what a callback uses may wait for ever.
+static HAS_HUNG: AtomicBool = AtomicBool::new(false);
+/// When the end of the program waits no longer; set when all that it closes is being closed.
 static EXIT_DEADLINE: OnceLock<Instant> = OnceLock::new();
+/// What the end of the program has begun to close, and is not closed yet.
+static CLOSING_AT_EXIT: Mutex<Vec<BackgroundClose>> = Mutex::new(Vec::new());
 
 /// Threads that wait for a close, by their numbers in Python.
 static CLOSING: Mutex<Vec<u64>> = Mutex::new(Vec::new());
@@ -58,19 +64,34 @@ pub(crate) fn is_closing(thread: u64) -> bool {
     CLOSING.lock().unwrap_or_else(PoisonError::into_inner).contains(&thread)
 }
 
-struct Inside;
+/// A thread in Python, with its generation.
+struct Inside(u64);
+
+fn generation(inside: u64) -> u64 {
+    inside >> 32
+}
+
+fn count(inside: u64) -> u64 {
+    inside & u64::from(u32::MAX)
+}
 
 impl Inside {
     fn enter() -> Inside {
-        INSIDE.fetch_add(1, Ordering::SeqCst);
-        Inside
+        Inside(generation(INSIDE.fetch_add(1, Ordering::SeqCst)))
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        let own = |inside| (generation(inside) == self.0).then(|| inside - 1);
+        let _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, own);
     }
+}
+
+/// The end of the program does not wait for the threads that are in Python now.
+fn forget_inside() {
+    let next = |inside| Some((generation(inside) + 1) << 32);
+    let _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
 }
 
 /// Runs `f` in Python, on a thread that Python does not know. `None` if the program is ending.
@@ -85,7 +106,12 @@ pub(crate) fn is_closed() -> bool {
     CLOSED.load(Ordering::SeqCst)
 }
 
-pub(crate) fn exit_time_left() -> Duration {
+/// Whether dropping something might wait for a callback for ever, at the end of the program.
+pub(crate) fn may_hang() -> bool {
+    is_closed() && (HAS_HUNG.load(Ordering::SeqCst) || exit_time_left().is_zero())
+}
+
+fn exit_time_left() -> Duration {
     let deadline = EXIT_DEADLINE.get_or_init(|| Instant::now() + EXIT_LIMIT);
     deadline.saturating_duration_since(Instant::now())
 }
@@ -93,22 +119,41 @@ pub(crate) fn exit_time_left() -> Duration {
 /// Has the end of the program close the way. Called once, as the module is imported: what is registered first runs
 /// last.
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
+    // The threads of a parent are not there.
+    let forked = |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| forget_inside();
+    let forked = PyCFunction::new_closure(py, None, None, forked)?;
+    let forked = [("after_in_child", forked)].into_py_dict(py)?;
+    py.import("os")?.call_method("register_at_fork", (), Some(&forked))?;
     register(py, || {
+        // The last fallback of a command is a callback, too.
+        for closing in std::mem::take(&mut *at_exit_list()) {
+            closing.wait(exit_time_left());
+        }
         CLOSED.store(true, Ordering::SeqCst);
-        while INSIDE.load(Ordering::SeqCst) > 0 && !exit_time_left().is_zero() {
+        while count(INSIDE.load(Ordering::SeqCst)) > 0 && !exit_time_left().is_zero() {
             std::thread::sleep(PAUSE);
         }
     })
 }
 
-/// Has the end of the program run `close`, and wait for it as long as it waits for callbacks.
+/// Has the end of the program run `close`. It is waited for when all are being closed; only the first that takes long
+/// holds up what was registered before it.
 pub(crate) fn at_exit(
     py: Python<'_>,
     close: impl Fn() + Clone + Send + Sync + 'static,
 ) -> PyResult<()> {
     register(py, move || {
-        BackgroundClose::start(close.clone()).wait(exit_time_left());
+        let closing = BackgroundClose::start(close.clone());
+        let mut all = at_exit_list();
+        let limit = if all.is_empty() { SLICE } else { Duration::ZERO };
+        if !closing.wait(limit) {
+            all.push(closing);
+        }
     })
+}
+
+fn at_exit_list() -> MutexGuard<'static, Vec<BackgroundClose>> {
+    CLOSING_AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Registers something with `atexit` that runs without the GIL.
@@ -161,7 +206,7 @@ pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
     }
     let closing = BackgroundClose::start(move || drop(thing));
     if Python::try_attach(|py| py.detach(|| closing.wait(EXIT_LIMIT))) == Some(false) {
-        end_exit_wait();
+        give_up_inside();
     }
 }
 
@@ -185,16 +230,17 @@ fn close_within(
             return Ok(());
         }
         if left.is_zero() {
-            end_exit_wait();
+            give_up_inside();
             return Ok(());
         }
         py.check_signals()?;
     }
 }
 
-/// A wait has taken as long as the end of the program waits, which then does not wait again.
-fn end_exit_wait() {
-    EXIT_DEADLINE.get_or_init(Instant::now);
+/// A wait has taken as long as the end of the program waits, which does not wait again for what runs now.
+fn give_up_inside() {
+    HAS_HUNG.store(true, Ordering::SeqCst);
+    forget_inside();
 }
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
@@ -215,7 +261,8 @@ impl BackgroundClose {
         })));
         let theirs = close.clone();
         if rnet::spawn_thread("rnet-close", move || run_once(&theirs)).is_err() {
-            // No thread can be started: without Ctrl-C then.
+            // No thread can be started: without Ctrl-C then. The callback may wait for the GIL.
+            let _ = Python::try_attach(|py| py.detach(|| run_once(&close)));
             run_once(&close);
         }
         BackgroundClose(Mutex::new(closed))

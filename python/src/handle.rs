@@ -19,6 +19,7 @@ use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::Member;
 use crate::meta::make;
+use crate::receive::Incoming;
 use crate::sample;
 
 /// Publishers whose types are remembered.
@@ -129,11 +130,12 @@ impl CallbackHandle {
             match message {
                 Ok(sample) => {
                     let (topic, new) = (sample.topic().to_owned(), types.look(&sample));
-                    let sample = sample.to_owned_sample();
-                    events::tell(&callback, |py| {
+                    events::tell_unless(&callback, |py| {
+                        let incoming = Incoming::Borrowed(sample);
+                        let Some(sample) = incoming.unless_expired() else { return Ok(None) };
                         let named = types.object(py, sample.publisher(), new)?;
                         let sample = sample::new(py, sample, decoder.clone())?;
-                        make(py, "AnyMessage", (topic, named, sample))
+                        make(py, "AnyMessage", (topic, named, sample)).map(Some)
                     });
                 }
                 Err(error) => events::tell_error(&callback, on_error.as_ref(), &error),

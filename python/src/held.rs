@@ -1,5 +1,6 @@
 //! What an object of Python has of robot-net, until it or its node is closed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
@@ -16,13 +17,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What a Python object and its node share.
 pub(crate) struct Held<T: Send + 'static> {
     inner: Mutex<Option<Own<T>>>,
+    /// Set first when it is closed: the lock may be held for long.
+    closed: AtomicBool,
     fork_guard: ForkGuard,
 }
 
 impl<T: Send + 'static> Held<T> {
     pub(crate) fn new(inner: T) -> Arc<Held<T>> {
         let inner = Mutex::new(Some(Own::new(inner)));
-        Arc::new(Held { inner, fork_guard: ForkGuard::here() })
+        Arc::new(Held { inner, closed: AtomicBool::new(false), fork_guard: ForkGuard::here() })
     }
 
     /// Runs on what is held, without the GIL.
@@ -32,15 +35,30 @@ impl<T: Send + 'static> Held<T> {
         name: &str,
         run: impl FnOnce(&mut T) -> R + Send,
     ) -> PyResult<R> {
-        let done = match self.fork_guard.is_parents() {
+        let done = match self.is_closed() {
             true => None,
             false => py.detach(|| lock(&self.inner).as_deref_mut().map(run)),
         };
         done.ok_or_else(|| closed(py, self.fork_guard.name(name.to_owned())))
     }
 
+    /// Runs on what is held for the last time, and drops it, without the GIL. `None` if it is closed already.
+    pub(crate) fn end_with<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut T) -> R + Send,
+    ) -> Option<R> {
+        if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        py.detach(|| {
+            let mut held = lock(&self.inner).take()?;
+            Some(run(&mut held))
+        })
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
-        self.fork_guard.is_parents() || lock(&self.inner).is_none()
+        self.fork_guard.is_parents() || self.closed.load(Ordering::SeqCst)
     }
 }
 
@@ -49,13 +67,14 @@ impl<T: Send + 'static> Member for Held<T> {
         if self.fork_guard.is_parents() {
             return;
         }
+        self.closed.store(true, Ordering::SeqCst);
         // Unlocked again before it ends: that may wait for a function of the user's.
         let held = lock(&self.inner).take();
         drop(held);
     }
 
     fn is_over(&self) -> bool {
-        lock(&self.inner).is_none()
+        self.closed.load(Ordering::SeqCst)
     }
 }
 

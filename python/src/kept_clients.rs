@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 /// Clients that a node keeps. Of more, the one that was used longest ago is dropped.
 const MAX_KEPT: usize = 64;
@@ -14,6 +15,21 @@ pub(crate) struct Kept {
     pub(crate) request: Py<PyAny>,
     pub(crate) reply: Option<Py<PyAny>>,
     pub(crate) client: Arc<dyn Any + Send + Sync>,
+}
+
+impl Kept {
+    fn copy(&self, py: Python<'_>) -> Kept {
+        let (name, request) = (self.name.clone(), self.request.clone_ref(py));
+        let reply = self.reply.as_ref().map(|reply| reply.clone_ref(py));
+        Kept { name, request, reply, client: self.client.clone() }
+    }
+}
+
+/// Whether both are the same class, or equal dtypes: those of structured messages are made for each use.
+fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
+    let is_class = one.is_instance_of::<PyType>();
+    let equal = || one.get_type().is(other.get_type()) && one.eq(other).unwrap_or(false);
+    one.is(other) || (!is_class && equal())
 }
 
 /// The one that was used last is at the end. The lock is held with the GIL, and never while that is let go of.
@@ -32,17 +48,25 @@ impl KeptClients {
         request: &Bound<'_, PyAny>,
         reply: Option<&Bound<'_, PyAny>>,
     ) -> Option<Arc<C>> {
-        let mut all = self.lock();
-        let reply = reply.map(|reply| reply.as_ptr());
-        let at = all.iter().position(|kept| {
-            kept.name == name
-                && kept.request.as_ptr() == request.as_ptr()
-                && kept.reply.as_ref().map(|reply| reply.as_ptr()) == reply
+        let py = request.py();
+        let of_name = |kept: &&Kept| kept.name == name;
+        let of_name: Vec<_> =
+            self.lock().iter().filter(of_name).map(|kept| kept.copy(py)).collect();
+        // Without the lock: it runs code of Python.
+        let found = of_name.into_iter().find(|kept| {
+            is_same(kept.request.bind(py), request)
+                && match (&kept.reply, reply) {
+                    (Some(kept), Some(reply)) => is_same(kept.bind(py), reply),
+                    (kept, reply) => kept.is_none() && reply.is_none(),
+                }
         })?;
-        let used = all.remove(at);
-        let client = used.client.clone().downcast().ok();
-        all.push(used);
-        client
+        let mut all = self.lock();
+        if let Some(at) = all.iter().position(|kept| Arc::ptr_eq(&kept.client, &found.client)) {
+            let used = all.remove(at);
+            all.push(used);
+        }
+        drop(all);
+        found.client.downcast().ok()
     }
 
     /// Keeps one; returns another that is kept no longer, to be dropped without the GIL.

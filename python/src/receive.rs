@@ -24,6 +24,22 @@ use crate::waiters::{self, Awaited, Waiters};
 type Direct = rnet::Subscriber<[u8]>;
 pub(crate) type RawSample = OwnedSample<[u8]>;
 
+/// A message for a callback.
+pub(crate) enum Incoming<'a> {
+    Borrowed(rnet::Sample<'a, [u8]>),
+    Owned(RawSample),
+}
+
+impl Incoming<'_> {
+    /// The message, unless it has expired while the thread of the callback has waited for the interpreter.
+    pub(crate) fn unless_expired(self) -> Option<RawSample> {
+        match self {
+            Incoming::Borrowed(sample) => (!sample.expire()).then(|| sample.to_owned_sample()),
+            Incoming::Owned(sample) => Some(sample),
+        }
+    }
+}
+
 /// How long a wait with the lock may be while tasks wait for messages of the same subscriber.
 pub(crate) const BESIDE: Duration = Duration::from_millis(10);
 
@@ -97,6 +113,8 @@ pub(crate) struct SubscriberCore {
     state: Fair<Own<State>>,
     fork_guard: ForkGuard,
     closed: AtomicBool,
+    /// Whether its messages go to an async callback; set with the lock.
+    is_delivered: AtomicBool,
     /// Has a thread that waits let go of the lock.
     interrupter: Interrupter,
     /// How long a wait goes on without a look for signals.
@@ -116,6 +134,7 @@ impl SubscriberCore {
             fork_guard: ForkGuard::here(),
             slice: if spins { SPIN_SLICE } else { SLICE },
             closed: AtomicBool::new(false),
+            is_delivered: AtomicBool::new(false),
             waiters: Waiters::default(),
         })
     }
@@ -145,10 +164,31 @@ impl SubscriberCore {
         &self,
         state: &'a mut State,
     ) -> rnet::Result<(&'a mut Direct, &'a mut Option<RawSample>)> {
+        self.check_mine()?;
         if self.is_closed() {
             return Err(self.closed_error());
         }
         self.inner(state)
+    }
+
+    /// Its messages are for who asks, and not for an async callback.
+    fn check_mine(&self) -> rnet::Result<()> {
+        match self.is_delivered.load(Ordering::Acquire) {
+            true => Err(self.has_callback()),
+            false => Ok(()),
+        }
+    }
+
+    /// Has its messages go to an async callback, which takes them by [`SubscriberCore::look_to_deliver`]. Call it without
+    /// the GIL.
+    pub(crate) fn begin_delivery(&self) -> rnet::Result<()> {
+        let mut guard = self.lock()?;
+        self.direct(&mut guard)?;
+        self.is_delivered.store(true, Ordering::Release);
+        drop(guard);
+        // Whoever waits is told that there is a callback now.
+        self.waiters.wake_all();
+        Ok(())
     }
 
     /// As [`SubscriberCore::direct`], also of one that somebody is about to close, who ends its waits.
@@ -222,7 +262,10 @@ impl SubscriberCore {
         act: impl FnOnce(&mut Direct, Duration) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         let result = self.lock_to_wait(limit).and_then(|(mut guard, left)| {
-            let (inner, _) = self.direct(&mut guard)?;
+            if self.is_closed() {
+                return Err(self.closed_error());
+            }
+            let (inner, _) = self.inner(&mut guard)?;
             act(inner, if self.waiters.any() { left.min(BESIDE) } else { left })
         });
         waiters::pass_on(self);
@@ -238,7 +281,7 @@ impl SubscriberCore {
         make: impl FnOnce(rnet::Sample<'_, [u8]>) -> R,
         make_owned: impl FnOnce(RawSample) -> R,
     ) -> rnet::Result<Glance<R>> {
-        if self.is_closed() {
+        if self.is_closed() || self.is_delivered.load(Ordering::Acquire) {
             return Ok(Glance::Unclear);
         }
         let Some(mut guard) = self.state.try_lock() else { return Ok(Glance::Unclear) };
@@ -255,8 +298,18 @@ impl SubscriberCore {
         self.look_with(&mut *self.lock()?)
     }
 
+    /// The next message for the async callback, if it is there. Call it without the GIL.
+    pub(crate) fn look_to_deliver(&self) -> rnet::Result<Option<RawSample>> {
+        self.look_at(&mut *self.lock()?)
+    }
+
     /// As [`SubscriberCore::look`], by who has the lock.
     pub(crate) fn look_with(&self, state: &mut State) -> rnet::Result<Option<RawSample>> {
+        self.check_mine()?;
+        self.look_at(state)
+    }
+
+    fn look_at(&self, state: &mut State) -> rnet::Result<Option<RawSample>> {
         if self.is_closed() {
             return Err(self.closed_error());
         }
@@ -313,12 +366,12 @@ impl SubscriberCore {
     /// called, if there is one. Call it without the GIL.
     pub(crate) fn call(
         self: &Arc<Self>,
-        callback: impl Fn(rnet::Result<RawSample>) + Clone + Send + 'static,
+        callback: impl Fn(rnet::Result<Incoming<'_>>) + Clone + Send + 'static,
     ) -> rnet::Result<()> {
         let held = self.direct(&mut *self.lock()?)?.1.take();
         if let Some(sample) = held {
             // The dispatch thread does not know of it.
-            callback(Ok(sample));
+            callback(Ok(Incoming::Owned(sample)));
         }
         let mut guard = self.lock()?;
         self.direct(&mut guard)?;
@@ -327,7 +380,7 @@ impl SubscriberCore {
         let mut late = None;
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
             let run = move |result: rnet::Result<rnet::Sample<'_, [u8]>>| {
-                callback(result.map(rnet::Sample::to_owned_sample))
+                callback(result.map(Incoming::Borrowed))
             };
             let subscription = inner.on_result(run);
             late = subscription.error();

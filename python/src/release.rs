@@ -9,7 +9,7 @@ use crate::gate;
 
 /// Drops `thing` without the GIL, whether this thread holds it or not.
 pub(crate) fn release<T: Send>(thing: T) {
-    if gate::is_closed() && gate::exit_time_left().is_zero() {
+    if gate::may_hang() {
         // A callback does not end, and dropping may wait for it. The process is about to end.
         std::mem::forget(thing);
         return;

@@ -17,7 +17,7 @@ use crate::gate;
 use crate::meta::make;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::{Delivery, Next, Source};
 use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 use crate::{batch, sample};
@@ -248,6 +248,35 @@ struct Messages {
     iterates: bool,
 }
 
+/// What the task of an async callback awaits.
+struct Delivered {
+    core: Arc<SubscriberCore>,
+    decoder: Arc<Decoder>,
+}
+
+impl Source for Delivered {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let received = py.detach(|| self.core.look_to_deliver()).or_raise(py)?;
+        if received.is_none() && self.core.waiters.is_raised() {
+            py.detach(|| waiters::drained(&self.core));
+        }
+        let value = |received| self.decoder.value(py, received).map(Bound::unbind);
+        received.map(value).transpose()
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.core.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.core);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.core.is_parents()
+    }
+}
+
 impl Source for Messages {
     fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let subscriber = self.subscriber.get();
@@ -377,6 +406,17 @@ impl Subscriber {
     /// As `recv_async`, as a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
         Next::new(Messages { subscriber: slf, as_sample: true, iterates: false })
+    }
+
+    /// Has its messages go to an async callback from now on.
+    fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
+        let (core, decoder) = (self.core.clone(), self.decoder.clone());
+        let next = move || Next::new(Delivered { core: core.clone(), decoder: decoder.clone() });
+        let begin = || {
+            self.core.begin_delivery()?;
+            Ok(Delivery::new(&self.core, &self.node.members, next))
+        };
+        py.detach(begin).or_raise(py)
     }
 
     /// A descriptor that is readable when there may be a message, or an error: for loops that wait for

@@ -4,11 +4,12 @@
 //! what there is at the moment at which it returns it. Being cancelled, it has taken nothing; see
 //! `crate::waiters`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 
+use crate::members::{Member, Members};
 use crate::waiters::Waiters;
 
 /// Where what is awaited comes from.
@@ -26,6 +27,57 @@ pub(crate) trait Source: Send + Sync {
 
     /// An exception has ended the wait, that of a task that was cancelled for one.
     fn is_thrown_away(&self) {}
+}
+
+/// What hands the messages of a subscriber, or the changes of a watch, to an async callback. It does not keep the node.
+#[pyclass(frozen, module = "rnet")]
+pub(crate) struct Delivery {
+    next: Box<dyn Fn() -> Next + Send + Sync>,
+    source: Arc<dyn Member>,
+}
+
+impl Delivery {
+    /// Of what `members` keep, and close when their owner is let go of.
+    pub(crate) fn new<M: Member + 'static>(
+        source: &Arc<M>,
+        members: &Members,
+        next: impl Fn() -> Next + Send + Sync + 'static,
+    ) -> Delivery {
+        let source: Arc<dyn Member> = source.clone();
+        members.keep(&Arc::new(CloseOnDrop(source.clone())));
+        Delivery { next: Box::new(next), source }
+    }
+}
+
+#[pymethods]
+impl Delivery {
+    /// The next one.
+    fn recv_async(&self) -> Next {
+        (self.next)()
+    }
+
+    /// Closes the subscriber, or the watch: nobody reads it any more.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.source.close());
+    }
+}
+
+struct CloseOnDrop(Arc<dyn Member>);
+
+impl Member for CloseOnDrop {
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 enum Step {

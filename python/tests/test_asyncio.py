@@ -151,3 +151,23 @@ def test_the_loop_runs_while_a_task_waits(pair):
         await waiting
 
     run(main())
+
+
+def test_a_call_has_one_outcome_however_it_is_asked_for(node):
+    async def main():
+        home = node()
+        service = home.service("/echo", None, None, lambda request: request)
+        client = home.client("/echo")
+        call = client.start(b"1", timeout=LIMIT_S)
+        assert (await call, await call, call.result(), await call) == (b"1",) * 4
+        call = client.start(b"2", timeout=LIMIT_S)
+        assert (call.result(), await call) == (b"2", b"2")
+        service.close()
+        call = client.start(b"3", timeout=0.01)
+        for _ in range(2):
+            with pytest.raises(rnet.Timeout):
+                await call
+            with pytest.raises(rnet.Timeout):
+                call.result()
+
+    run(main())

@@ -14,7 +14,7 @@ import pytest
 
 import rnet
 from conftest import LIMIT_S, finish, settle
-from rnet.msgs import Twist
+from rnet.msgs import CommandStatus, Twist
 
 
 @pytest.fixture
@@ -356,3 +356,89 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
         driver.release()
     driver.release()
     receiver.send_signal(signal.SIGCONT)
+
+
+ENDS_A_RETAKE = {
+    "release": "thread.start(); time.sleep(0.3); driver.release()",
+    "node.close": "thread.start(); time.sleep(0.3); hand.close()",
+    "close in a signal handler": "signal.signal(signal.SIGUSR1, lambda *_: driver.close()); "
+    "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start(); again()",
+}
+
+
+@pytest.mark.parametrize("end", ENDS_A_RETAKE)
+def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end):
+    process = program(
+        textwrap.dedent(
+            """
+            import os, signal, sys, threading, time
+            import rnet
+
+            base, hand = rnet.Node("base"), rnet.Node("hand")
+            command = base.command("/cmd", None, lambda _: None, fallback="hold", deadline_ms=100)
+            driver = hand.drive("/cmd", lease_ms=200, timeout=60)
+            command.close()
+            while driver.in_force:
+                time.sleep(0.001)  # sleep: between two looks at a condition
+
+            def again():
+                try:
+                    driver.retake(timeout=None)
+                except rnet.Closed:
+                    print("closed")
+
+            thread = threading.Thread(target=again)
+            # sleep: until the thread is in retake, which nothing shows
+            exec(sys.argv[1])
+            if thread.ident:
+                thread.join()
+            """
+        ),
+        ENDS_A_RETAKE[end],
+    )
+    assert finish(process) == (0, "closed\n", "")
+
+
+def test_a_command_at_a_receiver_whose_program_is_ending_has_failed(base, program):
+    statuses = base.subscribe("/_rnet/command/cmd/status", CommandStatus, transient_local=True, keep_all=True)
+    receiver = program(
+        textwrap.dedent(
+            """
+            import atexit, sys
+
+            def wait():
+                print("ends", flush=True)
+                sys.stdin.readline()
+
+            # Ahead of rnet: it runs last.
+            atexit.register(wait)
+            import threading
+            import rnet
+
+            node, begun = rnet.Node("receiver"), threading.Event()
+
+            def hangs(_):
+                begun.set()
+                threading.Event().wait()
+
+            # The node waits for this handler before it closes the receiver.
+            service = node.service("/hangs", None, None, hangs)
+            call = node.client("/hangs").start(b"")
+            begun.wait()
+            command = node.command("/cmd", None, lambda _: None, fallback=lambda _: None, deadline_ms=600_000)
+            print("receives", flush=True)
+            sys.stdin.readline()
+            """
+        )
+    )
+    assert receiver.stdout.readline() == "receives\n"
+    driver = base.drive("/cmd", lease_ms=600_000, timeout=LIMIT_S)
+    receiver.stdin.write("\n")
+    receiver.stdin.flush()
+    assert receiver.stdout.readline() == "ends\n"
+    driver.send(b"go")
+    while not (status := statuses.recv(LIMIT_S)).fallback_failed:
+        pass
+    assert status.applied == 0 and status.state == CommandStatus.STATE_FALLBACK
+    receiver.stdin.write("\n")
+    finish(receiver)

@@ -113,3 +113,46 @@ def test_ctrl_c_ends_a_close_that_waits_for_a_callback(program, what):
     process.send_signal(signal.SIGINT)
     code, out, errors = finish(process)
     assert (code, out, without_log(errors)) == (0, "interrupted\n", [])
+
+
+COMMAND = """
+import os, time
+command = rnet.Node("base").command("/cmd", None, lambda _: None, fallback=FALLBACK, deadline_ms=600_000)
+driver = rnet.Node("hand").drive("/cmd", lease_ms=600_000, timeout=60)
+driver.send(b"go")
+"""
+RESTS = "lambda why: (time.sleep(0.2), os.write(1, why.encode()))"  # sleep: as long as a robot needs
+
+OTHERS = {
+    "a callback hangs": "COMMAND\nother = rnet.Node('other')\nkept = other.timer(0.01, hangs)",
+    "one hung that was let go of": "kept = node.timer(0.01, hangs); begun.wait(); del node, kept\nCOMMAND",
+    "a with block was left": "kept = node.timer(0.01, hangs); begun.wait()\ntry:\n    with node:\n        sys.exit()\n"
+    "except SystemExit:\n    pass\nCOMMAND",
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_last_fallback_runs_whatever_another_callback_does(program, other):
+    make = OTHERS[other].replace("COMMAND", COMMAND.replace("FALLBACK", RESTS))
+    text = PROGRAM.replace("MAKE", make).replace("END", "")
+    code, out, errors = finish(program(text))
+    opened, ended = out.split("main ends\n")
+    assert (code, opened, without_log(errors)) == (0, "opened", []) and ended in ("closed", "driver_lost", "released")
+
+
+def test_a_close_ends_where_no_thread_can_be_started(program):
+    make = "kept = node.timer(0.01, works)"
+    end = """
+import resource
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 20), -1))
+kept.cancel()
+print("closed")"""
+    works = """
+def works(_):
+    begun.set()
+    for _ in range(20):
+        threading.Event().wait(0.02)  # sleep: the callback works while it is closed
+"""
+    text = PROGRAM.replace("MAKE", works + make).replace("END", end)
+    assert finish(program(text)) == (0, "main ends\nclosed\n", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import os
 
 import numpy as np
 import pytest
@@ -210,3 +211,20 @@ def test_what_is_no_function_is_no_callback(node, way):
     home = node()
     with pytest.raises(TypeError, match="5 cannot be called: give a function"):
         CALLBACKS[way](home, 5)
+
+
+def test_calls_with_equal_dtypes_share_a_client(node):
+    home = node()
+    point = [("x", "f8"), ("n", "i4")]
+    home.service("/echo", np.dtype(point), np.dtype(point), lambda request: request)
+
+    def call() -> None:
+        request = np.zeros(1, np.dtype(point))[0]
+        assert home.call("/echo", request, np.dtype(point), timeout=LIMIT_S).item() == (0, 0)
+
+    call()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        call()
+    # Each client had left six open. Other threads may have some open at this moment.
+    assert len(os.listdir("/proc/self/fd")) < before + 20

@@ -90,6 +90,13 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         self.taken.bytes()
     }
 
+    /// Whether it has become older than its publisher's lifespan since it was received, which is counted: for a language
+    /// whose callbacks wait for their interpreter.
+    #[doc(hidden)]
+    pub fn expire(&self) -> bool {
+        self.taken.channel().expire(self.taken.stamp().sent_ns)
+    }
+
     /// Whether it carries anything beside its content: for what forwards messages between hosts.
     #[doc(hidden)]
     #[inline]

@@ -14,7 +14,7 @@ from .errors import Cancelled, Closed, Conflict, Detached, PeerLost, RnetError
 if TYPE_CHECKING:
     import asyncio
 
-    from . import State, Subscriber, Transaction, Watch
+    from . import State, Transaction
 
 __all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async", "transact"]
 
@@ -22,6 +22,9 @@ _R = TypeVar("_R")
 
 #: Seconds between two looks at whether a call whose coroutine runs is still wanted.
 _PAUSE_S = 0.02
+
+#: Seconds between two errors of a subscriber that follow each other at once.
+_ERROR_PAUSE_S = 0.1
 
 #: The event loop keeps no strong reference to its tasks.
 _deliveries: set[asyncio.Task[None]] = set()
@@ -94,6 +97,7 @@ class LoopCallback:
     def _start(self) -> None:
         if self._task is None and self._pending:
             self._task = self._loop.create_task(self._run())
+            self._task.add_done_callback(self._end)
 
     async def _run(self) -> None:
         try:
@@ -103,43 +107,71 @@ class LoopCallback:
         finally:
             self._task = None
 
+    def _end(self, task: asyncio.Task[None]) -> None:
+        if self._task is task:
+            # It was cancelled before its first step, and its call is still to be made.
+            self._task = None
+            self._start()
+
     def __repr__(self) -> str:
         return f"<callback {self._function!r} on an event loop>"
 
 
 async def _reported(counter: object, function: Callable[..., Any], *arguments: Any) -> None:
     """Call a function, plain or async; what it raises is counted and reported."""
+    import asyncio
+
     try:
         returned = function(*arguments)
         if inspect.isawaitable(returned):
             await returned
+    except asyncio.CancelledError as error:
+        # Of something that it awaited, unless this task is cancelled. Python 3.10 does not know which.
+        task = asyncio.current_task()
+        if getattr(task, "cancelling", lambda: 1)():
+            raise
+        _rnet.report_exception(error, function, counter)
     except Exception as error:
         _rnet.report_exception(error, function, counter)
 
 
 def deliver(
-    source: Subscriber[Any] | Watch,
+    source: Any,
     callback: Callable[[Any], Awaitable[Any]],
     on_error: Callable[[RnetError], Any] | None,
     counter: object,
 ) -> None:
-    """Have a task call ``callback`` with each message of a subscriber, or change of a watch, until that is closed."""
-    task = _running_loop(callback).create_task(_deliver(source, callback, on_error, counter))
+    """Have a task call ``callback`` with each message of a Subscriber, or change of a Watch, until that is closed.
+
+    The task does not keep its node. It closes what it reads at its end: nobody else would read it.
+    """
+
+    def end(task: asyncio.Task[None]) -> None:
+        _deliveries.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _rnet.report_exception(error, callback, counter)
+        delivery.close()
+
+    loop = _running_loop(callback)
+    delivery = source._begin_delivery()
+    task = loop.create_task(_deliver(delivery, callback, on_error, counter))
     _deliveries.add(task)
-    task.add_done_callback(_deliveries.discard)
+    task.add_done_callback(end)
 
 
 async def _deliver(
-    source: Subscriber[Any] | Watch,
+    delivery: Any,
     callback: Callable[[Any], Awaitable[Any]],
     on_error: Callable[[RnetError], Any] | None,
     counter: object,
 ) -> None:
     import asyncio
 
+    pause_s = 0.0
     while True:
         try:
-            received = await source.recv_async()
+            received = await delivery.recv_async()
         except Closed:
             return
         except RnetError as error:
@@ -149,8 +181,10 @@ async def _deliver(
                 # It is the topic's error, and not the callback's.
                 _rnet.report_exception(error, callback, None)
             # An error that comes again at once must not keep the loop.
-            await asyncio.sleep(0)
+            await asyncio.sleep(pause_s)
+            pause_s = _ERROR_PAUSE_S
             continue
+        pause_s = 0.0
         await _reported(counter, callback, received)
 
 

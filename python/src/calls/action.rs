@@ -7,12 +7,11 @@ use rnet::{CallContext, CallOptions, HandlerError, Policy};
 
 use super::caller::Caller;
 use super::goal::{Goal, GoalCore, Heard};
-use super::service::{Service, failed};
+use super::service::{Service, failed, failure, run_wanted};
 use super::{answered, count, decoded, encoded, limit};
 use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
-use crate::gate;
 use crate::members::{Kind, Member};
 use crate::meta::make;
 use crate::shared::NodeShared;
@@ -33,14 +32,19 @@ struct Handler {
 impl Handler {
     fn run(&self, goal: &[u8], goals: &mut Goals<'_>) -> Result<Vec<u8>, HandlerError> {
         let context = goals.context();
-        let ran = gate::enter(|py| {
-            self.call(py, goal, context).map_err(|error| failed(&error, self.function.bind(py)))
-        });
-        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+        let wanted = context.clone();
+        run_wanted(
+            || wanted.is_cancelled(),
+            |py| {
+                let goal = decoded(py, &self.goal, goal, &format!("a goal of {}", self.name));
+                let goal = goal.map_err(|error| failure(py, &error))?;
+                let called = self.call(py, goal, context);
+                called.map_err(|error| failed(&error, self.function.bind(py)))
+            },
+        )
     }
 
-    fn call(&self, py: Python<'_>, goal: &[u8], inner: CallContext) -> PyResult<Vec<u8>> {
-        let goal = decoded(py, &self.goal, goal, &format!("a goal of {}", self.name))?;
+    fn call(&self, py: Python<'_>, goal: Py<PyAny>, inner: CallContext) -> PyResult<Vec<u8>> {
         let function = self.function.bind(py);
         let context =
             ActionContext { inner, feedback: self.feedback.clone(), name: self.name.clone() };

@@ -92,7 +92,9 @@ impl CallCore {
         drop(self.finish());
         drop(pending);
         match next {
-            Err(error) => Err(self.over().unwrap_or(error)),
+            Err(error) if self.stream => Err(self.over().unwrap_or(error)),
+            // Whoever asks again hears the same.
+            Err(error) => Err(self.ended.get_or_init(|| error).clone()),
             next => next,
         }
     }
@@ -148,8 +150,8 @@ impl Drop for CallCore {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Call {
     pub(super) core: Arc<CallCore>,
-    /// The only reply of a call, for every further call of `result`.
-    pub(super) reply: OnceLock<Py<PyAny>>,
+    /// The only reply of a call, or that it is malformed, for whoever asks again.
+    pub(super) reply: OnceLock<PyResult<Py<PyAny>>>,
     pub(super) _node: Arc<NodeShared>,
 }
 
@@ -166,7 +168,23 @@ impl Call {
                 next => break next.or_raise(py)?,
             }
         };
-        next.map(|reply| self.value(py, &reply)).transpose()
+        next.map(|reply| self.keep(py, self.value(py, &reply))).transpose()
+    }
+
+    /// The only reply, of which every further call of `result` and every further `await` have the same.
+    fn keep(&self, py: Python<'_>, reply: PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        if self.core.stream {
+            return reply;
+        }
+        let _ = self.reply.set(reply);
+        self.kept(py).expect("it was set above")
+    }
+
+    fn kept(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
+        self.reply.get().map(|reply| match reply {
+            Ok(reply) => Ok(reply.clone_ref(py)),
+            Err(error) => Err(error.clone_ref(py)),
+        })
     }
 
     pub(super) fn take_only(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -180,14 +198,10 @@ impl Call {
     /// The reply, or the next one of a stream; waits for it, for as long as the call may take. Raises as `Client.call`,
     /// Cancelled if the call was cancelled, and Closed where a stream has no further one.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if let Some(reply) = self.reply.get() {
-            return Ok(reply.clone_ref(py));
+        if let Some(kept) = self.kept(py) {
+            return kept;
         }
-        let reply = self.take_only(py)?;
-        if !self.core.stream {
-            let _ = self.reply.set(reply.clone_ref(py));
-        }
-        Ok(reply)
+        self.take_only(py)
     }
 
     /// Cancels the call: its server is told, and whoever waits for it gets Cancelled.
@@ -232,8 +246,11 @@ struct Replies {
 impl Source for Replies {
     fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let call = self.call.get();
+        if let Some(kept) = call.kept(py).filter(|_| !self.iterates) {
+            return kept.map(Some);
+        }
         match py.detach(|| call.core.next(Duration::ZERO)) {
-            Ok(Some(reply)) => call.value(py, &reply).map(Some),
+            Ok(Some(reply)) => call.keep(py, call.value(py, &reply)).map(Some),
             Ok(None) if self.iterates => Err(PyStopAsyncIteration::new_err("the call has ended")),
             Ok(None) => Err(raise(py, &call.core.closed_error())),
             Err(Error::Interrupted) => Ok(None),

@@ -10,13 +10,12 @@ use pyo3::types::PyString;
 use rnet::{Error, HandlerError};
 
 use super::push::SLICE;
-use super::service::{Service, failed, failure, stats};
+use super::service::{Service, failed, failure, run_wanted, stats};
 use super::{decoded, lock};
 use crate::callback::call_by;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, closed, raise};
 use crate::fork::{ForkGuard, Own};
-use crate::gate;
 use crate::members::{Kind, Member};
 use crate::release::release;
 use crate::shared::NodeShared;
@@ -37,22 +36,18 @@ pub(crate) fn open_handler(
     let codec = Codec::new(py, ty)?;
     let (message_type, what) = (codec.message_type.clone(), format!("a job of {name}"));
     let run = move |py: Python<'_>, job: &[u8], context: &rnet::JobContext| {
-        let call = || {
-            let job = decoded(py, &codec, job, &what)?;
-            let context = JobContext { inner: context.clone() };
-            match with_context {
-                true => call_by(py, &function, (job, context)),
-                false => call_by(py, &function, (job,)),
-            }
+        let job = decoded(py, &codec, job, &what).map_err(|error| failure(py, &error))?;
+        let context = JobContext { inner: context.clone() };
+        let called = match with_context {
+            true => call_by(py, &function, (job, context)),
+            false => call_by(py, &function, (job,)),
         };
-        call().map(drop).map_err(|error: PyErr| failed(&error, function.bind(py)))
+        called.map(drop).map_err(|error| failed(&error, function.bind(py)))
     };
     Service::hold(py, node, || {
         let builder = node.node()?.pull::<[u8]>(name).message_type(message_type);
         builder.on(move |job, context| {
-            let ran = gate::enter(|py| run(py, job, context));
-            let ended = || Err(HandlerError::new("Closed", "the program of the worker ends"));
-            ran.unwrap_or_else(ended)
+            run_wanted(|| context.is_cancelled(), |py| run(py, job, context))
         })
     })
 }

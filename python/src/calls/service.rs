@@ -44,14 +44,20 @@ struct Handler {
 
 impl Handler {
     fn run(&self, request: &[u8], replies: &mut Replies<'_>) -> Result<(), HandlerError> {
-        let ran = gate::enter(|py| {
-            self.call(py, request, replies).map_err(|error| failed(&error, self.function.bind(py)))
-        });
-        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+        let context = replies.context();
+        run_wanted(
+            || context.is_cancelled(),
+            |py| {
+                let what = format!("a request of {}", self.name);
+                let request = decoded(py, &self.request, request, &what);
+                let request = request.map_err(|error| failure(py, &error))?;
+                let called = self.call(py, request, replies);
+                called.map_err(|error| failed(&error, self.function.bind(py)))
+            },
+        )
     }
 
-    fn call(&self, py: Python<'_>, request: &[u8], replies: &mut Replies<'_>) -> PyResult<()> {
-        let request = decoded(py, &self.request, request, &format!("a request of {}", self.name))?;
+    fn call(&self, py: Python<'_>, request: Py<PyAny>, replies: &mut Replies<'_>) -> PyResult<()> {
         let function = self.function.bind(py);
         let result = match self.with_context {
             true => call(function, (request, CallContext { inner: replies.context() }))?,
@@ -84,6 +90,19 @@ impl Handler {
             sent => sent.or_raise(py).map(|()| true),
         }
     }
+}
+
+/// Runs a handler in Python, unless its call is not wanted any more when the lock of the interpreter is held: the wait for
+/// that may be long.
+pub(super) fn run_wanted<R>(
+    is_cancelled: impl FnOnce() -> bool,
+    run: impl FnOnce(Python<'_>) -> Result<R, HandlerError>,
+) -> Result<R, HandlerError> {
+    let ran = gate::enter(|py| match is_cancelled() {
+        true => Err(HandlerError::new("Cancelled", "the call was cancelled before it began")),
+        false => run(py),
+    });
+    ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
 }
 
 /// An exception of a handler, as the caller is told of it. It is counted, unless it says that the call is not wanted any

@@ -20,14 +20,14 @@ use super::core::StateCore;
 use super::entry::Change;
 use super::types::Types;
 use crate::callback::{Callback, call_by, report};
-use crate::errors::{OrRaise, raise};
+use crate::errors::{OrRaise, bad_value, raise};
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::{Kind, Member};
 use crate::release::release;
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::{Delivery, Next, Source};
 use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 
@@ -49,6 +49,8 @@ pub(crate) struct WatchCore {
     mode: Fair<Own<Mode>>,
     fork_guard: ForkGuard,
     closed: Arc<AtomicBool>,
+    /// Whether its changes go to an async callback; set with the lock.
+    is_delivered: AtomicBool,
     /// Has a thread that waits let go of the lock. Gone when it is closed: it holds the node.
     interrupter: Mutex<Option<Own<Interrupter>>>,
     pub(crate) types: Arc<Types>,
@@ -98,6 +100,9 @@ impl WatchCore {
     /// The watch itself. Tasks that await a change are not woken any more until
     /// [`waiters::pass_on`], which the caller runs without the lock.
     fn direct<'a>(&self, mode: &'a mut Mode) -> rnet::Result<&'a mut state::Watch> {
+        if self.is_delivered.load(Ordering::Acquire) {
+            return Err(self.has_callback());
+        }
         if self.is_closed() {
             return Err(self.closed_error());
         }
@@ -149,9 +154,23 @@ impl WatchCore {
         wait_limit.run(py, |slice| self.next(slice))
     }
 
-    /// The next change, if it is there. Call it without the GIL.
-    fn look(self: &Arc<Self>) -> rnet::Result<Option<state::Change>> {
+    /// Has its changes go to an async callback. Call it without the GIL.
+    fn begin_delivery(&self) -> rnet::Result<()> {
         let mut guard = self.lock()?;
+        self.direct(&mut guard)?;
+        self.is_delivered.store(true, Ordering::Release);
+        drop(guard);
+        // Whoever waits is told that there is a callback now.
+        self.waiters.wake_all();
+        Ok(())
+    }
+
+    /// The next change, if it is there; `delivers`: for the async callback. Call it without the GIL.
+    fn look(self: &Arc<Self>, delivers: bool) -> rnet::Result<Option<state::Change>> {
+        let mut guard = self.lock()?;
+        if self.is_delivered.load(Ordering::Acquire) != delivers {
+            return Err(self.has_callback());
+        }
         if self.is_closed() {
             return Err(self.closed_error());
         }
@@ -248,10 +267,33 @@ struct Changes {
     iterates: bool,
 }
 
+/// What the task of an async callback awaits.
+struct Delivered(Arc<WatchCore>);
+
+impl Source for Delivered {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let told = py.detach(|| self.0.look(true)).or_raise(py)?;
+        let change = |told| Ok(Py::new(py, Change::new(py, told, &self.0.types)?)?.into_any());
+        told.map(change).transpose()
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.0.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.0);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.0.is_parents()
+    }
+}
+
 impl Source for Changes {
     fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let core = &self.watch.get().core;
-        match py.detach(|| core.look()) {
+        match py.detach(|| core.look(false)) {
             Ok(None) => Ok(None),
             Ok(Some(told)) => {
                 let change = Change::new(py, told, &core.types)?;
@@ -332,6 +374,7 @@ impl Watch {
             mode: Fair::new(Own::new(Mode::Direct(inner))),
             fork_guard: ForkGuard::here(),
             closed: Arc::default(),
+            is_delivered: AtomicBool::new(false),
             types: state.types.clone(),
             waiters: Waiters::default(),
         });
@@ -370,7 +413,7 @@ impl Watch {
 
     /// The next change if it is there, else None.
     fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
-        let told = py.detach(|| self.core.look()).or_raise(py)?;
+        let told = py.detach(|| self.core.look(false)).or_raise(py)?;
         told.map(|told| Change::new(py, told, &self.core.types)).transpose()
     }
 
@@ -378,6 +421,17 @@ impl Watch {
     /// cancelled, by a time-out for one, it has taken no change. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
         Next::new(Changes { watch: slf, iterates: false })
+    }
+
+    /// Has its changes go to an async callback from now on.
+    fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
+        let core = self.core.clone();
+        let begin = || {
+            self.core.begin_delivery()?;
+            let next = move || Next::new(Delivered(core.clone()));
+            Ok(Delivery::new(&self.core, &self.state.members, next))
+        };
+        py.detach(begin).or_raise(py)
     }
 
     /// A descriptor that is readable when there may be a change, as `Subscriber.fileno`: until `try_recv`
@@ -394,6 +448,11 @@ impl Watch {
     fn on(slf: &Bound<'_, Self>, callback: Callback, urgent: bool) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         if callback.is_async(py)? {
+            if urgent {
+                let why =
+                    "an async callback runs on the event loop, which has no lanes; leave it out";
+                return Err(bad_value(py, "urgent", why));
+            }
             return callback.deliver(slf.as_any(), None, &this.node);
         }
         let callback = callback.into_inner();

@@ -20,7 +20,7 @@ use super::faults::Faults;
 use super::host::{Host, said};
 use super::kept::Kept;
 use super::known::Known;
-use super::lane::{PULSE_NS, Say};
+use super::lane::Say;
 use super::offline::{Key, OfflineReaders};
 use super::orphans::Orphans;
 use super::status::Status;

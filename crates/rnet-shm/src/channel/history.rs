@@ -63,6 +63,15 @@ impl Reader {
         self.wanted.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
     }
 
+    /// Whether a message that was handed out has expired since, which is counted: its user has waited before it was used.
+    pub fn expire(&self, sent_ns: u64) -> bool {
+        let expired = self.has_expired(sent_ns);
+        if expired {
+            bump(&self.slot.page().count.expired, 1);
+        }
+        expired
+    }
+
     /// Out of line, so that the readers of publishers without a lifespan do not make room for the call. A
     /// stamp from the future is a hostile one.
     #[inline(never)]

@@ -173,7 +173,9 @@ impl Intake {
                 Err(error) => cancels.push(of(&error)),
             }
         }
-        let mut closed = Vec::new();
+        // Taken ahead of the reads: what these have sent before is read then.
+        let mut closed = std::mem::take(&mut *lock(&self.closed));
+        let mut drained = false;
         for _ in 0..TURN {
             match self.requests.try_recv() {
                 Ok(Some(sample)) => {
@@ -183,14 +185,16 @@ impl Intake {
                     self.set.came(sent_ns, self.taken);
                 }
                 Ok(None) => {
-                    // What these have sent is read by now.
-                    closed = std::mem::take(&mut *lock(&self.closed));
+                    drained = true;
                     break;
                 }
                 Err(error) => told.push(of(&error)),
             }
         }
         told.extend(cancels);
+        if !drained {
+            lock(&self.closed).append(&mut closed);
+        }
         if !closed.is_empty() {
             told.push(Told::Closed(closed));
         }

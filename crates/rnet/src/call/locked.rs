@@ -2,6 +2,7 @@
 //! drop a call of this client, or take a lock whose holder wants this one.
 
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -59,6 +60,9 @@ impl Drop for Locked<'_> {
         }
         let woken = std::mem::take(&mut guard.woken);
         drop(guard);
-        woken.into_iter().for_each(|waker| waker.wake());
+        for waker in woken {
+            // It is the user's code. One that panics must not keep the others, nor this thread's calls, from going on.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
     }
 }

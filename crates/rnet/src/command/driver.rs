@@ -176,8 +176,10 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             ended: None,
             asked: None,
             ask_at: Instant::now(),
+            retaking: None,
         };
-        driver.take(&driver.wait(timeout.unwrap_or(TIMEOUT), goes_on))?;
+        let timeout = timeout.unwrap_or(TIMEOUT);
+        driver.take(&driver.wait(Instant::now(), timeout, goes_on))?;
         fail_point!("command.taken");
         Ok(driver)
     }
@@ -254,6 +256,8 @@ pub struct Driver<T: Message + ?Sized> {
     /// A request for authority that it has made by itself, and when it may make the next one.
     asked: Option<Pending<CommandReply>>,
     ask_at: Instant,
+    /// The request of a retake that has not ended.
+    retaking: Option<Pending<CommandReply>>,
 }
 
 impl<T: Message + ?Sized> Driver<T> {
@@ -306,34 +310,46 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// As [`DriveBuilder::take`].
     pub fn retake(&mut self, timeout: Option<Duration>) -> Result<()> {
-        self.retake_while(timeout, || true)
+        let begun = Instant::now();
+        while !self.retake_part(begun, timeout.unwrap_or(TIMEOUT))? {}
+        Ok(())
     }
 
-    /// The same, as [`DriveBuilder::take_while`].
+    /// A part of a retake that began then, about 100 ms long: whether it has authority. For a language that looks for
+    /// signals between the parts, and lets other threads use the driver.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Driver::retake`].
     #[doc(hidden)]
-    pub fn retake_while(
-        &mut self,
-        timeout: Option<Duration>,
-        goes_on: impl Fn() -> bool,
-    ) -> Result<()> {
-        match self.ready() {
-            Err(Error::NotInForce { .. }) => {}
-            done => return done,
+    pub fn retake_part(&mut self, begun: Instant, timeout: Duration) -> Result<bool> {
+        if self.retaking.is_none() {
+            match self.check() {
+                Err(Error::NotInForce { .. }) => {}
+                done => return done.map(|()| true),
+            }
+            self.end_asking();
+            if self.check().is_ok() {
+                return Ok(true);
+            }
         }
+        match self.take(&self.wait(begun, timeout, || false)) {
+            Ok(()) => Ok(true),
+            Err(Error::Interrupted) => Ok(false),
+            Err(error) => {
+                self.end_retake();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up a retake. Authority that is granted at this moment is given back.
+    #[doc(hidden)]
+    pub fn end_retake(&mut self) {
         self.end_asking();
         if self.check().is_ok() {
-            return Ok(());
-        }
-        let taken = self.take(&self.wait(timeout.unwrap_or(TIMEOUT), goes_on));
-        if taken.is_err() && self.check().is_ok() {
-            // Granted when it was no longer waited for.
             let _ = self.ask(Action::Release, Some(GOODBYE));
             self.lost("it was given back".to_owned());
         }
-        taken
     }
 
     /// Gives authority back: the receiver falls back at once. A driver whose authority has ended has nothing to give
@@ -359,38 +375,46 @@ impl<T: Message + ?Sized> Driver<T> {
         let lease = self.terms.lease;
         let request = self.request(Action::Release);
         let asked = self.client.start(&request, CallOptions::new().timeout(lease))?;
-        let released =
-            self.wait(lease, || true).until(ANSWER, |slice| asked.next_within(slice)).map(drop);
+        let released = self
+            .wait(Instant::now(), lease, || true)
+            .until(ANSWER, |slice| asked.next_within(slice))
+            .map(drop);
         fail_point!("command.released");
         self.lost("it was released".to_owned());
         released
     }
 
-    fn wait<F: Fn() -> bool>(&self, after: Duration, goes_on: F) -> Wait<F> {
+    fn wait<F: Fn() -> bool>(&self, begun: Instant, after: Duration, goes_on: F) -> Wait<F> {
         let (node, topic) = (self.node.clone(), self.topic.clone());
-        Wait { node, topic, until: Instant::now().checked_add(after), after, goes_on }
+        Wait { node, topic, until: begun.checked_add(after), after, goes_on }
     }
 
-    /// Waits for a receiver, and for authority over it.
+    /// Waits for a receiver, and for authority over it. A wait that was interrupted can go on.
     fn take(&mut self, wait: &Wait<impl Fn() -> bool>) -> Result<()> {
+        let asked = match self.retaking.take() {
+            Some(asked) => asked,
+            None => self.ask_receiver(wait)?,
+        };
+        match wait.until(ANSWER, |slice| asked.next_within(slice)) {
+            Ok(Some(reply)) => self.granted(reply.into_message()),
+            Ok(None) => Err(wait.timed_out(ANSWER)),
+            Err(error) => {
+                // Granted in this moment, it is given back with the driver.
+                self.retaking = Some(asked);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for a receiver, and asks it for authority.
+    fn ask_receiver(&mut self, wait: &Wait<impl Fn() -> bool>) -> Result<Pending<CommandReply>> {
         // Ahead of the lease, which begins when it is granted.
         wait.until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
         wait.until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
         self.forget_status()?;
         // Answers are heard for longer than they are waited for.
         let limit = wait.left().saturating_add(GOODBYE);
-        let request = self.terms.request();
-        let asked = self.client.start(&request, CallOptions::new().timeout(limit))?;
-        match wait.until(ANSWER, |slice| asked.next_within(slice)) {
-            Ok(Some(reply)) => self.granted(reply.into_message()),
-            Ok(None) => Err(wait.timed_out(ANSWER)),
-            Err(error) => {
-                // Granted in this moment, it is given back with the driver.
-                self.asked = Some(asked);
-                self.end_asking();
-                Err(error)
-            }
-        }
+        self.client.start(&self.terms.request(), CallOptions::new().timeout(limit))
     }
 
     /// What the receiver has answered to a request for authority.
@@ -426,7 +450,8 @@ impl<T: Message + ?Sized> Driver<T> {
 
     /// Asks for authority again, without a wait.
     fn ask_again(&mut self) -> Result<()> {
-        if self.asked.is_none() && Instant::now() >= self.ask_at {
+        let asks = self.asked.is_some() || self.retaking.is_some();
+        if !asks && Instant::now() >= self.ask_at {
             self.forget_status()?;
             let options = CallOptions::new().timeout(REQUEST);
             self.asked = Some(self.client.start(&self.terms.request(), options)?);
@@ -443,11 +468,12 @@ impl<T: Message + ?Sized> Driver<T> {
         self.check()
     }
 
-    /// Gives up a request. One that is granted in this moment is given back with the driver.
+    /// Gives up its requests. One that is granted in this moment is given back with the driver.
     fn end_asking(&mut self) {
-        let Some(asked) = self.asked.take() else { return };
-        if let Ok(Some(reply)) = asked.next_within(GOODBYE) {
-            let _ = self.granted(reply.into_message());
+        for asked in [self.asked.take(), self.retaking.take()].into_iter().flatten() {
+            if let Ok(Some(reply)) = asked.next_within(GOODBYE) {
+                let _ = self.granted(reply.into_message());
+            }
         }
     }
 

@@ -1,5 +1,9 @@
 //! Threads that share a client: one of them reads the replies of all.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+
 use rnet::CallOptions;
 
 use crate::common::{LONG, Net};
@@ -65,4 +69,30 @@ fn the_last_threads_of_a_client_are_not_left_alone() {
             }
         });
     }
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("on purpose");
+    }
+}
+
+/// The thread that reads for tasks wakes them: the user's code.
+#[test]
+fn a_waker_that_panics_stops_no_other_call() {
+    let net = Net::new("panicking_waker");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let client = b.client::<Number, Number>("/double").unwrap();
+    let options = || CallOptions::new().timeout(LONG.unwrap());
+    let mut first = client.start(&number(1), options()).unwrap();
+    let waker = Waker::from(Arc::new(Panics));
+    let polled = Future::poll(Pin::new(&mut first), &mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let serve = a.service::<Number, Number>("/double");
+    let _service = serve.serve(|x| Ok(number(2 * x.value))).unwrap();
+    assert_eq!(*client.call(&number(2), LONG).unwrap(), number(4));
+    assert_eq!(*first.wait().unwrap(), number(2));
+    assert_eq!(*client.call(&number(3), LONG).unwrap(), number(6));
 }

@@ -3,7 +3,8 @@
 use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::fork::{end_with_parent, fork, wait_for_the_end};
 use common::{Child, LONG, Net, role, tell};
@@ -116,7 +117,13 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
     while jobs.len() < 60 {
         jobs.push(done.recv(LONG).unwrap()[0]);
     }
-    assert!(done.try_recv().unwrap().is_none(), "a job was done twice");
+    // A worker that was closed does no job that comes late.
+    drop(pusher);
+    let count = |worker: usize| {
+        let close = node.client::<[u8], [u8]>(&format!("/close{worker}")).unwrap();
+        u64::from_ne_bytes((*close.call(b"", LONG).unwrap()).try_into().unwrap())
+    };
+    assert_eq!((0..3).map(count).sum::<u64>(), 60, "a job was done twice");
     jobs.sort_unstable();
     assert_eq!(jobs, (0..60).collect::<Vec<u8>>());
     parent.finish();
@@ -128,16 +135,24 @@ fn call_and_work(net: &Net, number: usize) {
     let client = node.client::<[u8], [u8]>("/upper").unwrap();
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
     let done = Mutex::new(node.publisher_with::<[u8]>("/done", reliable).unwrap());
+    let executed = Arc::new(AtomicU64::new(0));
+    let counter = executed.clone();
     let worker = node.pull::<[u8]>("/work").on(move |job, _| {
+        counter.fetch_add(1, Ordering::Relaxed);
         done.lock().unwrap().send(job)?;
         Ok(())
     });
-    let worker = worker.unwrap();
+    let worker = Mutex::new(Some(worker.unwrap()));
+    let close = node.service::<[u8], [u8]>(&format!("/close{number}"));
+    let close = close.serve(move |_: &[u8]| {
+        drop(worker.lock().unwrap().take());
+        Ok(executed.load(Ordering::Relaxed).to_ne_bytes().to_vec())
+    });
     let wrong = (0..100).any(|call| {
         let asked = format!("child {number}, call {call}");
         *client.call(asked.as_bytes(), LONG).unwrap() != *asked.to_uppercase().as_bytes()
     });
     tell(if wrong { "an answer of another child" } else { "right" });
     wait_for_the_end();
-    drop(worker);
+    drop(close);
 }
