@@ -359,8 +359,8 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
 
 
 ENDS_A_RETAKE = {
-    "release": "thread.start(); time.sleep(0.3); driver.release()",
-    "node.close": "thread.start(); time.sleep(0.3); hand.close()",
+    "release": "thread.start(); settle(); driver.release()",
+    "node.close": "thread.start(); settle(); hand.close()",
     "close in a signal handler": "signal.signal(signal.SIGUSR1, lambda *_: driver.close()); "
     "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start(); again()",
 }
@@ -387,8 +387,10 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
                 except rnet.Closed:
                     print("closed")
 
+            def settle():
+                time.sleep(0.3)  # sleep: until the thread is in retake, which nothing shows
+
             thread = threading.Thread(target=again)
-            # sleep: until the thread is in retake, which nothing shows
             exec(sys.argv[1])
             if thread.ident:
                 thread.join()

@@ -37,7 +37,7 @@ SENT = {
     "names like codes": (np.ones(1, [("O", "f8"), ("P", "u1"), ("&", "u1")]), None),
     "complex": (np.array([1 + 2j]), None),
     "times": (np.array([7], "datetime64[ns]"), (7).to_bytes(8, "little")),
-    "times in fields": (np.ones(1, [("when", "M8[ns]"), ("x", "f8")]), None),
+    "times in fields": (np.zeros(1, [("when", "M8[ns]"), ("x", "f8")]), bytes(16)),
     "text": (np.array(["ab"]), None),
     "memoryview": (memoryview(b"abcd").cast("H"), b"abcd"),
     "structure": ((ctypes.c_uint16 * 2)(1, 2), b"\1\0\2\0"),
