@@ -166,6 +166,8 @@ pub struct Writer {
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_truncated: u64,
     interruptible: bool,
+    /// Whether it stands for a publisher of another host.
+    is_proxy: bool,
     /// Whether it is closed at its end: it waits until its large messages were taken, and has no last will then.
     lingers: bool,
     /// The wait for readers that goes on with the next send.
@@ -245,6 +247,7 @@ impl Writer {
             inline_below,
             seen_truncated: 0,
             interruptible: false,
+            is_proxy: meta.proxy.is_some(),
             lingers: true,
             held: Held::default(),
             catch_up: CatchUp::default(),

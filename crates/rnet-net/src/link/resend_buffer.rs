@@ -156,9 +156,11 @@ impl ResendBuffer {
 
     /// Drops what the other host has read: so many bytes of the channel.
     pub fn drop_read(&mut self, read: u64) {
+        let mut len = 0;
         while self.next > 0 && self.entries.front().is_some_and(|entry| entry.sent <= read) {
-            self.drop_oldest();
+            len += self.pop_oldest();
         }
+        self.bytes.drain(..len);
         if self.entries.is_empty() {
             self.entries.shrink_to(SPARE_LEN_BYTES / size_of::<Entry>());
             self.bytes.shrink_to(SPARE_LEN_BYTES);
@@ -173,13 +175,19 @@ impl ResendBuffer {
     }
 
     fn drop_oldest(&mut self) {
-        let Some(entry) = self.entries.pop_front() else { return };
+        let len = self.pop_oldest();
+        self.bytes.drain(..len);
+    }
+
+    /// Drops the oldest message but for its bytes; returns how many of these are first in the buffer.
+    fn pop_oldest(&mut self) -> usize {
+        let Some(entry) = self.entries.pop_front() else { return 0 };
         let buffered_len = entry.buffered_len();
-        self.bytes.drain(..buffered_len);
         self.len_bytes -= entry.cost();
         if self.next > 0 {
             (self.next, self.next_at) = (self.next - 1, self.next_at - buffered_len);
         }
+        buffered_len
     }
 
     /// Begins again with message `from`, which is the first that the other host has not.

@@ -24,7 +24,7 @@ impl Writer {
     /// in memory in any case. A publisher that lets readers go for standing still waits for none of them here: a single
     /// message may take a network longer than that.
     pub(super) fn remote_behind(&self) -> Option<(Arc<ReaderRef>, u64, u64)> {
-        let is_proxy = self.held.never_waits;
+        let is_proxy = self.is_proxy;
         let limit_bytes = if is_proxy { PROXY_AHEAD_LEN_BYTES } else { AHEAD_LEN_BYTES };
         if self.pool.bytes() <= limit_bytes || matches!(self.qos.on_full, OnFull::Detach { .. }) {
             return None;
@@ -107,6 +107,7 @@ mod tests {
         let world = World::new();
         let wait = OnFull::Wait(Duration::from_secs(3600));
         let mut writer = writer(&world, wait, Durability::Volatile);
+        writer.is_proxy = true;
         writer.set_waiting(false);
         let reader_table = writer.reader_table().clone();
         let _reader = world.admit(&reader_table, true);
