@@ -130,7 +130,8 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     };
     let robot = Robot::new(&file(0.25));
     let launch = robot.launch(&[]);
-    let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("gain");
+    // The launcher sets `gain` before the node runs; the node declares `rate` after it.
+    let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("rate");
     until(&|| declared().then_some(()), &String::new);
     launch.signal("INT");
     launch.wait();
