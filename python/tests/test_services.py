@@ -11,7 +11,6 @@ import signal
 import threading
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -472,7 +471,6 @@ def test_a_handler_may_close_its_service_and_its_node(node):
 
     services.append(server.service("/stop", None, None, stop))
     assert home.call("/stop", b"service", timeout=LIMIT_S) == b"closed"
-    # A call that meets the closed service gets ServerLost, also if another one of its name has begun.
     client = home.client("/stop", None, None)
     until(lambda: client.server_count == 0, "the caller knows that the service is closed")
     services[:] = [server.service("/stop", None, None, stop)]
@@ -581,23 +579,3 @@ def test_counts_below_zero_are_refused_by_name(node):
     ]:
         with pytest.raises(rnet.BadValue, match=f"{name}.* -1, and must be 0 or more"):
             make()
-
-
-def test_one_shot_calls_share_a_client_of_the_node(node):
-    server, caller = node("server"), node("caller")
-    service = server.service("/echo", None, None, lambda request: request)
-
-    def call(number: int) -> bool:
-        request = b"%d" % number
-        return caller.call("/echo", request, timeout=LIMIT_S) == request
-
-    with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(call, range(160)))
-    before = len(os.listdir("/proc/self/fd"))
-    assert all(map(call, range(20)))
-    # Each had left two in the server. Other threads may have some open at this moment.
-    assert len(os.listdir("/proc/self/fd")) < before + 20
-    caller.close()
-    with pytest.raises(rnet.Closed):
-        caller.call("/echo", b"x")
-    service.close()

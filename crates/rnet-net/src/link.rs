@@ -17,6 +17,7 @@ mod host;
 mod kept;
 mod known;
 mod lane;
+mod lock;
 mod offline;
 mod orphans;
 mod places;
@@ -39,7 +40,8 @@ use crate::wire::VERSION;
 
 use control::Control;
 use event::Event;
-use lane::{LaneState, lock};
+use lane::LaneState;
+use lock::lock;
 pub use offline::MAX_OFFLINE_LEN_BYTES;
 use offline::OfflineReaders;
 use places::Places;

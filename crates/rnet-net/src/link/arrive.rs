@@ -10,7 +10,8 @@ use crate::transport::HostId;
 use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompress};
 
 use super::event::Event;
-use super::lane::{LaneState, Order, Say, lock};
+use super::lane::{LaneState, Order, Say};
+use super::lock::lock;
 use super::proxy::{MESSAGE_COST, Proxy};
 use super::{Shared, key_of};
 

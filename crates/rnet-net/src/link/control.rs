@@ -15,13 +15,13 @@ use crate::wire::Document;
 use super::Shared;
 use super::anew;
 use super::directory::{Announce, Described, Hello, Joined, Nodes, Refused, from_json, to_json};
-use super::event::Event;
+use super::event::{Event, OfflineKey};
 use super::faults::Faults;
 use super::host::{Host, said};
 use super::kept::Kept;
 use super::known::Known;
 use super::lane::Say;
-use super::offline::{Key, OfflineReaders};
+use super::offline::OfflineReaders;
 use super::orphans::Orphans;
 use super::status::Status;
 
@@ -453,7 +453,7 @@ impl Control {
     }
 
     /// The reader that a host wants again can be had, or there is none.
-    fn offline(&mut self, key: Key) {
+    fn offline(&mut self, key: OfflineKey) {
         let reader = self.known.shared.offline.found(key);
         let unwanted = match self.hosts.get_mut(&key.0) {
             Some(host) => host.want_again(&mut self.known, key.1, reader),

@@ -6,7 +6,9 @@ use crate::transport::{HostId, Presence};
 use crate::wire::{Document, Item, Want};
 
 use super::backlog::Waits;
-use super::offline::Key;
+
+/// A publisher of this host, and the host that wants it.
+pub type OfflineKey = (HostId, u64);
 
 /// What happens to a link.
 pub enum Event {
@@ -36,7 +38,7 @@ pub enum Event {
     /// A publisher of this host is gone, and its channel with it.
     ChannelEnded(HostId, Lane, u32),
     /// The reader of a publisher, which was wanted again, can be had, or there is none.
-    Offline(Key),
+    Offline(OfflineKey),
     Fault(Error),
     /// What is wrong from now on, or (`false`) no longer.
     Lasting(Error, bool),

@@ -35,7 +35,8 @@ use super::Shared;
 use super::directory::{Announce, Described, Hello, Qos, Remote};
 use super::event::Event;
 use super::known::Known;
-use super::lane::{LaneState, Say, Sending, lock};
+use super::lane::{LaneState, Say, Sending};
+use super::lock::lock;
 use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 
 /// For how long those are waited for that have read a publisher before its host was lost.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use rnet::{Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
@@ -15,6 +15,7 @@ use crate::wire::{Document, Item, Part, Reassembly};
 use super::backlog::Backlog;
 use super::event::{Event, ended};
 use super::forwarder::{Forwarded, Forwarder, Forwarders, Turn};
+use super::lock::lock;
 use super::offline::OfflineReaders;
 use super::proxy::Proxy;
 
@@ -28,10 +29,6 @@ const MAX_SAY_LEN_BYTES: usize = 64 << 20;
 const MAX_ORDERS: usize = 1 << 16;
 /// What an item takes of these bytes.
 const ITEM_LEN_BYTES: usize = 256;
-
-pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What the sending thread is asked for.
 pub enum Order {

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use rnet::{Error, Subscriber, WaitSet, WaitSetHandle, Waitable};
 
 use super::Shared;
-use super::event::Event;
-use super::lane::lock;
+use super::event::{Event, OfflineKey};
+use super::lock::lock;
 use super::resend_buffer::ResendBuffer;
-use crate::transport::HostId;
 
 /// What is kept for all hosts and topics together, in bytes.
 pub const MAX_OFFLINE_LEN_BYTES: u64 = 256 << 20;
@@ -24,9 +23,6 @@ const KEPT: Duration = Duration::from_secs(600);
 const TURN: usize = 64;
 /// How often it is looked for hosts that do not come back.
 const PERIOD: Duration = Duration::from_secs(10);
-
-/// A publisher of this host, and the host that wants it.
-pub type Key = (HostId, u64);
 
 /// A reader whose other host is away.
 pub struct OfflineReader {
@@ -76,7 +72,7 @@ pub enum Found {
 /// That a forwarder has the reader of a publisher. Dropped with it, or once it is handed over.
 pub struct Claim {
     shared: Arc<Shared>,
-    key: Key,
+    key: OfflineKey,
     number: u64,
 }
 
@@ -98,17 +94,17 @@ impl Drop for Claim {
 #[derive(Default)]
 struct State {
     /// The readers that forwarders have, by the number of the last one.
-    claims: BTreeMap<Key, u64>,
+    claims: BTreeMap<OfflineKey, u64>,
     next_claim: u64,
     /// Those that come to the thread.
-    arriving: BTreeMap<Key, Box<OfflineReader>>,
+    arriving: BTreeMap<OfflineKey, Box<OfflineReader>>,
     /// Those that the thread has.
-    kept: BTreeSet<Key>,
+    kept: BTreeSet<OfflineKey>,
     /// Those that are wanted again, and those of them that can be had.
-    wanted: BTreeSet<Key>,
-    found: BTreeMap<Key, Box<OfflineReader>>,
+    wanted: BTreeSet<OfflineKey>,
+    found: BTreeMap<OfflineKey, Box<OfflineReader>>,
     /// Those of the thread's that nobody will want any more.
-    dropped: BTreeSet<Key>,
+    dropped: BTreeSet<OfflineKey>,
     thread: Option<WaitSetHandle>,
     closed: bool,
 }
@@ -118,7 +114,7 @@ impl State {
     fn answer(
         &mut self,
         shared: &Shared,
-        key: Key,
+        key: OfflineKey,
         reader: Option<Box<OfflineReader>>,
     ) -> Option<Box<OfflineReader>> {
         if !self.wanted.remove(&key) {
@@ -142,7 +138,7 @@ pub struct OfflineReaders(Mutex<State>);
 
 impl OfflineReaders {
     /// Says that a forwarder has this reader.
-    pub fn claim(shared: &Arc<Shared>, key: Key) -> Claim {
+    pub fn claim(shared: &Arc<Shared>, key: OfflineKey) -> Claim {
         let mut state = lock(&shared.offline.0);
         state.next_claim += 1;
         let number = state.next_claim;
@@ -157,7 +153,7 @@ impl OfflineReaders {
     }
 
     /// Has the thread go on with a reader, or whoever wants it.
-    pub fn add(shared: &Arc<Shared>, key: Key, reader: Box<OfflineReader>) {
+    pub fn add(shared: &Arc<Shared>, key: OfflineKey, reader: Box<OfflineReader>) {
         let mut state = lock(&shared.offline.0);
         let Some(reader) = state.answer(shared, key, Some(reader)).filter(|_| !state.closed) else {
             return;
@@ -178,7 +174,7 @@ impl OfflineReaders {
     }
 
     /// The reader that a host wants again.
-    pub fn take(&self, key: Key) -> Found {
+    pub fn take(&self, key: OfflineKey) -> Found {
         let mut state = lock(&self.0);
         if let Some(reader) = state.arriving.remove(&key) {
             return Found::Reader(reader);
@@ -192,16 +188,16 @@ impl OfflineReaders {
     }
 
     /// The reader of which [`Event::Offline`] says that it can be had, if there is one.
-    pub fn found(&self, key: Key) -> Option<Box<OfflineReader>> {
+    pub fn found(&self, key: OfflineKey) -> Option<Box<OfflineReader>> {
         lock(&self.0).found.remove(&key)
     }
 
     /// Nobody will want these any more.
-    pub fn drop_all(&self, is_over: impl Fn(&Key) -> bool) {
+    pub fn drop_all(&self, is_over: impl Fn(&OfflineKey) -> bool) {
         let mut state = lock(&self.0);
-        let over: Vec<Key> = state.arriving.keys().copied().filter(&is_over).collect();
+        let over: Vec<OfflineKey> = state.arriving.keys().copied().filter(&is_over).collect();
         let readers: Vec<_> = over.iter().filter_map(|key| state.arriving.remove(key)).collect();
-        let kept: Vec<Key> = state.kept.iter().copied().filter(&is_over).collect();
+        let kept: Vec<OfflineKey> = state.kept.iter().copied().filter(&is_over).collect();
         state.dropped.extend(kept);
         state.wake();
         drop(state);
@@ -220,7 +216,7 @@ impl OfflineReaders {
 }
 
 fn run(shared: &Arc<Shared>, mut set: WaitSet) {
-    let mut kept: BTreeMap<Key, Box<OfflineReader>> = BTreeMap::new();
+    let mut kept: BTreeMap<OfflineKey, Box<OfflineReader>> = BTreeMap::new();
     loop {
         let mut dropped: Vec<Option<Box<OfflineReader>>> = Vec::new();
         {
@@ -262,7 +258,7 @@ fn run(shared: &Arc<Shared>, mut set: WaitSet) {
 }
 
 /// Reads some of each; whether there may be more.
-fn read_all(kept: &mut BTreeMap<Key, Box<OfflineReader>>) -> bool {
+fn read_all(kept: &mut BTreeMap<OfflineKey, Box<OfflineReader>>) -> bool {
     let mut more = false;
     let mut sum: u64 = kept.values().map(|reader| reader.buffer.len_bytes()).sum();
     for reader in kept.values_mut() {

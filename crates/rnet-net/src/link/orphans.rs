@@ -11,7 +11,7 @@ use crate::transport::HostId;
 
 use super::kept::Place;
 use super::known::Known;
-use super::lane::lock;
+use super::lock::lock;
 use super::proxy::Proxy;
 
 /// What waits for longer is counted as lost.

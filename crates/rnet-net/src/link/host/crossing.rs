@@ -11,7 +11,7 @@ use crate::stream::{ClockDrift, ClockOffset};
 
 use super::super::forwarder::{Forwarded, Held};
 use super::super::known::Known;
-use super::super::lane::lock;
+use super::super::lock::lock;
 use super::super::proxy::Arrived;
 use super::Host;
 

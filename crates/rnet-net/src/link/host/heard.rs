@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rnet::{Lane, now_ns};
 
-use super::super::lane::lock;
+use super::super::lock::lock;
 use super::{Host, LANES};
 use crate::transport::Connection;
 

@@ -18,7 +18,6 @@ pub fn decoded(ty: &MessageType, bytes: &[u8]) -> Value {
                 proto_names: true,
                 defaults: true,
                 plain_integers: true,
-                ..JsonOptions::default()
             }),
             Err(_) => raw(bytes),
         },
