@@ -71,6 +71,8 @@ def test_what_a_callback_raises_is_shown_and_the_next_event_is_told(node, unrais
     told: queue.Queue = queue.Queue()
 
     def callback(event: rnet.EndpointEvent) -> None:
+        if event.endpoint.topic == "/log":
+            return  # of the first report of what is raised here
         told.put(event.endpoint.topic)
         raise ValueError(event.endpoint.topic)
 

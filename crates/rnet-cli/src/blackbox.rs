@@ -67,8 +67,11 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     if let Ok(launches) = launch::folder(context) {
         // What a person has ordered surprises nobody: the end of a launch, `rnet node stop` and `kill`.
         let is_told = move |session: &i32| {
+            // Process numbers of an earlier boot say nothing of a session of this one.
             let ends = |record: &Record| {
-                record.told.contains(session) || launches.was_killed(&record.node, *session)
+                record.keeper.is_of_this_boot()
+                    && (record.told.contains(session)
+                        || launches.was_killed(&record.node, *session))
             };
             Record::all(&launches).iter().any(ends)
         };

@@ -139,14 +139,16 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
 }
 
 /// Two looks, the later one with a snapshot in which pairs have had the time to find each other, and receivers of commands
-/// that to speak.
+/// that to speak. Exceptions, losses and missed deadlines are problems if they occur between the two.
 ///
 /// Between the announcement of an endpoint and its match lie a few milliseconds, as between the opening of a receiver
 /// and its first word; a pair that fits is only suspicious if it is still apart after many times that.
 fn look(domain: &mut Domain) -> rnet::Result<(Look, Look)> {
     const LOOKS: u32 = 10;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+    const OVER: std::time::Duration = std::time::Duration::from_millis(500);
     let before = Look::new(domain)?;
+    std::thread::sleep(OVER);
     let mut now = Look::after(&before, domain)?;
     for _ in 0..LOOKS {
         if talk::apart(&now.snapshot).is_empty() && commands::silent(&now.snapshot).is_empty() {

@@ -172,10 +172,12 @@ impl Keeper {
         let before = Record::read(&folder, &order.node);
         let mut told = before.map_or_else(Vec::new, |before| {
             before.end_orphans();
-            before.told
+            // Process numbers of an earlier boot are given to others now.
+            if before.keeper.is_of_this_boot() { before.told } else { Vec::new() }
         });
         // Numbers are given again: nobody has told this one anything.
         told.retain(|pid| *pid != std::process::id() as i32);
+        folder.forget_killed(&order.node);
         told.drain(..told.len().saturating_sub(MAX_TOLD));
         let path = folder.log(&order.node);
         let log = Log::open(&path, order.process.log)

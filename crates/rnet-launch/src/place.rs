@@ -94,6 +94,11 @@ impl RunFolder {
         let _ = std::fs::write(self.killed(node), session.to_string());
     }
 
+    /// For a new session of the node, whose number may be that of the one that was killed.
+    pub(crate) fn forget_killed(&self, node: &NodeName) {
+        let _ = std::fs::remove_file(self.killed(node));
+    }
+
     /// Whether somebody has killed the node of this session.
     pub fn was_killed(&self, node: &NodeName, session: i32) -> bool {
         let noted = std::fs::read_to_string(self.killed(node)).ok();

@@ -253,6 +253,14 @@ mod tests {
         Place(dir.into())
     }
 
+    fn until_in(command: &rnet::Command, state: State) {
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while command.status().state() != state {
+            assert!(std::time::Instant::now() < until, "{:?}", command.status());
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn drivers_without_authority_for_long_are_found() {
         let place = place("drivers");
@@ -287,7 +295,7 @@ mod tests {
         let command = command.fallback_handler(fallback).apply(|_| {}).unwrap();
         let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
         driver.send(b"go").unwrap();
-        while command.status().state() != State::InForce {}
+        until_in(&command, State::InForce);
         driver.release().unwrap();
         // Its status comes a moment after the fallback.
         let fails = "/base has fallen back on /cmd, and its fallback FAILED";
@@ -301,7 +309,7 @@ mod tests {
         }
         let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
         driver.send(b"go").unwrap();
-        while command.status().state() != State::InForce {}
+        until_in(&command, State::InForce);
         assert_eq!(place.found(0), None, "the command that is applied now is the driver's");
     }
 
@@ -317,7 +325,7 @@ mod tests {
         let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
         assert!(what.starts_with("/base, the receiver of /cmd, does not answer"), "{what}");
         drop(end);
-        while command.status().state() != State::Fallback {}
+        until_in(&command, State::Fallback);
         assert_eq!(place.found(0), None);
     }
 
@@ -326,7 +334,7 @@ mod tests {
         let place = place("receivers");
         let (base, other) = (place.node("base"), place.node("other"));
         let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
-        while command.status().state() != State::Fallback {}
+        until_in(&command, State::Fallback);
         // As one that was opened beyond a cut cable.
         let options = PublisherOptions::new().urgent().transient_local(1);
         let status = rnet::command_status_topic("/cmd");

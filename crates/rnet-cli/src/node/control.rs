@@ -17,7 +17,7 @@ use crate::topic::{look, no_such};
 
 /// How long a node that nobody launched has after SIGINT, before SIGTERM: as one that was launched, if its file says
 /// nothing else.
-const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
     if let Some(control) = Control::find(folder(context)?, node)
@@ -26,6 +26,8 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
         return say(context, node, "killed");
     }
     let process = process_of(context, node)?;
+    // This end is a death, also after a stop that the process ignored.
+    context.location()?.set_stop_requested(|pid| pid == process.pid, false);
     send(node, &process.fd, Signal::KILL)?;
     say(context, node, "killed")
 }
@@ -40,15 +42,35 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
         }
     }
     let process = process_of(context, node)?;
-    context.location()?.set_stop_requested(|pid| pid == process.pid, true);
-    send(node, &process.fd, Signal::INT)?;
-    signal::wait_readable_for(process.fd.as_fd(), Some(INTERRUPT_TIMEOUT), false)?;
-    signal::check()?;
-    if rnet_launch::has_ended(&process.fd) {
-        return say(context, node, "stopped");
+    let location = context.location()?;
+    location.set_stop_requested(|pid| pid == process.pid, true);
+    let done = stop_process(node, &process);
+    if !rnet_launch::has_ended(&process.fd) {
+        // A later end of this process is a death again.
+        context.location()?.set_stop_requested(|pid| pid == process.pid, false);
     }
-    send(node, &process.fd, Signal::TERM)?;
-    say(context, node, "sent SIGTERM to")
+    done?;
+    say(context, node, "stopped")
+}
+
+/// Stops a process that no launcher keeps, with SIGINT and then SIGTERM.
+///
+/// # Errors
+/// `Interrupted` if a signal comes meanwhile; `Failed` if the process ignores both.
+fn stop_process(node: &NodeName, process: &Process) -> Outcome {
+    for signal in [Signal::INT, Signal::TERM] {
+        send(node, &process.fd, signal)?;
+        signal::wait_readable_for(process.fd.as_fd(), Some(STOP_TIMEOUT), false)?;
+        signal::check()?;
+        if rnet_launch::has_ended(&process.fd) {
+            return Ok(());
+        }
+    }
+    Err(Failure::Failed(format!(
+        "the process of {node} (pid {}) still runs {} s after SIGTERM; rnet node kill {node} ends it",
+        process.pid,
+        STOP_TIMEOUT.as_secs()
+    )))
 }
 
 pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {

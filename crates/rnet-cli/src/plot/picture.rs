@@ -139,9 +139,11 @@ impl Axis {
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         // Large numbers and tiny steps are not written out.
         let is_plain = low.abs().max(high.abs()) < 1e7 && decimals <= 6;
+        // As many digits as tell two ticks apart.
+        let digits = (low.abs().max(high.abs()) / step).log10().ceil().clamp(1.0, 16.0) as usize;
         let label = |number: f64| match is_plain {
             true => format!("{number:.decimals$}"),
-            false => format!("{number:.4e}"),
+            false => format!("{number:.digits$e}"),
         };
         let first = (low / step).ceil();
         let steps = ((high / step).floor() - first).clamp(0.0, 1000.0) as u32;
@@ -227,7 +229,8 @@ mod tests {
         assert_eq!(ticks((0.0, 10.0), 300.0), "0 2 4 6 8 10");
         assert_eq!(ticks((-0.31, 0.52), 250.0), "-0.2 0.0 0.2 0.4");
         assert_eq!(ticks((3.0, 3.000_02), 150.0), "3.00000 3.00001 3.00002");
-        assert_eq!(ticks((0.0, 4e9), 120.0), "0.0000e0 2.0000e9 4.0000e9");
+        assert_eq!(ticks((0.0, 4e9), 120.0), "0.0e0 2.0e9 4.0e9");
+        assert_eq!(ticks((1e9, 1e9 + 2000.0), 100.0), "1.0000000e9 1.0000010e9 1.0000020e9");
         // Pixels of the y axis fall, and one tick is enough for a small picture.
         assert_eq!(Axis { range: (0.0, 1.0), from_px: 20.0, to_px: 0.0 }.ticks(45.0).len(), 2);
     }

@@ -42,8 +42,15 @@ fn first_key(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         [0x03, ..] => key(Key::Interrupt),
         // A terminal sends a sequence at once: an Esc alone is the key.
         [0x1b] => key(Key::Esc),
+        // F1 to F5 of the Linux console.
+        [0x1b, b'[', b'[', _, ..] => Some((None, 4)),
+        [0x1b, b'[', b'['] => None,
         [0x1b, b'[' | b'O', sequence @ ..] => {
-            let end = sequence.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
+            let end = sequence.iter().position(|byte| !(0x20..0x40).contains(byte))?;
+            // Another key has broken the sequence off.
+            if !(0x40..=0x7e).contains(&sequence[end]) {
+                return Some((None, end + 2));
+            }
             let key = match (sequence[end], &sequence[..end]) {
                 (b'A', _) => Some(Key::Up),
                 (b'B', _) => Some(Key::Down),
@@ -95,6 +102,8 @@ mod tests {
         ];
         assert_eq!(take_keys(&mut bytes), wanted);
         assert!(bytes.is_empty());
+        bytes.extend(b"\x1b[[A\x1b[\x03q");
+        assert_eq!(take_keys(&mut bytes), [Key::Interrupt, Key::Char('q')]);
         bytes.extend(b"\xc3");
         assert_eq!(take_keys(&mut bytes), []);
         bytes.extend(b"\xa4\x1b[4");

@@ -150,7 +150,7 @@ impl Screen {
         let mut canvas = Canvas::new(width, height);
         draw(&mut canvas);
         let mut text = String::new();
-        let is_resized = self.is_resized();
+        let is_resized = (width, height) != (self.shown.width, self.shown.height);
         if is_resized {
             text.push_str("\x1b[2J");
         }
@@ -182,12 +182,13 @@ fn write_row(text: &mut String, cells: &[(char, Style)]) {
     }
 }
 
+/// Restores the terminal, once.
 fn restore() {
+    let Some(mode) = ORIGINAL_MODE.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        return;
+    };
     // A terminal that takes no output cannot be told to show the other screen either.
-    let _ = Keys::open().map(|keys| {
-        let mode = ORIGINAL_MODE.lock().unwrap_or_else(PoisonError::into_inner);
-        mode.as_ref().map(|mode| tcsetattr(&keys.terminal, OptionalActions::Now, mode))
-    });
+    let _ = Keys::open().map(|keys| tcsetattr(&keys.terminal, OptionalActions::Now, &mode));
     let _ = Patient::open().and_then(|mut out| out.write_all(LEAVE.as_bytes()));
 }
 

@@ -520,7 +520,10 @@ fn a_recorder_that_runs_is_seen_with_its_room() {
     });
     assert!(seen.contains(" are free for the recording of process "), "{seen}");
     std::fs::rename(&file, place.dir.join("moved.mcap")).unwrap();
-    assert!(findings().contains("moved.mcap: 0 MiB so far"));
+    // The recorder looks for the name of its file once a second.
+    util::processes::until("the new name is seen", || {
+        findings().contains("moved.mcap: 0 MiB so far")
+    });
     recorder.signal("INT");
     recorder.until_end();
     assert!(!findings().contains("so far"));

@@ -180,14 +180,16 @@ fn a_handler_that_fails_is_a_problem_of_its_time() {
     let (imu, control) = (place.node("imu"), place.node("control"));
     let serve = control.service::<[u8], [u8]>("/plan");
     let _plan = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("of a test") }).unwrap();
-    let (seen, status) = (AtomicBool::new(false), &["status", "--over", "0.1"]);
+    let (seen, status) = (AtomicBool::new(false), &["status", "--over", "0.1"][..]);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !seen.load(Ordering::Relaxed) {
                 imu.call::<[u8], [u8]>("/plan", b"1", Some(LONG)).map(drop).unwrap_err();
             }
         });
-        until(&|| place.run(status).stdout.contains(FAILED).then_some(()), &String::new);
+        for tool in [status, &["top", "--once", "--interval", "0.1"][..], &["doctor"]] {
+            until(&|| place.run(tool).stdout.contains(FAILED).then_some(()), &String::new);
+        }
         seen.store(true, Ordering::Relaxed);
     });
     assert!(place.run(status).ok().contains("all is well"));
@@ -204,6 +206,27 @@ fn free_node() {
     loop {
         std::thread::park();
     }
+}
+
+/// A stop that was ignored does not make a later death a departure.
+#[test]
+fn a_process_that_ignores_a_stop_dies_when_it_is_killed() {
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    place.lead(&mut command);
+    command.args(["-c", "trap '' INT TERM; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "status::free_node", "--ignored"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut free = Running::start(command);
+    let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+    until(&is_there, &String::new);
+    let said = place.run(&["node", "stop", "free"]).fails(1);
+    assert!(said.contains("still runs 5 s after SIGTERM; rnet node kill /free ends it"), "{said}");
+    place.run(&["node", "kill", "free"]).ok();
+    free.until_end();
+    let ran = rnet!(place, "status", "--over", "0.1");
+    assert!(ran.stdout.contains("node /free has died"), "{ran:#?}");
 }
 
 /// `status`, `top` and `doctor` go by one judgement: each must say the same of a node that has died.

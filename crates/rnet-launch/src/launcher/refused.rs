@@ -48,8 +48,12 @@ impl Launcher<'_> {
         if !self.slots.iter().any(is_due) {
             return;
         }
-        let Ok(node) = self.around.node() else { return };
-        let Ok(state) = node.state() else { return };
+        let Some(state) = self.around.node().and_then(|node| node.state()).ok() else {
+            for slot in self.slots.iter_mut().filter(|slot| is_due(slot)) {
+                slot.undeclared = slot.undeclared.take().and_then(Undeclared::later);
+            }
+            return;
+        };
         let mut refused = Vec::new();
         for slot in self.slots.iter_mut().filter(|slot| is_due(slot)) {
             let Some(mut undeclared) = slot.undeclared.take() else { continue };

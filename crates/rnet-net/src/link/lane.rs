@@ -297,7 +297,9 @@ impl Sending {
     /// Returns who asks whether the lane is at rest.
     fn take_orders(&self, forwarders: &mut Forwarders) -> Vec<mpsc::Sender<Option<u64>>> {
         let mut asked = Vec::new();
-        for order in std::mem::take(&mut *lock(&self.state.orders)) {
+        // Others may order something while these are carried out.
+        let orders = std::mem::take(&mut *lock(&self.state.orders));
+        for order in orders {
             match order {
                 Order::Add(forwarder) => drop(forwarders.insert(forwarder.channel, *forwarder)),
                 Order::Remove(channel) => {

@@ -17,6 +17,8 @@ use super::resend_buffer::ResendBuffer;
 
 /// What is kept for all hosts and topics together, in bytes.
 pub const MAX_OFFLINE_LEN_BYTES: u64 = 256 << 20;
+/// By how much the longest buffer is cut, before another may be the longest.
+const TRIM_LEN_BYTES: u64 = 1 << 20;
 /// For how long it is kept for a host that does not come back.
 const KEPT: Duration = Duration::from_secs(600);
 /// Messages that are read of one publisher before the next one has its turn.
@@ -176,7 +178,9 @@ impl OfflineReaders {
     /// The reader that a host wants again.
     pub fn take(&self, key: OfflineKey) -> Found {
         let mut state = lock(&self.0);
-        if let Some(reader) = state.arriving.remove(&key) {
+        // One that an earlier wish found is had before that is known.
+        let state = &mut *state;
+        if let Some(reader) = state.found.remove(&key).or_else(|| state.arriving.remove(&key)) {
             return Found::Reader(reader);
         }
         if !state.kept.contains(&key) && !state.claims.contains_key(&key) {
@@ -259,14 +263,15 @@ fn run(shared: &Arc<Shared>, mut set: WaitSet) {
 
 /// Reads some of each; whether there may be more.
 fn read_all(kept: &mut BTreeMap<OfflineKey, Box<OfflineReader>>) -> bool {
-    let mut more = false;
+    let more = kept.values_mut().fold(false, |more, reader| reader.read() | more);
     let mut sum: u64 = kept.values().map(|reader| reader.buffer.len_bytes()).sum();
-    for reader in kept.values_mut() {
-        let before = reader.buffer.len_bytes();
-        more |= reader.read();
-        let others = sum - before;
-        reader.buffer.trim(MAX_OFFLINE_LEN_BYTES.saturating_sub(others));
-        sum = others + reader.buffer.len_bytes();
+    // The longest buffers give way, so that topics of small messages keep theirs.
+    while sum > MAX_OFFLINE_LEN_BYTES {
+        let longest = kept.values_mut().max_by_key(|reader| reader.buffer.len_bytes());
+        let Some(longest) = longest else { break };
+        let before = longest.buffer.len_bytes();
+        longest.buffer.trim(before.saturating_sub(TRIM_LEN_BYTES.min(sum - MAX_OFFLINE_LEN_BYTES)));
+        sum -= before - longest.buffer.len_bytes();
     }
     more
 }

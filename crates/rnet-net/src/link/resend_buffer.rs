@@ -112,6 +112,9 @@ impl ResendBuffer {
         payload: &[u8],
         sent: u64,
     ) {
+        if self.is_too_long(payload.len()) {
+            return self.trim(0);
+        }
         self.bytes.extend(payload);
         let (meta, len, sample) = (meta.copied().map(Box::new), payload.len(), None);
         self.add_entry(Entry { seq, sent_ns, meta, len, sample, sent });
@@ -120,6 +123,9 @@ impl ResendBuffer {
     /// Adds a message that was read and not sent whole yet.
     pub fn add(&mut self, message: &Message) {
         let bytes = message.payload.bytes();
+        if self.is_too_long(bytes.len()) {
+            return self.trim(0);
+        }
         let sample = match &message.payload {
             Payload::Sample(sample)
                 if bytes.len() > COPIED_LEN_BYTES && bytes.len() <= self.longest_kept =>
@@ -134,6 +140,12 @@ impl ResendBuffer {
         let (seq, sent_ns, len) = (message.seq, message.sent_ns, bytes.len());
         let meta = (message.meta != Meta::default()).then(|| Box::new(message.meta));
         self.add_entry(Entry { seq, sent_ns, meta, len, sample, sent: u64::MAX });
+    }
+
+    /// Whether a message alone is longer than the buffer may be: then nothing that came before it is kept either.
+    #[inline]
+    fn is_too_long(&self, len: usize) -> bool {
+        len as u64 + MESSAGE_COST > self.limit_bytes
     }
 
     #[inline]
@@ -162,8 +174,15 @@ impl ResendBuffer {
         }
         self.bytes.drain(..len);
         if self.entries.is_empty() {
-            self.entries.shrink_to(SPARE_LEN_BYTES / size_of::<Entry>());
-            self.bytes.shrink_to(SPARE_LEN_BYTES);
+            self.shrink();
+        }
+    }
+
+    /// Gives memory back that has become too much.
+    fn shrink(&mut self) {
+        if self.bytes.capacity() > 4 * self.bytes.len() + SPARE_LEN_BYTES {
+            self.entries.shrink_to(2 * self.entries.len() + SPARE_LEN_BYTES / size_of::<Entry>());
+            self.bytes.shrink_to(2 * self.bytes.len() + SPARE_LEN_BYTES);
         }
     }
 
@@ -172,6 +191,7 @@ impl ResendBuffer {
         while self.len_bytes > limit_bytes && !self.entries.is_empty() {
             self.drop_oldest();
         }
+        self.shrink();
     }
 
     fn drop_oldest(&mut self) {
@@ -223,8 +243,10 @@ impl ResendBuffer {
         Some(Message { seq: entry.seq, sent_ns: entry.sent_ns, meta, payload })
     }
 
-    /// Copies what it keeps of the publisher's memory, which may wait for long.
+    /// Copies what it keeps of the publisher's memory, which may wait for long. What is added from now on comes after
+    /// all of it, also if some was to be sent again.
     pub fn copy_samples(&mut self) {
+        (self.next, self.next_at) = (self.entries.len(), self.bytes.len());
         if self.entries.iter().all(|entry| entry.sample.is_none()) {
             return;
         }
@@ -240,7 +262,7 @@ impl ResendBuffer {
             }
         }
         self.bytes = bytes;
-        self.next_at = self.entries.iter().take(self.next).map(Entry::buffered_len).sum();
+        self.next_at = self.bytes.len();
     }
 }
 
@@ -276,6 +298,37 @@ mod tests {
         buffer.rewind(4);
         assert_eq!(take(&mut buffer), [4, 5]);
         assert_eq!(buffer.len_bytes(), 2 * (8 + MESSAGE_COST));
+    }
+
+    /// The host is lost for a second time before all was sent again.
+    #[test]
+    fn what_comes_amid_a_repetition_is_behind_all_of_it() {
+        let mut buffer = ResendBuffer::new(4 * (800 + MESSAGE_COST), None);
+        for seq in 0..4 {
+            buffer.add_sent((seq, 0), None, &[seq as u8; 800], 10);
+        }
+        buffer.rewind(0);
+        assert_eq!(buffer.take_next().unwrap().seq, 0);
+        buffer.copy_samples();
+        buffer.add_sent((4, 0), None, &[4; 500], u64::MAX);
+        buffer.add_sent((5, 0), None, &[5; 900], u64::MAX);
+        buffer.rewind(0);
+        for (seq, len) in [(2, 800), (3, 800), (4, 500), (5, 900)] {
+            let message = buffer.take_next().unwrap();
+            assert_eq!((message.seq, message.payload.bytes()), (seq, &vec![seq as u8; len][..]));
+        }
+        assert!(!buffer.has_next());
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_not_copied() {
+        let mut buffer = buffer(3, 3);
+        buffer.add_sent((3, 0), None, &vec![7; 8 << 20], 1000);
+        assert_eq!((buffer.len_bytes(), buffer.has_next()), (0, false));
+        assert!(buffer.bytes.capacity() <= SPARE_LEN_BYTES);
+        buffer.add_sent((4, 104), None, &4_u64.to_le_bytes(), 1010);
+        buffer.rewind(0);
+        assert_eq!(take(&mut buffer), [4]);
     }
 
     #[test]

@@ -63,17 +63,21 @@ impl Limit {
     }
 }
 
-/// The trigger and its reason without numbers: these change from time to time.
+/// The trigger and its reason without numbers, which change from time to time. Those within names stay.
 fn cause(fired: &Fired) -> String {
     let mut cause = format!("{}: ", fired.name);
-    let mut in_number = false;
+    let (mut in_number, mut in_name) = (false, false);
     for c in fired.why.chars() {
         let was_in_number = in_number;
-        in_number = c.is_ascii_digit() || was_in_number && c == '.';
+        in_number = !in_name && (c.is_ascii_digit() || was_in_number && c == '.');
         match (in_number, was_in_number) {
             (true, true) => {}
             (true, false) => cause.push('#'),
-            (false, _) => cause.push(c),
+            (false, _) => {
+                cause.push(c);
+                // A `-` begins a number, and goes on with a name.
+                in_name = c.is_alphanumeric() || matches!(c, '_' | '/') || in_name && c == '-';
+            }
         }
     }
     cause
@@ -99,6 +103,16 @@ mod tests {
         assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "it has not rested");
         assert_eq!(at(86, "no answer"), Verdict::Counts);
         assert_eq!(at(145, "over current: 9.1 A"), Verdict::Counts);
+    }
+
+    #[test]
+    fn numbers_in_names_are_of_the_cause() {
+        let cause = |why| super::cause(&fired("death", why));
+        assert_ne!(cause("node /motor_1 has died"), cause("node /motor_2 has died"));
+        assert_ne!(cause("/cam1: no image"), cause("/cam2: no image"));
+        assert_ne!(cause("/leg-1/knee is hot"), cause("/leg-2/knee is hot"));
+        assert_eq!(cause("/cam1: 12 of 30 lost"), cause("/cam1: 7 of 31 lost"));
+        assert_eq!(cause("torque -5.25 N m"), cause("torque -16.5 N m"));
     }
 
     #[test]

@@ -43,7 +43,8 @@ impl Writer {
         if len_bytes - kept_bytes <= limit_bytes {
             return None;
         }
-        let half = self.pool.position_back(messages / 2 + 1).unwrap_or(needed);
+        // Past the start of that message, so that a single one is waited for, too.
+        let half = self.pool.position_back(messages / 2 + 1).unwrap_or(needed) + 1;
         Some((reader.clone(), needed, half))
     }
 }
@@ -100,6 +101,19 @@ mod tests {
             assert_eq!(fill(&mut writer, 100), 1);
             reader_table.bury_node(world.node.incarnation());
         }
+    }
+
+    /// A wait for a position that the reader has come to would spin.
+    #[test]
+    fn a_single_long_message_is_waited_for() {
+        let world = World::new();
+        let mut writer = writer(&world, OnFull::Refuse, Durability::Volatile);
+        let reader_table = writer.reader_table().clone();
+        let _reader = world.admit_as(&reader_table, true, Some(LinkPart::Forwards(0)));
+        writer.send(&vec![7; AHEAD_LEN_BYTES as usize + 1]).unwrap();
+        let (_, needed, half) = writer.remote_behind().unwrap();
+        assert!(half > needed);
+        reader_table.bury_node(world.node.incarnation());
     }
 
     #[test]

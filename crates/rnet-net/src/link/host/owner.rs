@@ -12,6 +12,7 @@ use super::super::forwarder::Forwarder;
 use super::super::known::Known;
 use super::super::lane::{Order, Say};
 use super::super::offline::{Found, OfflineReader, OfflineReaders};
+use super::super::proxy::CREDIT_LEN_BYTES;
 use super::super::resend_buffer::ResendBuffer;
 use super::{Given, Host, LANES, MAX_ENDPOINTS, place};
 
@@ -38,7 +39,11 @@ impl Host {
         }
         match found {
             Found::Nothing => self.give(known, lane, wanted, None),
-            Found::Later => drop(self.pending_wants.insert((lane, wanted.channel), wanted)),
+            Found::Later => {
+                // The newest wish for a publisher replaces the others.
+                self.pending_wants.retain(|_, other| other.publisher != wanted.publisher);
+                self.pending_wants.insert((lane, wanted.channel), wanted);
+            }
             Found::Reader(reader) => self.give(known, lane, wanted, Some(reader)),
         }
     }
@@ -113,7 +118,10 @@ impl Host {
         // Errors name one of those for whom it reads.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
         let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
-        let is_reliable = wanted.reliable && qos.reliability == Reliability::Reliable;
+        let shaping = known.shared.config.shaping(topic);
+        // What takes the newest alone, perhaps once in ten seconds, must not hold the publisher back.
+        let is_reliable =
+            wanted.reliable && qos.reliability == Reliability::Reliable && !shaping.takes_newest();
         options = match is_reliable {
             true => options.reliable(),
             false => options.keep_all(),
@@ -128,16 +136,16 @@ impl Host {
             Some(reader) => (reader.subscriber, Some(reader.buffer)),
             None => (known.shared.node.subscriber_with::<[u8]>(topic, options)?, None),
         };
-        let shaping = known.shared.config.shaping(topic);
         let of = (wanted.channel, self.session.unwrap_or_default());
         let lease = match qos.liveliness {
             Liveliness::ManualByTopic { lease } => Some(lease),
             Liveliness::Automatic => None,
         };
-        let (from, credit) = (wanted.from, wanted.credit);
+        // More than a link asks for would have this one keep more.
+        let (from, credit) = (wanted.from, wanted.credit.min(CREDIT_LEN_BYTES));
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
         forwarder.wills = wanted.wills;
-        if is_reliable && !shaping.takes_newest() && shaping.resend_limit_bytes > 0 {
+        if is_reliable && shaping.resend_limit_bytes > 0 {
             // What is compressed takes little of the credit, which then bounds nothing.
             let is_bounded = shaping.compression == Compression::None;
             let pool_limit_bytes = is_bounded.then_some(qos.pool_limit_bytes);
