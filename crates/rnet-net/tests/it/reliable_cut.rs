@@ -52,6 +52,16 @@ fn read_to(subscriber: &mut Subscriber<[u8]>, first: u64, last: u64, len: usize)
     count
 }
 
+/// A node on each host, and a topic between them of which one message has come.
+fn begun(hosts: &Hosts, len: usize) -> ([Node; 2], Publisher<[u8]>, Subscriber<[u8]>) {
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    send(&mut publisher, 0..1, len);
+    assert_eq!(read_to(&mut subscriber, 0, 0, len), 1);
+    ([from, to], publisher, subscriber)
+}
+
 /// Cuts the cable and waits until both hosts have given each other up.
 fn cut(hosts: &Hosts, publisher: &Publisher<[u8]>) {
     hosts.cut(0, 1);
@@ -117,11 +127,7 @@ fn beyond_the_budget_it_is_counted_as_lost_by_the_link() {
     const LIMIT: u64 = 1 << 20;
     let config = format!("[[network.topic]]\ntopic = \"/t\"\nresend_limit_bytes = {LIMIT}");
     let hosts = Hosts::with_config("beyond the budget", &[&config, ""]);
-    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    send(&mut publisher, 0..1, 1000);
-    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
     let (count, fits) = (8000, LIMIT / (1000 + COST));
     send(&mut publisher, 1..count, 1000);
@@ -138,11 +144,7 @@ fn beyond_the_budget_it_is_counted_as_lost_by_the_link() {
 fn without_a_budget_it_is_what_the_log_keeps() {
     let config = "[[network.topic]]\ntopic = \"/**\"\nresend_limit_bytes = 0";
     let hosts = Hosts::with_config("without a budget", &[config, ""]);
-    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    send(&mut publisher, 0..1, 1000);
-    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
     send(&mut publisher, 1..8000, 1000);
     hosts.heal(0, 1);
@@ -181,11 +183,7 @@ fn many_topics_survive_together() {
 #[test]
 fn the_link_of_the_receiver_may_change_hands_in_a_cut() {
     let mut hosts = Hosts::new("receiver restarts in a cut", 2);
-    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    send(&mut publisher, 0..1, 1000);
-    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
     send(&mut publisher, 1..3000, 1000);
     hosts.stop(1);
@@ -199,11 +197,7 @@ fn the_link_of_the_receiver_may_change_hands_in_a_cut() {
 #[test]
 fn the_link_of_the_receiver_may_change_hands_without_a_cut() {
     let mut hosts = Hosts::new("receiver restarts", 2);
-    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    send(&mut publisher, 0..1, 1000);
-    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     send(&mut publisher, 1..1000, 1000);
     hosts.stop(1);
     send(&mut publisher, 1000..6000, 1000);
@@ -215,11 +209,7 @@ fn the_link_of_the_receiver_may_change_hands_without_a_cut() {
 #[test]
 fn what_the_link_of_the_sender_has_lost_is_counted() {
     let mut hosts = Hosts::new("sender restarts in a cut", 2);
-    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    send(&mut publisher, 0..1, 1000);
-    assert_eq!(read_to(&mut subscriber, 0, 0, 1000), 1);
+    let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
     send(&mut publisher, 1..3000, 1000);
     hosts.stop(0);
