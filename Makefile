@@ -25,13 +25,13 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 RECORD_EXAMPLES := record_robot record_speed open_speed
 
-.PHONY: help demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release \
+.PHONY: help demo build-demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release \
 	bench-setup bench-typed bench-record build-bench build-record build-link build-link-dev dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: build-dev $(if $(filter 2,$(HOSTS)),build-link-dev) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two hosts, whose cable is cut (root)
+demo: build-demo $(if $(filter 2,$(HOSTS)),build-link-dev) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two hosts, whose cable is cut (root)
 	@DEMO_HOSTS=$(HOSTS) $(PY) demo/run.py
 
 test: ## the tests of the product: Rust, its documentation, loom, Python, demo, examples
@@ -131,6 +131,9 @@ setup: ## tools and Python packages in .venv; part of test, build and demo
 # What `make demo` and `make test` run, in the development profile.
 build-dev: setup
 	@$(STEP) build-dev scripts/python-dev.sh
+
+build-demo: setup
+	@$(STEP) build-demo scripts/python-dev.sh --demo
 
 build-release: setup
 	@$(STEP) build-release scripts/python-dev.sh --release

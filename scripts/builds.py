@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUILDS = {
-    "make demo": "build -p rnet-cli -p rnet-python -p rnet-demo",
+    "make demo": "build --no-default-features -p rnet-cli -p rnet-python -p rnet-demo",
     "make test": "test --workspace --lib --bins --tests --examples --no-run",
     "make build-link-dev": "build -p rnet-net --features zenoh --bin rnet-link",
     "make test-net": "test -p rnet-net --features zenoh --lib --bins --tests --no-run",

@@ -22,7 +22,9 @@ export PATH=$dist/venv/bin:$PATH
 export CARGO_TARGET_DIR=$dist/build CARGO_PROFILE_RELEASE_STRIP=true CARGO_PROFILE_RELEASE_DEBUG=0
 
 echo "== the command, and the link between hosts"
-cargo zigbuild --release --locked --target "$target.$glibc" --package rnet-cli
+# Optimised as a whole and for size, but for the crates that Cargo.toml names.
+CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
+    cargo zigbuild --release --locked --target "$target.$glibc" --package rnet-cli
 cargo zigbuild --release --locked --target "$target.$glibc" --package rnet-net --features zenoh --bin rnet-link
 binary=$dist/build/$target/release/rnet
 

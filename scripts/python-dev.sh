@@ -2,13 +2,17 @@
 # Builds the command `rnet`, the extension module of the Python package and the nodes of the demo, and makes `.venv`
 # import the package from this checkout.
 #
-#   python-dev.sh              with the development profile, as `make demo` and `make test` use it
+#   python-dev.sh              with the development profile, as `make test` uses it
+#   python-dev.sh --demo       the same without the servers for browsers and viewers: what `make demo` runs
 #   python-dev.sh --release    with the release profile, as `make build` uses it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 profile=debug
-if [ "${1-}" = --release ]; then profile=release; fi
+case ${1-} in
+--release) profile=release ;;
+--demo) set -- --no-default-features ;;
+esac
 cargo build "$@" --package rnet-cli --package rnet-python --package rnet-demo
 
 target=${CARGO_TARGET_DIR:-target}

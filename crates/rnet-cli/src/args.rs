@@ -11,9 +11,7 @@ use crate::bag::args::BagCommand;
 use crate::bench::args::BenchCommand;
 use crate::blackbox::args::BlackBoxCommand;
 use crate::command::args::CommandCommand;
-use crate::dashboard::args::DashboardArgs;
 use crate::demo::args::DemoArgs;
-use crate::foxglove::args::FoxgloveArgs;
 use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
@@ -29,6 +27,7 @@ use crate::status::args::StatusArgs;
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 use crate::types::args::{ProtoArgs, TypeCommand};
+use crate::web::{DashboardArgs, FoxgloveArgs};
 use rnet_monitor::value::FieldPath;
 
 /// Inspect and operate a robot-net domain.

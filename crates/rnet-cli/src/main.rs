@@ -20,12 +20,10 @@ mod blackbox;
 mod command;
 mod completions;
 mod context;
-mod dashboard;
 mod demo;
 mod doctor;
 mod domain;
 mod failure;
-mod foxglove;
 mod give_way;
 mod graph;
 mod help;
@@ -41,7 +39,6 @@ mod play;
 mod plot;
 mod record;
 mod rerun;
-mod serve;
 mod service;
 mod session;
 mod shared_args;
@@ -55,6 +52,7 @@ mod topic;
 mod trace;
 mod types;
 mod value;
+mod web;
 mod xml;
 mod yaml;
 
@@ -102,10 +100,10 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Graph(args) => graph::run(context, &args),
         Command::Top(args) => top::run(context, &args),
         Command::Trace(args) => trace::run(context, &args),
-        Command::Dashboard(args) => dashboard::run(context, args),
+        Command::Dashboard(args) => web::dashboard(context, args),
+        Command::Foxglove(args) => web::foxglove(context, &args),
         Command::Status(args) => status::run(context, &args),
         Command::Metrics(args) => metrics::run(context, &args),
-        Command::Foxglove(args) => foxglove::run(context, &args),
         Command::Record(args) => record::run(context, &args),
         Command::BlackBox(command) => blackbox::run(context, command),
         Command::Launch(args) => launch::run(context, args),

@@ -35,8 +35,12 @@ pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
 /// Smallest chunk: below it the file's own overhead dominates.
 const MIN_CHUNK_LEN_BYTES: usize = 16 << 10;
 
-/// A chunk is not used for a message of less than this part of it, or a small message could
-/// occupy the memory of a large one.
+/// Length of a new chunk for a shorter message, where the pool's limit allows it. Making and mapping a chunk takes
+/// longer than sending 64 KiB, and messages whose length grows would pay for that again and again.
+const USUAL_CHUNK_LEN_BYTES: usize = 64 << 10;
+
+/// A chunk longer than [`USUAL_CHUNK_LEN_BYTES`] is not used for a message of less than this part of it, or a small
+/// message could occupy the memory of a large one.
 const WORST_FIT: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +69,7 @@ impl Chunk {
 
     /// Whether a message of `len` bytes may take it.
     fn suits(&self, len: usize) -> bool {
-        self.capacity >= len && self.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
+        self.capacity >= len && self.capacity <= (len * WORST_FIT).max(USUAL_CHUNK_LEN_BYTES)
     }
 }
 
@@ -120,6 +124,8 @@ pub struct Pool {
     depth: usize,
     /// Messages kept for late joiners.
     history: u64,
+    /// Length of the shortest chunks that are made while there is memory for them.
+    usual_len: usize,
     chunks: Vec<Chunk>,
     /// The messages that chunks carry, oldest first.
     live: VecDeque<Carried>,
@@ -133,7 +139,11 @@ pub struct Pool {
 impl Pool {
     /// An empty pool; its chunks will be files whose names begin with `prefix`.
     pub(crate) fn new(prefix: PathBuf, mode: u32, publisher: u64, qos: &PublisherQos) -> Pool {
+        // All the messages that are to stay readable must have room in chunks of this length.
+        let kept = u64::from(qos.large_depth).max(qos.history().saturating_add(1));
+        let is_roomy = kept.saturating_mul(size_for(USUAL_CHUNK_LEN_BYTES)) <= qos.pool_limit_bytes;
         Pool {
+            usual_len: if is_roomy { USUAL_CHUNK_LEN_BYTES } else { MIN_CHUNK_LEN_BYTES },
             fork_guard: ForkGuard::here(),
             prefix,
             mode,
@@ -344,6 +354,13 @@ impl Pool {
     }
 
     fn grow(&mut self, len: usize) -> Result<u32, Wall> {
+        self.grow_by(len.max(self.usual_len)).or_else(|wall| match len < self.usual_len {
+            true => self.grow_by(len),
+            false => Err(wall),
+        })
+    }
+
+    fn grow_by(&mut self, len: usize) -> Result<u32, Wall> {
         let capacity = capacity_for(len);
         let size = size_for(len);
         if self.bytes + size > self.limit_bytes {

@@ -188,6 +188,24 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
 
 /// A control thread that was stopped while it looked for the place of a late joiner reads on where it was:
 /// the memory there does not go meanwhile, or a full file system would end the publisher.
+/// Chunks, and their bytes, after messages of 5, 10, … 60 KiB.
+fn pool_after_growing_messages(pool_limit_bytes: u64) -> (usize, u64) {
+    let world = World::new();
+    let mut writer = world.writer(PublisherQos { pool_limit_bytes, ..Default::default() });
+    for len in (5 << 10..64 << 10).step_by(5 << 10) {
+        writer.send(&vec![1; len]).unwrap();
+    }
+    (writer.pool.len(), writer.pool.bytes())
+}
+
+#[test]
+fn messages_that_grow_to_64_kib_share_a_chunk() {
+    assert_eq!(pool_after_growing_messages(1 << 30), (1, 68 << 10));
+    // The limit does not allow one such chunk for each message that is kept: each takes what it needs.
+    let (chunks, bytes) = pool_after_growing_messages(200 << 10);
+    assert!(chunks > 1 && bytes <= 200 << 10, "{chunks} chunks, {bytes} bytes");
+}
+
 #[test]
 fn no_memory_is_given_back_under_an_admission() {
     use rnet_ring::Gate;

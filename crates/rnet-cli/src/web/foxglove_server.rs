@@ -1,7 +1,5 @@
 //! `rnet foxglove`: a server of the Foxglove WebSocket protocol.
 
-pub mod args;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -11,17 +9,19 @@ use rnet::inspect::Location;
 use rnet_foxglove::{FoxgloveError, Handle, Options, serve};
 use serde_json::json;
 
+use super::foxglove_args::{DEFAULT_PORT, FoxgloveArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::ServeArgs;
 use crate::signal;
 use crate::value::tame;
-use args::FoxgloveArgs;
 
 /// Between two looks at whether somebody said stop.
 const STEP: Duration = Duration::from_millis(50);
 /// What the server says while nobody takes it: more is left out.
 const MAX_TOLD: usize = 256;
+
+const _: () = assert!(DEFAULT_PORT == rnet_foxglove::DEFAULT_PORT);
 
 /// A server that runs, and what it says.
 pub struct Viewers {

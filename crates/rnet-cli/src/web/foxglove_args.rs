@@ -6,13 +6,16 @@ use clap::{Args, ValueHint};
 
 use crate::shared_args::ServeArgs;
 
+/// That of the library, which is not there without the feature `web`.
+pub const DEFAULT_PORT: u16 = 8765;
+
 #[derive(Debug, Args)]
 pub struct FoxgloveArgs {
     /// Show this recording instead of the domain
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
     /// The port; 0 is any that is free
-    #[arg(long, short, default_value_t = rnet_foxglove::DEFAULT_PORT)]
+    #[arg(long, short, default_value_t = DEFAULT_PORT)]
     pub port: u16,
     #[command(flatten)]
     pub serve: ServeArgs,

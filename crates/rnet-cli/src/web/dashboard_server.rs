@@ -1,7 +1,5 @@
 //! `rnet dashboard`: the library's server, with this program's words and signals.
 
-pub mod args;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +8,11 @@ use rnet::inspect::Location;
 use rnet_dashboard::{Access, Dashboard, DashboardError, Options};
 use serde_json::json;
 
+use super::dashboard_args::DashboardArgs;
+use super::foxglove_server::{self as foxglove, Viewers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::foxglove::{self, Viewers};
 use crate::{launch, signal};
-use args::DashboardArgs;
 
 /// A signal ends it sooner.
 const LONG: Duration = Duration::from_secs(3600);
