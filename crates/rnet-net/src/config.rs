@@ -29,6 +29,10 @@ const STAY: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
 /// that is cut off is lost within a second.
 pub const LOST_AFTER: Duration = Duration::from_millis(750);
 
+/// What is kept for hosts that are away, in bytes.
+const MAX_OFFLINE_LEN_BYTES: u64 = 256 << 20;
+const OFFLINE_TIME: Duration = Duration::from_secs(600);
+
 /// What the link is told.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -52,9 +56,26 @@ pub struct Config {
     pub rules: Vec<Rule>,
     /// In what shape topics cross. The first entry that fits decides.
     pub topics: Vec<TopicShaping>,
+    /// What is kept for hosts that are away.
+    pub offline: OfflineLimits,
     /// The file that was read.
     pub file: Option<PathBuf>,
     stay: Vec<Rule>,
+}
+
+/// How much of reliable topics is kept for hosts that are away, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct OfflineLimits {
+    /// Of all hosts and topics together, in bytes.
+    pub len_bytes: u64,
+    /// For a host that does not come back.
+    pub time: Duration,
+}
+
+impl Default for OfflineLimits {
+    fn default() -> OfflineLimits {
+        OfflineLimits { len_bytes: MAX_OFFLINE_LEN_BYTES, time: OFFLINE_TIME }
+    }
 }
 
 /// Whether there is a network, and how its hosts find each other.

@@ -42,7 +42,6 @@ use control::Control;
 use event::Event;
 use lane::LaneState;
 use lock::lock;
-pub use offline::MAX_OFFLINE_LEN_BYTES;
 use offline::OfflineReaders;
 use places::Places;
 pub use status::TOPIC as STATUS_TOPIC;
@@ -186,12 +185,12 @@ impl Link {
             name: config.host.clone(),
             domain,
             presence,
+            offline: OfflineReaders::new(config.offline),
             config,
             holds,
             events: events.clone(),
             transport: Mutex::default(),
             places,
-            offline: OfflineReaders::default(),
             sessions: AtomicU64::new(1),
             lanes: RwLock::default(),
             threads: Mutex::default(),
@@ -259,7 +258,9 @@ impl Drop for Link {
         }
         drop(lock(&self.shared.transport).take());
         self.shared.offline.close();
-        for thread in std::mem::take(&mut *lock(&self.shared.threads)) {
+        // A lane that ends may have begun the thread for hosts that are away.
+        loop {
+            let Some(thread) = lock(&self.shared.threads).pop() else { break };
             let _ = thread.join();
         }
     }

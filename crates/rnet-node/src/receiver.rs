@@ -37,8 +37,9 @@ const ERROR_TURN: u32 = 64;
 /// Where a subscription stands that has a single publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// No publisher is known, or it is gone and all that it has left was read.
-    Alone,
+    /// No publisher is known, or it is gone and all that it has left was read. `end` is the number behind the last message
+    /// that it has sent.
+    Alone { end: Option<u64> },
     /// The publisher has not admitted it, or has let it go and not admitted it again.
     Asking,
     /// Number of the next message: those before it were received, counted as lost, or never promised.
@@ -71,6 +72,8 @@ pub struct Receiver {
     pub past: Past,
     succession: Succession,
     last_signs: Signs,
+    /// Where the publisher that is gone has ended.
+    last_end: Option<u64>,
     pub errors: VecDeque<Error>,
     pub since_error: u32,
     pub turn: usize,
@@ -137,6 +140,7 @@ impl Receiver {
             past: Past::default(),
             succession: Succession::default(),
             last_signs: Signs::default(),
+            last_end: None,
             errors: VecDeque::new(),
             since_error: 0,
             turn: 0,
@@ -427,7 +431,7 @@ impl Receiver {
         if !channel.is_asking() {
             channel.count_known_lost();
         }
-        self.last_signs = signs_of(&channel);
+        (self.last_signs, self.last_end) = (signs_of(&channel), channel.end_seq());
         self.succession.remember(&channel);
         self.past.push(stats_of(&channel));
     }
@@ -494,7 +498,7 @@ impl Receiver {
     /// Where it has come to with its only publisher.
     pub fn standing(&self) -> Standing {
         match self.channels.first() {
-            None => Standing::Alone,
+            None => Standing::Alone { end: self.last_end },
             Some(channel) => channel.next_seq().map_or(Standing::Asking, Standing::Reading),
         }
     }

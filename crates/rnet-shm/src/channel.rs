@@ -451,6 +451,11 @@ impl Reader {
         }
     }
 
+    /// Number behind the last message of a publisher that is gone, whether or not it has admitted us.
+    pub fn end_seq(&self) -> Option<u64> {
+        self.next_seq().or_else(|| self.map.log().end().map(|(_, seq)| seq))
+    }
+
     /// Where the publisher's log ends now.
     pub fn end(&self) -> u64 {
         self.map.control().tail.tail.load(Ordering::Acquire)

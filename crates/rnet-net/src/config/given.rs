@@ -8,7 +8,7 @@ use std::time::Duration;
 use rnet_config::{ConfigError, find, near, one_of, this_host, why_no_host};
 
 use super::parse::{self, LOST_AFTER_MS, Parsed, why_no_interface};
-use super::{Config, Endpoint, From, LOST_AFTER, Listed, Mode, endpoint, stay};
+use super::{Config, Endpoint, From, LOST_AFTER, Listed, Mode, OfflineLimits, endpoint, stay};
 
 /// Who wants a network without naming a mode.
 const ENDPOINTS: &str = "listen or connect endpoints are set";
@@ -119,6 +119,7 @@ pub(super) fn merge(
         });
     }
     Ok(Config {
+        offline: OfflineLimits::default(),
         mode,
         mode_from,
         host,

@@ -29,7 +29,7 @@ pub(super) const LOST_AFTER_MS: RangeInclusive<u64> = 300..=60_000;
 const TOPIC_KEYS: [&str; 6] =
     ["topic", "rate_limit_hz", "newest_only", "every", "compression", "resend_limit_bytes"];
 /// The link keeps no more for all topics together.
-const MAX_RESEND_LIMIT_BYTES: u64 = crate::link::MAX_OFFLINE_LEN_BYTES;
+const MAX_RESEND_LIMIT_BYTES: u64 = super::MAX_OFFLINE_LEN_BYTES;
 
 /// The longest name of a network interface, in bytes (IFNAMSIZ - 1).
 const MAX_INTERFACE_LEN_BYTES: usize = 15;

@@ -89,6 +89,7 @@ impl Control {
         let known = Known {
             shared,
             local: BTreeMap::new(),
+            ended: BTreeMap::new(),
             nodes: BTreeSet::new(),
             types: HashMap::new(),
             types_len_bytes: 0,
@@ -290,7 +291,11 @@ impl Control {
             self.begin_anew(before);
         }
         self.contests.remove(&id);
-        self.status.succeed(id, &name, |other| self.hosts.contains_key(other));
+        let before = self.status.succeed(id, &name, |other| self.hosts.contains_key(other));
+        if let Some(before) = before {
+            // It does not come back.
+            self.known.shared.offline.drop_all(|(host, _)| *host == before);
+        }
         true
     }
 
@@ -342,11 +347,16 @@ impl Control {
         let Some(host) = hosts.get_mut(&id).filter(|host| !host.is_overfull()) else { return };
         host.greeted(known, hello, &taken);
         let said = host.said();
+        let (there, owed) = (known.local.values(), known.ended.iter());
+        let owed: Vec<(&u64, _)> = owed.filter(|(id, _)| host.is_owed(known, **id)).collect();
+        let ended = owed.iter().map(|(_, (of, _))| Described { ended: true, ..Described::of(of) });
         let opened =
-            known.local.values().filter(|e| known.crosses(e, said)).map(|e| Described::of(e));
+            there.filter(|e| known.crosses(e, said)).map(|e| Described::of(e)).chain(ended);
         for announce in Announce::all(opened, Some(known.withheld(said))) {
             host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         }
+        let owed: Vec<(u64, bool)> = owed.iter().map(|(id, (_, lost))| (**id, *lost)).collect();
+        owed.into_iter().for_each(|(id, lost)| host.end_later(id, lost));
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
         let nodes =
             Nodes { all: true, joined, hosts: Some(self.heard.clone()), ..Nodes::default() };
@@ -427,12 +437,19 @@ impl Control {
             EndpointEvent::Lost(_) => announce.lost.push(endpoint.id),
             _ => return,
         }
-        let is_gone = announce.opened.is_empty();
+        let (is_gone, lost) = (announce.opened.is_empty(), !announce.lost.is_empty());
         if is_gone {
             self.known.local.remove(&endpoint.id);
+            if self.known.shared.offline.has_any(endpoint.id) {
+                self.known.ended.insert(endpoint.id, (endpoint.clone(), lost));
+            }
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
+            if is_gone && host.is_owed(&self.known, endpoint.id) {
+                host.end_later(endpoint.id, lost);
+                continue;
+            }
             let text = match self.known.crosses(endpoint, host.said()) {
                 true => text.clone(),
                 false => {
@@ -443,8 +460,7 @@ impl Control {
             host.say(Say::Document(Document::Endpoints, text));
         }
         if is_gone {
-            self.known.shared.offline.drop_all(|(_, publisher)| *publisher == endpoint.id);
-            return self.hosts.values().for_each(|host| host.left(endpoint.id));
+            return self.hosts.values_mut().for_each(|host| host.left(endpoint.id));
         }
         // Its quality of service decides how it is served.
         for host in self.hosts.values_mut() {
@@ -525,6 +541,9 @@ impl Control {
             self.with(id, |host, _| host.miss());
         }
         self.look_after_unheard();
+        let heard = self.hosts.iter().filter(|(_, host)| host.is_heard()).map(|(id, _)| *id);
+        let heard = heard.chain([self.known.shared.presence.host]).collect();
+        self.hosts.values_mut().for_each(|host| host.note_heard(&heard));
         let overfull: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_overfull()).map(|(id, _)| *id).collect();
         for id in overfull {
@@ -534,6 +553,9 @@ impl Control {
         if self.asked.elapsed() >= ASK_AGAIN {
             self.asked = Instant::now();
             self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));
+            self.hosts.values_mut().for_each(|host| host.look_after_ending(&self.known));
+            let offline = &self.known.shared.offline;
+            self.known.ended.retain(|id, _| offline.has_any(*id));
             self.tell_heard();
         }
         self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));

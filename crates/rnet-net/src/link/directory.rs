@@ -129,6 +129,9 @@ pub struct Described {
     /// Whether it is a publisher that was opened with a last will.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub will: bool,
+    /// Whether it is a publisher that has ended, and of which something waits for the host that hears this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
 }
 
 /// The quality of service of an endpoint, by its kind.
@@ -155,6 +158,7 @@ impl Described {
             type_desc: serde_json::to_value(&endpoint.type_desc).unwrap_or_default(),
             qos,
             will: endpoint.last_will,
+            ended: false,
         }
     }
 }
@@ -230,6 +234,7 @@ impl Remote {
             type_desc: serde_json::to_value(&self.type_desc).unwrap_or_default(),
             qos: self.qos.clone(),
             will: self.will,
+            ended: false,
         }
     }
 
@@ -279,6 +284,7 @@ mod tests {
             type_desc: serde_json::json!({"kind": "plain", "name": "n".repeat(name_len)}),
             qos: Qos::Publisher(PublisherQos::default()),
             will: false,
+            ended: false,
         }
     }
 

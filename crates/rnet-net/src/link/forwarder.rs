@@ -112,6 +112,10 @@ pub struct Forwarder {
     resend: Option<ResendBuffer>,
     /// Says that this has the publisher for the other host, until it is dropped.
     pub claim: Option<Claim>,
+    /// A reader of the time before that still knows what was sent, should the publisher end before it admits this one.
+    pub spare: Option<Subscriber<[u8]>>,
+    /// All was handed to the stream; that is acknowledged with this frame.
+    over: Option<u64>,
     /// Whether the stream had no room for what there was to read.
     is_blocked: bool,
     /// How old the message was then that waited.
@@ -172,6 +176,8 @@ impl Forwarder {
             told_will: None,
             resend: None,
             claim: None,
+            spare: None,
+            over: None,
             is_blocked: false,
             waited_ns: 0,
             told: None,
@@ -189,11 +195,21 @@ impl Forwarder {
         self.resend = Some(buffer);
     }
 
-    /// What goes on without the other host: of a reliable publisher that is there.
+    /// What goes on without the other host.
     pub fn take_offline(self) -> Option<(OfflineReader, Claim)> {
-        let claim = self.claim?;
-        let buffer = self.resend.filter(|_| !self.left)?;
-        Some((OfflineReader::new(self.subscriber, buffer), claim))
+        let is_admitted = matches!(self.subscriber.standing(), Standing::Reading(_));
+        let subscriber = self.spare.filter(|_| !is_admitted).unwrap_or(self.subscriber);
+        Some((OfflineReader::new(subscriber, self.resend), self.claim?))
+    }
+
+    /// Whether its publisher is gone and all that it has left was handed to the stream.
+    pub fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
+    /// Whether that was acknowledged.
+    pub fn is_delivered(&self, stream: &Stream) -> bool {
+        self.over.is_some_and(|end| stream.has_acknowledged(end))
     }
 
     /// What has gone through it.
@@ -378,14 +394,25 @@ impl Forwarder {
     /// Nothing was found: the past was read, it waits to be admitted, or the publisher is gone.
     fn idle(&mut self, stream: &mut Stream) -> Turn {
         let next_seq = match self.subscriber.standing() {
-            Standing::Alone if self.started || self.left => {
+            Standing::Alone { end } if self.started || self.left => {
+                if let Some(spare) = self.spare.take() {
+                    // What this one has read comes again, and is dropped there.
+                    self.subscriber = spare;
+                    return Turn::More;
+                }
+                // Those that were lost with it, and no message shows.
+                if let Some(end) = end.filter(|_| self.course.next_seq.is_some()) {
+                    self.come_to(stream, end);
+                }
                 self.tell_missing(stream, [0; 4]);
+                self.over = Some(stream.end());
                 return Turn::Ended;
             }
             // One that was let go is admitted again.
-            Standing::Alone | Standing::Asking => return Turn::Idle,
+            Standing::Alone { .. } | Standing::Asking => return Turn::Idle,
             Standing::Reading(next_seq) => next_seq,
         };
+        self.spare = None;
         // What is missing at the end: perhaps no message comes that would show it.
         self.come_to(stream, next_seq);
         self.tell_missing(stream, [0; 4]);

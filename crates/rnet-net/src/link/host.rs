@@ -17,6 +17,7 @@ use crate::wire::{Item, Want};
 
 mod address;
 mod crossing;
+mod ending;
 mod heard;
 mod later;
 mod name;
@@ -28,6 +29,7 @@ mod types;
 
 use address::Addresses;
 pub use crossing::{Counts, Reason};
+use ending::Ending;
 use heard::Heard;
 use later::Later;
 
@@ -102,9 +104,13 @@ pub struct Host {
     pub refused: Option<String>,
     /// Whether it has told of its endpoints in this session.
     announced: bool,
-    /// Those of which it has told, while it goes on with them in the next document.
-    told: Option<BTreeSet<u64>>,
+    /// Those of which it has told, while it goes on with them in the next document, and the nodes of those that are there.
+    told: Option<(BTreeSet<u64>, BTreeSet<u64>)>,
     given: HashMap<(Lane, u32), Given>,
+    /// Publishers that it was given in this session.
+    given_once: BTreeSet<u64>,
+    /// Publishers that have ended, and are there for it.
+    ending: BTreeMap<u64, Ending>,
     /// What it wants again of the time before, whose reader is handed over.
     pending_wants: HashMap<(Lane, u32), Want>,
     /// Subscriptions there that are served before they are known, and by which channels.
@@ -167,6 +173,8 @@ impl Host {
             announced: false,
             told: None,
             given: HashMap::new(),
+            given_once: BTreeSet::new(),
+            ending: BTreeMap::new(),
             pending_wants: HashMap::new(),
             early: BTreeSet::new(),
             next_channel: 1,
@@ -228,18 +236,19 @@ impl Host {
 
     pub fn announced(&mut self, known: &mut Known, announce: Announce) {
         if announce.all {
-            self.told = Some(BTreeSet::new());
+            self.told = Some(Default::default());
         }
-        if let Some(mut here) = self.told.take() {
+        if let Some((mut here, mut nodes)) = self.told.take() {
             here.extend(announce.opened.iter().map(|described| described.id));
+            let there = announce.opened.iter().filter(|described| !described.ended);
+            nodes.extend(there.map(|described| node_of(described.id)));
             if announce.more && here.len() <= MAX_ENDPOINTS {
-                self.told = Some(here);
+                self.told = Some((here, nodes));
             } else {
                 self.announced = true;
                 let known_here = self.publishers.keys().chain(self.subscriptions.keys());
                 let gone = known_here.filter(|id| !here.contains(id)).copied().collect::<Vec<_>>();
                 // An endpoint does not die without its node: where that has others, it was closed.
-                let nodes: BTreeSet<u64> = here.iter().copied().map(node_of).collect();
                 for id in gone {
                     self.gone(known, id, !nodes.contains(&node_of(id)));
                 }
@@ -259,7 +268,12 @@ impl Host {
 
     fn opened(&mut self, known: &mut Known, described: Described) -> Result<()> {
         let id = described.id;
-        if self.publishers.contains_key(&id) || self.subscriptions.contains_key(&id) {
+        if let Some(remote) = self.publishers.get_mut(&id) {
+            // Its channel was cut before all had come, which waits there.
+            remote.leaving = None;
+            return Ok(());
+        }
+        if self.subscriptions.contains_key(&id) {
             return Ok(());
         }
         let known_here = self.publishers.len() + self.subscriptions.len();
@@ -367,6 +381,7 @@ impl Host {
             self.early.remove(&key);
         }
         let Some(remote) = self.publishers.get_mut(&id) else { return };
+        let lost = remote.leaving.unwrap_or(lost);
         // What its channel still brings comes first.
         if remote.channel.is_some() {
             remote.leaving = Some(lost);
@@ -514,8 +529,9 @@ impl Host {
         for (lane, channel) in over {
             self.ended(known, lane, channel);
         }
+        // What it has told of last says whether something of them waits there.
         let unread: Vec<_> = (self.publishers.iter())
-            .filter(|(_, remote)| remote.channel.is_none())
+            .filter(|(_, remote)| self.announced && remote.channel.is_none())
             .filter_map(|(id, remote)| Some((*id, remote.leaving?)))
             .collect();
         for (id, lost) in unread {

@@ -22,6 +22,8 @@ pub struct Known {
     pub shared: Arc<Shared>,
     /// Endpoints of this host, those of the link apart.
     pub local: BTreeMap<u64, Arc<Endpoint>>,
+    /// Publishers of this host that have ended, as lost or not, and of which other hosts have not had all.
+    pub ended: BTreeMap<u64, (Arc<Endpoint>, bool)>,
     /// Names of the nodes of this host, that of the link apart.
     pub nodes: BTreeSet<String>,
     /// Types by their hash.
@@ -77,7 +79,8 @@ impl Known {
             return Some(set.clone());
         }
         let wanted = format!("{hash:032x}");
-        let endpoint = self.local.values().find(
+        let ended = self.ended.values().map(|(endpoint, _)| endpoint);
+        let endpoint = self.local.values().chain(ended).find(
             |endpoint| matches!(&endpoint.type_desc, TypeDesc::Protobuf(named) if named.schema == wanted),
         )?;
         let set = endpoint.schema().ok()??.descriptor_set_with_docs();

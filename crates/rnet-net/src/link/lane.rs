@@ -13,7 +13,7 @@ use crate::transport::{HostId, Transport};
 use crate::wire::{Document, Item, Part, Reassembly};
 
 use super::backlog::Backlog;
-use super::event::{Event, ended};
+use super::event::{self, Event};
 use super::forwarder::{Forwarded, Forwarder, Forwarders, Turn};
 use super::lock::lock;
 use super::offline::OfflineReaders;
@@ -357,7 +357,8 @@ impl Sending {
     /// left no room is the first: what they always have more of would otherwise keep it from ever being sent.
     fn read(&mut self, forwarders: &mut Forwarders) -> bool {
         let now = now_ns();
-        let (mut more, mut over, mut passed_over) = (false, Vec::new(), None);
+        let (mut more, mut passed_over) = (false, None);
+        let (mut over, mut ended) = (Vec::new(), Vec::new());
         let parts = [(Included(self.first), Unbounded), (Unbounded, Excluded(self.first))];
         for part in parts {
             for (channel, forwarder) in forwarders.range_mut(part) {
@@ -367,6 +368,11 @@ impl Sending {
                     over.push((*channel, false));
                     continue;
                 }
+                if forwarder.is_over() {
+                    // Until then it has what may have to be sent again.
+                    over.extend(forwarder.is_delivered(&stream).then_some((*channel, true)));
+                    continue;
+                }
                 let before = forwarder.sent();
                 match forwarder.turn(&mut stream, now) {
                     Ok(Turn::More) => more = true,
@@ -374,7 +380,7 @@ impl Sending {
                         passed_over.get_or_insert(*channel);
                     }
                     Ok(Turn::Idle | Turn::Blocked) => {}
-                    Ok(Turn::Ended) => over.push((*channel, true)),
+                    Ok(Turn::Ended) => ended.push(*channel),
                     Err(error) => {
                         more = true;
                         let _ = self.events.send(Event::Fault(error));
@@ -387,15 +393,13 @@ impl Sending {
             }
         }
         self.first = passed_over.unwrap_or(self.first);
-        for (channel, tell) in over {
-            let forwarder = forwarders.remove(&channel);
-            if !tell {
-                forwarder.into_iter().for_each(go_offline);
-                continue;
-            }
-            self.state.say(Say::Item(ended(channel)));
-            let _ =
-                self.events.send(Event::ChannelEnded(self.state.host, self.state.lane, channel));
+        for channel in ended {
+            self.state.say(Say::Item(event::ended(channel)));
+            let (host, lane) = (self.state.host, self.state.lane);
+            let _ = self.events.send(Event::ChannelEnded(host, lane, channel));
+        }
+        for (channel, is_delivered) in over {
+            forwarders.remove(&channel).filter(|_| !is_delivered).into_iter().for_each(go_offline);
         }
         more
     }

@@ -1,46 +1,51 @@
 //! Readers of reliable publishers whose other host is away: what they read waits for it to come back.
 //!
-//! A lane that loses the other host hands its reliable forwarders over. One thread then reads what their publishers
-//! send, so that none of them waits for a host that is away, and keeps as much of it as the configuration allows. When
-//! the host is back and wants the publisher, it gets what was kept.
+//! A lane that loses the other host hands its forwarders over. One thread then reads what reliable publishers send, so
+//! that none of them waits for a host that is away, and keeps as much of it as the configuration allows. When the host is
+//! back and wants the publisher, it gets what was kept. A reader of a publisher that waits for nobody is kept unread: if
+//! the publisher ends meanwhile, it still knows what was sent.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use rnet::{Error, Subscriber, WaitSet, WaitSetHandle, Waitable};
+
+use crate::config::OfflineLimits;
 
 use super::Shared;
 use super::event::{Event, OfflineKey};
 use super::lock::lock;
 use super::resend_buffer::ResendBuffer;
 
-/// What is kept for all hosts and topics together, in bytes.
-pub const MAX_OFFLINE_LEN_BYTES: u64 = 256 << 20;
 /// By how much the longest buffer is cut, before another may be the longest.
 const TRIM_LEN_BYTES: u64 = 1 << 20;
-/// For how long it is kept for a host that does not come back.
-const KEPT: Duration = Duration::from_secs(600);
 /// Messages that are read of one publisher before the next one has its turn.
 const TURN: usize = 64;
-/// How often it is looked for hosts that do not come back.
-const PERIOD: Duration = Duration::from_secs(10);
 
 /// A reader whose other host is away.
 pub struct OfflineReader {
     pub subscriber: Subscriber<[u8]>,
-    pub buffer: ResendBuffer,
+    /// What it has read; `None` for one that does not read meanwhile, because its publisher does not wait for it.
+    pub buffer: Option<ResendBuffer>,
     since: Instant,
 }
 
 impl OfflineReader {
-    pub fn new(subscriber: Subscriber<[u8]>, mut buffer: ResendBuffer) -> OfflineReader {
-        buffer.copy_samples();
+    pub fn new(subscriber: Subscriber<[u8]>, mut buffer: Option<ResendBuffer>) -> OfflineReader {
+        if let Some(buffer) = &mut buffer {
+            buffer.copy_samples();
+        }
         OfflineReader { subscriber, buffer, since: Instant::now() }
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, ResendBuffer::len_bytes)
     }
 
     /// Reads some of what there is; whether there may be more.
     fn read(&mut self) -> bool {
+        let Some(buffer) = &mut self.buffer else { return false };
         for _ in 0..TURN {
             match self.subscriber.try_recv() {
                 Ok(Some(sample)) => {
@@ -50,7 +55,7 @@ impl OfflineReader {
                         continue;
                     }
                     let of = (sample.seq(), sample.sent_ns());
-                    self.buffer.add_sent(of, meta.as_ref(), &sample, u64::MAX);
+                    buffer.add_sent(of, meta.as_ref(), &sample, u64::MAX);
                 }
                 Ok(None) => return false,
                 // It reads on, or its publisher is gone, which the control thread hears as well.
@@ -80,15 +85,9 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut state = lock(&self.shared.offline.0);
-        if state.claims.get(&self.key) != Some(&self.number) {
-            return;
-        }
-        state.claims.remove(&self.key);
-        match state.arriving.contains_key(&self.key) || state.kept.contains(&self.key) {
-            // It was handed over.
-            true => state.wake(),
-            false => drop(state.answer(&self.shared, self.key, None)),
+        let mut state = lock(&self.shared.offline.state);
+        if state.end_claim(self.key, self.number) {
+            drop(state.answer(&self.shared, self.key, None));
         }
     }
 }
@@ -112,6 +111,21 @@ struct State {
 }
 
 impl State {
+    /// Whether this claim was the last one of its key, and is none any more.
+    fn end_claim(&mut self, key: OfflineKey, number: u64) -> bool {
+        let is_last = self.claims.get(&key) == Some(&number);
+        if is_last {
+            self.claims.remove(&key);
+        }
+        is_last
+    }
+
+    /// Whether there is, or will be, a reader of this publisher for this host.
+    fn keys(&self) -> impl Iterator<Item = &OfflineKey> {
+        let readers = self.arriving.keys().chain(self.found.keys());
+        readers.chain(&self.kept).chain(self.claims.keys())
+    }
+
     /// Gives a reader to whoever wants it, or says that there is none; returns it if nobody does.
     fn answer(
         &mut self,
@@ -136,27 +150,45 @@ impl State {
 
 /// The readers whose other hosts are away.
 #[derive(Default)]
-pub struct OfflineReaders(Mutex<State>);
+pub struct OfflineReaders {
+    limits: OfflineLimits,
+    state: Mutex<State>,
+}
 
 impl OfflineReaders {
+    pub fn new(limits: OfflineLimits) -> OfflineReaders {
+        OfflineReaders { limits, state: Mutex::default() }
+    }
+
     /// Says that a forwarder has this reader.
     pub fn claim(shared: &Arc<Shared>, key: OfflineKey) -> Claim {
-        let mut state = lock(&shared.offline.0);
+        let mut state = lock(&shared.offline.state);
         state.next_claim += 1;
         let number = state.next_claim;
         state.claims.insert(key, number);
         Claim { shared: shared.clone(), key, number }
     }
 
-    /// A forwarder hands its reader over.
+    /// A forwarder hands its reader over. One that another forwarder has replaced meanwhile is dropped: nobody goes on
+    /// with what it has read.
     pub fn hand_over((reader, claim): (OfflineReader, Claim)) {
-        let shared = claim.shared.clone();
-        Self::add(&shared, claim.key, Box::new(reader));
+        let mut state = lock(&claim.shared.offline.state);
+        if state.end_claim(claim.key, claim.number) {
+            Self::add_to(state, &claim.shared, claim.key, Box::new(reader));
+        }
     }
 
     /// Has the thread go on with a reader, or whoever wants it.
     pub fn add(shared: &Arc<Shared>, key: OfflineKey, reader: Box<OfflineReader>) {
-        let mut state = lock(&shared.offline.0);
+        Self::add_to(lock(&shared.offline.state), shared, key, reader);
+    }
+
+    fn add_to(
+        mut state: MutexGuard<'_, State>,
+        shared: &Arc<Shared>,
+        key: OfflineKey,
+        reader: Box<OfflineReader>,
+    ) {
         let Some(reader) = state.answer(shared, key, Some(reader)).filter(|_| !state.closed) else {
             return;
         };
@@ -175,9 +207,19 @@ impl OfflineReaders {
         drop(before);
     }
 
+    /// Whether there is a reader of this publisher for this host, or a forwarder has one.
+    pub fn has(&self, key: OfflineKey) -> bool {
+        lock(&self.state).keys().any(|of| *of == key)
+    }
+
+    /// Whether there is a reader of this publisher, or a forwarder has one.
+    pub fn has_any(&self, publisher: u64) -> bool {
+        lock(&self.state).keys().any(|(_, of)| *of == publisher)
+    }
+
     /// The reader that a host wants again.
     pub fn take(&self, key: OfflineKey) -> Found {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         // One that an earlier wish found is had before that is known.
         let state = &mut *state;
         if let Some(reader) = state.found.remove(&key).or_else(|| state.arriving.remove(&key)) {
@@ -193,14 +235,18 @@ impl OfflineReaders {
 
     /// The reader of which [`Event::Offline`] says that it can be had, if there is one.
     pub fn found(&self, key: OfflineKey) -> Option<Box<OfflineReader>> {
-        lock(&self.0).found.remove(&key)
+        lock(&self.state).found.remove(&key)
     }
 
     /// Nobody will want these any more.
     pub fn drop_all(&self, is_over: impl Fn(&OfflineKey) -> bool) {
-        let mut state = lock(&self.0);
-        let over: Vec<OfflineKey> = state.arriving.keys().copied().filter(&is_over).collect();
-        let readers: Vec<_> = over.iter().filter_map(|key| state.arriving.remove(key)).collect();
+        let mut state = lock(&self.state);
+        // What a forwarder has it hands over to nobody.
+        state.claims.retain(|key, _| !is_over(key));
+        state.wanted.retain(|key| !is_over(key));
+        let over: Vec<OfflineKey> = state.keys().copied().filter(&is_over).collect();
+        let mut take = |key| [state.arriving.remove(key), state.found.remove(key)];
+        let readers: Vec<_> = over.iter().flat_map(&mut take).collect();
         let kept: Vec<OfflineKey> = state.kept.iter().copied().filter(&is_over).collect();
         state.dropped.extend(kept);
         state.wake();
@@ -210,7 +256,7 @@ impl OfflineReaders {
 
     /// The link ends.
     pub fn close(&self) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         state.closed = true;
         state.wake();
         let readers = (std::mem::take(&mut state.arriving), std::mem::take(&mut state.found));
@@ -221,14 +267,15 @@ impl OfflineReaders {
 
 fn run(shared: &Arc<Shared>, mut set: WaitSet) {
     let mut kept: BTreeMap<OfflineKey, Box<OfflineReader>> = BTreeMap::new();
+    let limits = shared.offline.limits;
     loop {
         let mut dropped: Vec<Option<Box<OfflineReader>>> = Vec::new();
         {
-            let mut state = lock(&shared.offline.0);
+            let mut state = lock(&shared.offline.state);
             for key in std::mem::take(&mut state.dropped) {
                 dropped.push(kept.remove(&key));
             }
-            let over = kept.iter().filter(|(_, reader)| reader.since.elapsed() >= KEPT);
+            let over = kept.iter().filter(|(_, reader)| reader.since.elapsed() >= limits.time);
             for key in over.map(|(key, _)| *key).collect::<Vec<_>>() {
                 dropped.push(kept.remove(&key));
             }
@@ -249,29 +296,31 @@ fn run(shared: &Arc<Shared>, mut set: WaitSet) {
             state.kept = kept.keys().copied().collect();
         }
         drop(dropped);
-        let more = read_all(&mut kept);
+        let more = read_all(&mut kept, limits.len_bytes);
         if !more {
-            let mut named: Vec<&mut dyn Waitable> = kept
-                .values_mut()
-                .map(|reader| &mut reader.subscriber as &mut dyn Waitable)
-                .collect();
+            let left =
+                kept.values().map(|reader| limits.time.saturating_sub(reader.since.elapsed()));
+            let left = left.min();
+            let read = kept.values_mut().filter(|reader| reader.buffer.is_some());
+            let mut named: Vec<&mut dyn Waitable> =
+                read.map(|reader| &mut reader.subscriber as &mut dyn Waitable).collect();
             // Interrupted is what wakes it.
-            let _ = set.wait(&mut named, Some(PERIOD));
+            let _ = set.wait(&mut named, left);
         }
     }
 }
 
 /// Reads some of each; whether there may be more.
-fn read_all(kept: &mut BTreeMap<OfflineKey, Box<OfflineReader>>) -> bool {
+fn read_all(kept: &mut BTreeMap<OfflineKey, Box<OfflineReader>>, limit_bytes: u64) -> bool {
     let more = kept.values_mut().fold(false, |more, reader| reader.read() | more);
-    let mut sum: u64 = kept.values().map(|reader| reader.buffer.len_bytes()).sum();
+    let mut sum: u64 = kept.values().map(|reader| reader.len_bytes()).sum();
     // The longest buffers give way, so that topics of small messages keep theirs.
-    while sum > MAX_OFFLINE_LEN_BYTES {
-        let longest = kept.values_mut().max_by_key(|reader| reader.buffer.len_bytes());
-        let Some(longest) = longest else { break };
-        let before = longest.buffer.len_bytes();
-        longest.buffer.trim(before.saturating_sub(TRIM_LEN_BYTES.min(sum - MAX_OFFLINE_LEN_BYTES)));
-        sum -= before - longest.buffer.len_bytes();
+    while sum > limit_bytes {
+        let buffers = kept.values_mut().filter_map(|reader| reader.buffer.as_mut());
+        let Some(longest) = buffers.max_by_key(|buffer| buffer.len_bytes()) else { break };
+        let before = longest.len_bytes();
+        longest.trim(before.saturating_sub(TRIM_LEN_BYTES.min(sum - limit_bytes)));
+        sum -= before - longest.len_bytes();
     }
     more
 }

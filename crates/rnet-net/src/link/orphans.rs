@@ -1,7 +1,7 @@
 //! Proxies whose host is lost while something that has come waits for room in a subscriber of this host.
 //!
-//! They stay open for a while: who is slow and goes on still gets what came. Nobody else tells of it, unless the
-//! host comes back, and then it is asked for again.
+//! They stay open for a while: who is slow and goes on still gets what came. What waits for longer is asked for again
+//! when the host comes back, which keeps it for as long as it has not heard that it was read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::known::Known;
 use super::lock::lock;
 use super::proxy::Proxy;
 
-/// What waits for longer is counted as lost.
+/// What waits for longer keeps no proxy open: others that read it are to hear that the host is lost.
 const WAITS: Duration = Duration::from_secs(2);
 
 /// A proxy, and since when its host is lost.
@@ -37,16 +37,14 @@ impl Known {
         }
     }
 
-    /// Publishes what there is room for by now, and closes those of which nothing waits any more.
+    /// Publishes what there is room for by now, and closes those of which nothing waits any more, or for too long.
     pub fn look_after_orphans(&mut self) {
         let mut over = Vec::new();
         for (of, orphan) in &self.orphans.0 {
             let mut proxy = lock(&orphan.proxy);
             let retried = proxy.retry();
-            if orphan.since.elapsed() >= WAITS {
-                proxy.lose_waiting();
-            }
-            over.push((*of, !proxy.is_stuck(), retried.err()));
+            let is_over = !proxy.is_stuck() || orphan.since.elapsed() >= WAITS;
+            over.push((*of, is_over, retried.err()));
         }
         for (of, is_over, error) in over {
             if let Some(error) = error {

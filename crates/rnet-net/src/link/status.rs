@@ -227,15 +227,22 @@ impl Status {
     }
 
     /// A host has this name from now on, which one that is gone had before: what was counted of that one is its own.
-    pub fn succeed(&mut self, id: HostId, name: &str, is_here: impl Fn(&HostId) -> bool) {
+    /// Returns which one that is.
+    pub fn succeed(
+        &mut self,
+        id: HostId,
+        name: &str,
+        is_here: impl Fn(&HostId) -> bool,
+    ) -> Option<HostId> {
         let before = self.told.iter().find(|(other, told)| {
             **other != id && told.name == name && told.half.is_none() && !is_here(other)
         });
-        let before = before.map(|(other, _)| *other).and_then(|other| self.told.remove(&other));
-        if let Some(before) = before {
+        let before = before.map(|(other, _)| *other)?;
+        if let Some(gone) = self.told.remove(&before) {
             let told = self.told.entry(id).or_insert_with(Told::new);
-            (told.sums, told.before, told.steps) = (before.sums, before.before, before.steps);
+            (told.sums, told.before, told.steps) = (gone.sums, gone.before, gone.steps);
         }
+        Some(before)
     }
 
     /// Sends the status if it is due.
@@ -337,11 +344,8 @@ impl Status {
                 peer.nodes = host.node_count();
             }
             use link_status::State::{Connected, Lost, Refused};
-            let is_heard = |other: HostId| {
-                other == shared.presence.host || hosts.get(&other).is_some_and(Host::is_heard)
-            };
             let host = hosts.get(id);
-            let others = host.and_then(|host| host.remark_on_others(is_heard));
+            let others = host.and_then(Host::remark_on_others);
             let remarks = host.map(Host::remark).into_iter().filter(|one| !one.is_empty());
             let remark = remarks.chain(others).collect::<Vec<_>>().join("; ");
             peer.text = match told.half.filter(|_| told.state != Connected) {

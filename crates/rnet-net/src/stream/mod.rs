@@ -174,6 +174,8 @@ pub struct Stream {
     introduce_wait_ns: u64,
     /// When the last frame of the peer came.
     heard_ns: u64,
+    /// Whether the peer sends something now and then: then silence says that it is quiet.
+    pulses: bool,
     /// While the peer is quiet: nothing leaves before this.
     probe_at_ns: u64,
     stats: Stats,
@@ -196,6 +198,7 @@ impl Stream {
             introduce_at_ns: 0,
             introduce_wait_ns: INTRODUCE_FIRST_NS,
             heard_ns: 0,
+            pulses: true,
             probe_at_ns: 0,
             stats: Stats::default(),
         }
@@ -252,6 +255,16 @@ impl Stream {
         self.sending.push_plain(plain, self.window.as_ref())
     }
 
+    /// Number behind the frame that has what was pushed last.
+    pub fn end(&self) -> u64 {
+        self.sending.end()
+    }
+
+    /// Whether all frames before this number were acknowledged.
+    pub fn has_acknowledged(&self, end: u64) -> bool {
+        self.sending.has_acknowledged(end)
+    }
+
     /// What is being filled may leave now.
     pub fn flush(&mut self) {
         self.sending.flush();
@@ -277,7 +290,7 @@ impl Stream {
         if now_ns < self.probe_at_ns {
             return None;
         }
-        let is_quiet = now_ns.saturating_sub(self.heard_ns) >= QUIET_NS;
+        let is_quiet = self.pulses && now_ns.saturating_sub(self.heard_ns) >= QUIET_NS;
         let frame = self.next_frame(now_ns, is_quiet)?;
         if is_quiet {
             self.probe_at_ns = now_ns + PROBE_NS;
@@ -328,6 +341,15 @@ impl Stream {
     pub fn introduce_seldom(&mut self, now_ns: u64) {
         self.introduce_wait_ns = INTRODUCE_MAX_NS;
         self.introduce_at_ns = now_ns + INTRODUCE_MAX_NS;
+    }
+
+    /// Whether the peer sends something now and then. One of an earlier release, which is silent while it has nothing to
+    /// say, is never quiet.
+    pub fn expect_pulses(&mut self, pulses: bool) {
+        self.pulses = pulses;
+        if !pulses {
+            self.probe_at_ns = 0;
+        }
     }
 
     /// The network has met the peer, or a frame of it came: it is not quiet.

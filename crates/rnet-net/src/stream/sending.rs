@@ -195,6 +195,14 @@ impl Sending {
         self.kept.push_back(Kept { bytes: Arc::new(bytes), sent_ns: 0, first_ns: 0 });
     }
 
+    pub fn end(&self) -> u64 {
+        self.first + self.kept.len() as u64 + u64::from(!self.filling.is_empty())
+    }
+
+    pub fn has_acknowledged(&self, end: u64) -> bool {
+        self.first >= end
+    }
+
     pub fn flush(&mut self) {
         self.flushed = !self.filling.is_empty();
     }

@@ -8,8 +8,10 @@ use crate::hosts;
 use std::time::{Duration, Instant};
 
 use crate::hostile::peer::Peer;
+use crate::status::Watch;
 use common::{LONG, eventually};
 use hosts::Hosts;
+use rnet::msgs::link_status::{Cause, Direction, State, Topic};
 use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
 use rnet_net::wire::{Document, Item, Want};
 use rnet_net::{HostId, Presence};
@@ -143,24 +145,26 @@ fn a_link_that_stands_still_holds_a_send_no_longer_than_was_chosen() {
 /// As long as an image of 8 MB: the log has room for thousands of them, and the pool for hundreds.
 const IMAGE_LEN: usize = 8_000_000;
 
-/// Sends images until none is taken for a while, and returns how many were.
-fn send_images(publisher: &mut Publisher<[u8]>) -> u64 {
-    let (mut sent, mut refused) = (0_u64, 0);
+/// Sends images until none is taken after `settle`, and returns how many were.
+fn send_images(publisher: &mut Publisher<[u8]>, mut settle: impl FnMut()) -> u64 {
+    let (mut sent, mut settled) = (0_u64, false);
     let mut image = vec![7; IMAGE_LEN];
-    while refused < 200 {
+    loop {
         assert!(sent < 20, "nobody holds it back");
         image[..8].copy_from_slice(&sent.to_le_bytes());
         match publisher.send(&image) {
-            Ok(()) => (sent, refused) = (sent + 1, 0),
+            Ok(()) => (sent, settled) = (sent + 1, false),
             Err(Error::Full { reader_node, .. }) => {
                 assert_eq!(reader_node, "@host1/to");
-                refused += 1;
-                std::thread::sleep(Duration::from_millis(5)); // sleep: nothing tells when the link makes no more room
+                if settled {
+                    return sent;
+                }
+                settle();
+                settled = true;
             }
             Err(error) => panic!("{error}"),
         }
     }
-    sent
 }
 
 /// A publisher of images and a reliable subscriber of them on another host.
@@ -180,7 +184,12 @@ fn a_network_that_takes_nothing_holds_a_publisher_of_images_back() {
     let (mut publisher, mut subscriber) = images(&from, &to);
     hosts.cut(0, 1);
     let cut = Cut(&hosts);
-    let sent = send_images(&mut publisher);
+    let mut watch = Watch::of(&from);
+    let sent = send_images(&mut publisher, || {
+        let of = ("/image", Direction::Out);
+        let is_held = |topic: &Topic| topic.held_back() == Cause::Window;
+        watch.until("the network has no room", State::Connected, of, is_held);
+    });
     // One crosses, and one waits.
     assert!((1..=3).contains(&sent), "{sent} were sent");
     drop(cut);
@@ -195,7 +204,7 @@ fn a_subscriber_that_reads_nothing_there_holds_a_publisher_of_images_back() {
     let hosts = Hosts::new("images held by a reader", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut publisher, mut subscriber) = images(&from, &to);
-    let sent = send_images(&mut publisher);
+    let sent = send_images(&mut publisher, || hosts.settle());
     // As many as there, and what waits for room there.
     assert!((3..=7).contains(&sent), "{sent} were sent");
     for expected in 0..sent {

@@ -1,9 +1,12 @@
 //! A stream to a peer of which nothing comes keeps its frames: those that wait in the network would hold up others
 //! (docs/design/wire.md, section 2).
 
-use rnet::{Lane, Meta};
+use rnet::{Lane, Meta, OnFull, PublisherOptions, SubscriberOptions};
 use rnet_net::stream::{Accept, Frame, Limits, PULSE_NS, QUIET_NS, Stream};
 use rnet_net::wire::{Data, Header, Item, Items};
+
+use crate::common::LONG;
+use crate::hosts::Hosts;
 
 const MS: u64 = 1_000_000;
 /// As long as Zenoh keeps a connection that is silent.
@@ -116,4 +119,48 @@ fn a_peer_that_is_met_again_is_not_quiet() {
     assert!(a.poll(now_ns).is_none());
     a.meet(now_ns + MS);
     assert!(a.poll(now_ns + MS).is_some());
+}
+
+/// One of an earlier release is silent while it has nothing to say.
+#[test]
+fn a_peer_that_may_be_silent_is_not_quiet() {
+    let (mut a, _, begun_ns) = meet(Lane::Urgent);
+    a.expect_pulses(false);
+    let now_ns = begun_ns + 10 * QUIET_NS;
+    for seq in 0..3 {
+        assert!(push(&mut a, seq, now_ns));
+        assert!(a.poll(now_ns).is_some());
+    }
+}
+
+/// The others of five hosts talk on while nothing comes of one, which gets all once it is heard.
+#[test]
+fn of_many_hosts_one_that_is_quiet_holds_up_no_other() {
+    const HOSTS: usize = 5;
+    let hosts = Hosts::patient("one of many is quiet", HOSTS);
+    let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, &format!("n{host}"))).collect();
+    let options = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap())).urgent();
+    let mut publisher = nodes[0].publisher_with::<[u8]>("/t", options()).unwrap();
+    let reliable = || SubscriberOptions::new().reliable();
+    let open = |node: &rnet::Node| node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+    let mut subscribers: Vec<_> = nodes[1..].iter().map(open).collect();
+    publisher.wait_for_subscribers(HOSTS - 1, LONG).unwrap();
+    let quiet = HOSTS - 1;
+    for other in 0..quiet {
+        hosts.cut(other, quiet);
+    }
+    let numbers = 0..500_u64;
+    for number in numbers.clone() {
+        publisher.send(&number.to_le_bytes()).unwrap();
+        for subscriber in &mut subscribers[..quiet - 1] {
+            assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
+        }
+    }
+    for other in 0..quiet {
+        hosts.heal(other, quiet);
+    }
+    for number in numbers {
+        assert_eq!(*subscribers[quiet - 1].recv(LONG).unwrap(), number.to_le_bytes());
+    }
+    assert!(subscribers.iter().all(|subscriber| subscriber.lost().total() == 0));
 }

@@ -6,6 +6,7 @@ use crate::hosts;
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet_net::config::OfflineLimits;
 
 /// What a message counts beside its bytes.
 const COST: u64 = 64;
@@ -140,6 +141,59 @@ fn beyond_the_budget_it_is_counted_as_lost_by_the_link() {
     assert!((fits..fits + 1000).contains(&got), "{got} of {fits} have come");
 }
 
+/// The longest give way: a topic of small messages loses nothing.
+#[test]
+fn beyond_the_limit_of_all_topics_the_longest_lose() {
+    const LIMIT: u64 = 4 << 20;
+    let limits = OfflineLimits { len_bytes: LIMIT, ..OfflineLimits::default() };
+    let hosts = Hosts::with_offline("limit of all topics", limits);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let topics: [(usize, u64); 3] = [(1000, 4000), (100, 1000), (2000, 2000)];
+    let mut pairs: Vec<_> = (0..topics.len())
+        .map(|at| (publisher(&from, &format!("/t{at}")), subscriber(&to, &format!("/t{at}"))))
+        .collect();
+    for ((publisher, subscriber), (len, _)) in pairs.iter_mut().zip(topics) {
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        send(publisher, 0..1, len);
+        assert_eq!(read_to(subscriber, 0, 0, len), 1);
+    }
+    cut(&hosts, &pairs[0].0);
+    for ((publisher, _), (len, count)) in pairs.iter_mut().zip(topics) {
+        send(publisher, 1..count, len);
+    }
+    hosts.heal(0, 1);
+    let mut kept = 0;
+    for ((publisher, subscriber), (len, count)) in pairs.iter_mut().zip(topics) {
+        send(publisher, count..count + 1, len);
+        let got = read_to(subscriber, 1, count, len);
+        let lost = subscriber.lost();
+        assert_eq!((got + lost.link, lost.total()), (count, lost.link));
+        assert_eq!(lost.link > 0, len >= 1000, "of {len} bytes: {lost:?}");
+        kept += got * (len as u64 + COST);
+    }
+    // Beside what the publishers' logs still had, and what came at last.
+    assert!(kept > LIMIT / 2 && kept < 2 * LIMIT, "{kept} bytes came");
+}
+
+#[test]
+fn what_waits_for_too_long_is_counted() {
+    let time = std::time::Duration::from_millis(100);
+    let limits = OfflineLimits { time, ..OfflineLimits::default() };
+    let hosts = Hosts::with_offline("waits for too long", limits);
+    let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
+    cut(&hosts, &publisher);
+    send(&mut publisher, 1..8000, 1000);
+    eventually("nobody reads it any more", || {
+        !hosts.domain(0).inspect().forwarders.iter().any(|info| info.topic == "/t")
+    });
+    hosts.heal(0, 1);
+    send(&mut publisher, 8000..8001, 1000);
+    let got = read_to(&mut subscriber, 1, 8000, 1000);
+    let lost = subscriber.lost();
+    assert_eq!((got + lost.link, lost.total()), (8000, lost.link));
+    assert!(lost.link > 1000, "{got} have come");
+}
+
 #[test]
 fn without_a_budget_it_is_what_the_log_keeps() {
     let config = "[[network.topic]]\ntopic = \"/**\"\nresend_limit_bytes = 0";
@@ -223,7 +277,7 @@ fn what_the_link_of_the_sender_has_lost_is_counted() {
 }
 
 #[test]
-fn a_publisher_that_closes_in_a_cut_leaves_no_reader() {
+fn a_publisher_that_closes_in_a_cut_is_read_to_its_end() {
     let hosts = Hosts::new("closes in a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut first, mut hears) = (publisher(&from, "/t"), subscriber(&to, "/t"));
@@ -231,11 +285,96 @@ fn a_publisher_that_closes_in_a_cut_leaves_no_reader() {
     send(&mut first, 0..1, 1000);
     assert_eq!(read_to(&mut hears, 0, 0, 1000), 1);
     cut(&hosts, &first);
-    send(&mut first, 1..100, 1000);
+    send(&mut first, 1..4000, 1000);
     drop(first);
     hosts.heal(0, 1);
+    assert_eq!(read_to(&mut hears, 1, 3999, 1000), 3999);
+    eventually("its end is told", || hears.publisher_count() == 0);
     let mut second = publisher(&from, "/t");
     second.wait_for_subscribers(1, LONG).unwrap();
-    send(&mut second, 500..600, 1000);
-    assert_eq!(read_to(&mut hears, 500, 599, 1000), 100);
+    send(&mut second, 5000..5100, 1000);
+    assert_eq!(read_to(&mut hears, 5000, 5099, 1000), 100);
+    assert_eq!(hears.lost().total(), 0);
+}
+
+/// What becomes of a publisher while the cable is cut.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    /// Before the cut is noticed.
+    Unnoticed,
+    InTheCut,
+    /// As the cable is healed: it is announced as one that is there.
+    Healed,
+    /// Once the other host hears of it again.
+    Back,
+}
+
+/// Each message of a publisher that has waited for its subscriber comes or is counted, however many cuts there are and
+/// whenever it closes. Drivers of commands do so at each cut.
+#[test]
+fn nothing_is_lost_silently_by_publishers_that_close_around_cuts() {
+    let hosts = Hosts::with_config("close around cuts", &["[network]\nlost_after_ms = 300"; 2]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let mut subscribers = [
+        to.subscriber_with::<[u8]>("/t0", SubscriberOptions::new().keep_all()).unwrap(),
+        subscriber(&to, "/t1"),
+    ];
+    let (mut sent, mut got) = ([0; 2], [0; 2]);
+    for round in 0..24 {
+        let ends = [Ends::Unnoticed, Ends::InTheCut, Ends::Healed, Ends::Back][round % 4];
+        let reset = round % 3 == 2;
+        let best_effort = from.publisher_with("/t0", PublisherOptions::new().urgent()).unwrap();
+        let mut publishers = [Some(best_effort), Some(publisher(&from, "/t1"))];
+        for publisher in publishers.iter().flatten() {
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+        }
+        let mut send = |publishers: &mut [Option<Publisher<[u8]>>; 2], count| {
+            for (publisher, sent) in publishers.iter_mut().zip(&mut sent) {
+                let Some(publisher) = publisher else { continue };
+                (0..count).for_each(|_| publisher.send(&message(*sent, 100)).unwrap());
+                *sent += count;
+            }
+        };
+        let none = || [None, None];
+        send(&mut publishers, 20);
+        match reset {
+            true => hosts.reset(0, 1),
+            false => hosts.cut(0, 1),
+        }
+        send(&mut publishers, 3);
+        if matches!(ends, Ends::Unnoticed) {
+            publishers = none();
+        }
+        if !reset {
+            let of = publishers[0].as_ref();
+            eventually("the other host is lost", || {
+                of.is_none_or(|publisher| publisher.subscriber_count() == 0)
+            });
+        }
+        send(&mut publishers, 5);
+        if matches!(ends, Ends::InTheCut) {
+            publishers = none();
+        }
+        hosts.heal(0, 1);
+        if matches!(ends, Ends::Back) {
+            publishers.iter().flatten().for_each(|of| of.wait_for_subscribers(1, LONG).unwrap());
+        }
+        send(&mut publishers, 1);
+        drop(publishers);
+        eventually(&format!("all is counted in round {round}, {ends:?}"), || {
+            for (subscriber, got) in subscribers.iter_mut().zip(&mut got) {
+                loop {
+                    match subscriber.try_recv() {
+                        Ok(Some(_)) => *got += 1,
+                        Ok(None) => break,
+                        Err(Error::PeerLost { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            let lost = [0, 1].map(|at| subscribers[at].lost().total());
+            assert_eq!(lost[1], 0, "what fits the budget comes");
+            (0..2).all(|at| got[at] + lost[at] == sent[at])
+        });
+    }
 }

@@ -12,19 +12,19 @@ use rnet::msgs::link_status::{Cause, Direction, Lost, State, Topic};
 use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
 /// The last status of a host's link.
-struct Watch {
+pub struct Watch {
     statuses: Subscriber<LinkStatus>,
     last: Option<LinkStatus>,
 }
 
 impl Watch {
-    fn of(node: &Node) -> Watch {
+    pub fn of(node: &Node) -> Watch {
         let options = SubscriberOptions::new().transient_local();
         Watch { statuses: node.subscriber_with("/_rnet/link", options).unwrap(), last: None }
     }
 
     /// Waits until the only other host is in this state, and this topic is as it should be.
-    fn until(
+    pub fn until(
         &mut self,
         what: &str,
         state: State,

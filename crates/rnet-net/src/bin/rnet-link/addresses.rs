@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct Addresses {
     first: BTreeSet<Ipv4Addr>,
     last: BTreeSet<Ipv4Addr>,
-    /// Interfaces that were there at first, and down.
+    /// Interfaces that were there and down as Zenoh read them.
     down: BTreeSet<String>,
     looked: Instant,
 }
@@ -27,12 +27,18 @@ pub struct Addresses {
 impl Addresses {
     /// Those of now, on these interfaces, or on all if none are named.
     pub fn now(interfaces: &[String]) -> Addresses {
-        let first = ipv4();
+        let (first, down) = (ipv4(), BTreeSet::new());
+        let mut now = Addresses { last: first.clone(), first, down, looked: Instant::now() };
+        now.look_for_down(interfaces);
+        now
+    }
+
+    /// Notes those of these interfaces that are down by now, before Zenoh has read them or right after.
+    pub fn look_for_down(&mut self, interfaces: &[String]) {
         let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
         let known = known.filter_map(|entry| entry.file_name().into_string().ok());
         let ours = |name: &String| interfaces.is_empty() || interfaces.contains(name);
-        let down = known.filter(|name| ours(name) && !is_up(name)).collect();
-        Addresses { last: first.clone(), first, down, looked: Instant::now() }
+        self.down.extend(known.filter(|name| ours(name) && !is_up(name)));
     }
 
     /// What has changed, in words. To be asked often; it looks when it is time to.

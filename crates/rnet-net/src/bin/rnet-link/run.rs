@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rnet::role::Held;
 use rnet_net::config::{Config, Listed, Mode};
-use rnet_net::link::{Ended, Link, LinkOptions};
+use rnet_net::link::{Ended, Link, LinkError, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
@@ -63,11 +63,11 @@ pub fn run(options: &Options, background: bool) -> Outcome {
         return Ok(());
     }
     let outcome = link(options, config, &domain, &held, background);
-    drop(held);
     if let Ok(End::Anew(what)) = &outcome {
         eprintln!("rnet-link: {what}: the link begins anew");
-        return begin_anew(options, background);
+        return begin_anew(options, held, background);
     }
+    drop(held);
     if background && nodes::came_back(&domain.location) {
         detach::spawn(options)?;
     }
@@ -84,11 +84,12 @@ pub enum End {
 }
 
 /// Links again, as another process.
-fn begin_anew(options: &Options, background: bool) -> Outcome {
+fn begin_anew(options: &Options, held: Arc<Held>, background: bool) -> Outcome {
     if background {
-        // Most often the one that stands by has the role by now; then this one ends.
+        // Before the role is free: who takes it ends this process. If one stands by already, this one ends soon.
         return detach::spawn(options);
     }
+    drop(held);
     let failed = |error| format!("cannot begin anew: {error}");
     let program = std::env::current_exe().map_err(failed)?;
     Err(failed(Command::new(program).args(std::env::args_os().skip(1)).exec()))
@@ -163,9 +164,17 @@ fn link(
             Ok(link) => break link,
             // Another program was faster.
             Err(_) if network.check().is_err() => {}
+            // An interface has gone meanwhile. Nobody stands by yet, and this process knows those of before.
+            Err(LinkError::Network(error)) if background => {
+                return waiting.begin_anew(&error).map(End::Anew);
+            }
             Err(error) => return Err(format!("the link of domain {id} cannot be opened: {error}")),
         }
     };
+    // What was lost while Zenoh read them is unknown to it.
+    if let Some(addresses) = &mut addresses {
+        addresses.look_for_down(&Listed::values(&config.interfaces));
+    }
     // Its topics cross as those of any node: it is none of the link's.
     // Who follows keys hears of their home by the host's clock, whatever the nodes' time is.
     let state = Domain::node(options, "state").sim_time(false).open().map_err(told)?;

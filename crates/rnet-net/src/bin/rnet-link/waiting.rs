@@ -66,6 +66,16 @@ impl Waiting<'_> {
         Ok(None)
     }
 
+    /// Says why the network could not be opened, though all was there before, for a while; then, as this returns, another
+    /// process has to try.
+    pub fn begin_anew(&self, error: &std::io::Error) -> Result<String, String> {
+        let why = format!("{error}; it is tried again until it works");
+        eprintln!("rnet-link: {why}");
+        Status::new(self.options)?.tell(self, why.clone());
+        std::thread::sleep(PERIOD); // sleep: between two tries
+        Ok(why)
+    }
+
     /// Who gave the setting that the network cannot use, as its error begins.
     fn given_by(&self, error: &ZenohError) -> String {
         fn of<T: PartialEq>(list: &[Listed<T>], value: &T) -> Option<String> {

@@ -105,6 +105,7 @@ mod tests {
                 type_desc: serde_json::Value::Null,
                 qos: Qos::Subscriber(rnet::SubscriberQos::default()),
                 will: false,
+                ended: false,
             });
         }
         let in_turn = |later: &Later| later.in_turn().iter().map(|of| of.id).collect::<Vec<_>>();

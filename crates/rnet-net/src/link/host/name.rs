@@ -6,6 +6,7 @@ use rnet::limits::MAX_HOST_LEN_BYTES;
 
 use super::super::directory::Hello;
 use super::super::known::Known;
+use super::super::lock::lock;
 use super::Host;
 use super::address::Addresses;
 
@@ -75,6 +76,9 @@ impl Host {
             }
         }
         self.hello = Some(hello);
+        for lane in &self.lanes {
+            lock(&lane.stream).expect_pulses(self.pulses());
+        }
     }
 }
 

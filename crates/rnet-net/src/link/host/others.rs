@@ -1,7 +1,7 @@
 //! Which hosts another host hears. No link passes on what others say: of two hosts that only a third one hears, each is
 //! to know why it hears nothing of the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::super::directory::Nodes;
@@ -9,10 +9,11 @@ use super::name::said;
 use super::{Host, MAX_OTHERS};
 use crate::transport::HostId;
 
-/// Two hosts that find each other through a third one's network do so within this time.
+/// Two hosts that find each other through a third one's network do so within this time, and of one that is lost the third
+/// one tells within it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Hosts by id, with the name that each says, and since when it is known of.
+/// Hosts by id, with the name that each says, and since when it is known of and not heard.
 #[derive(Default)]
 pub struct Others(BTreeMap<HostId, (String, Instant)>);
 
@@ -34,13 +35,16 @@ impl Host {
         }
     }
 
+    /// These are heard here.
+    pub fn note_heard(&mut self, heard: &BTreeSet<HostId>) {
+        let others = self.others.0.iter_mut().filter(|(id, _)| heard.contains(id));
+        others.for_each(|(_, (_, since))| *since = Instant::now());
+    }
+
     /// What to say of the hosts that it hears for a while and of which this is not so here.
-    pub fn remark_on_others(&self, is_heard: impl Fn(HostId) -> bool) -> Option<String> {
-        let unheard = |(id, (_, since)): &(&HostId, &(String, Instant))| {
-            since.elapsed() >= PATIENCE && !is_heard(**id)
-        };
-        let names: Vec<&str> =
-            self.others.0.iter().filter(unheard).map(|(_, (name, _))| name.as_str()).collect();
+    pub fn remark_on_others(&self) -> Option<String> {
+        let late = self.others.0.values().filter(|(_, since)| since.elapsed() >= PATIENCE);
+        let names: Vec<&str> = late.map(|(name, _)| name.as_str()).collect();
         (!names.is_empty()).then(|| {
             format!(
                 "it hears {}, which this host does not, and no link passes on what others say: name an address of \

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rnet::trace::traced_topic;
 use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, SubscriberOptions};
 
 use crate::config::Compression;
@@ -28,15 +29,14 @@ impl Host {
         // And one publisher for a channel.
         self.unwant(lane, wanted.channel);
         let key = (self.presence.host, wanted.publisher);
-        let is_again = wanted.reliable && wanted.from.is_some();
-        let found = match is_again {
-            true => known.shared.offline.take(key),
-            false => Found::Nothing,
+        let found = match wanted.from {
+            Some(_) => known.shared.offline.take(key),
+            None => {
+                // Nobody there goes on with what came before.
+                known.shared.offline.drop_all(|of| *of == key);
+                Found::Nothing
+            }
         };
-        if wanted.from.is_none() {
-            // Nobody there goes on with what came before.
-            known.shared.offline.drop_all(|of| *of == key);
-        }
         match found {
             Found::Nothing => self.give(known, lane, wanted, None),
             Found::Later => {
@@ -72,9 +72,10 @@ impl Host {
         reader: Option<Box<OfflineReader>>,
     ) {
         let made = self.forwarder(known, lane, wanted, reader);
-        let state = self.lane(lane);
+        let state = self.lanes[place(lane)].clone();
         match made {
             Ok(forwarder) => {
+                self.given_once.insert(wanted.publisher);
                 state.order(Order::Add(Box::new(forwarder)));
                 let channel = (lane, wanted.channel);
                 self.given.insert(channel, Given { wanted, served: BTreeSet::new() });
@@ -82,6 +83,7 @@ impl Host {
             }
             Err(error) => {
                 state.say(Say::Item(ended(wanted.channel)));
+                self.tell_end(wanted.publisher);
                 // One that has closed meanwhile is no fault: word of that and the wish have crossed on the way.
                 if !matches!(error, Error::Closed { .. }) {
                     known.fault(&error);
@@ -102,7 +104,8 @@ impl Host {
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
             return Err(Error::BadValue { what, why: "it has not said its name".to_owned() });
         }
-        let Some(endpoint) = known.local.get(&wanted.publisher) else {
+        let ended = known.ended.get(&wanted.publisher).filter(|_| reader.is_some());
+        let Some(endpoint) = known.local.get(&wanted.publisher).or(ended.map(|(of, _)| of)) else {
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
             return Err(Error::Closed { what });
         };
@@ -132,9 +135,15 @@ impl Host {
         if let Some((remote, _)) = for_whom {
             options = options.proxy(remote.proxy.clone(), 1);
         }
-        let (subscriber, buffer) = match reader {
-            Some(reader) => (reader.subscriber, Some(reader.buffer)),
-            None => (known.shared.node.subscriber_with::<[u8]>(topic, options)?, None),
+        // What the log still has, the reader of before may have passed over: without a buffer a new one begins there.
+        let resends = is_reliable && shaping.resend_limit_bytes > 0;
+        let goes_on = ended.is_some() || resends;
+        let (subscriber, spare, buffer) = match reader {
+            Some(reader) if goes_on => (reader.subscriber, None, reader.buffer),
+            reader => {
+                let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
+                (subscriber, reader.map(|reader| reader.subscriber), None)
+            }
         };
         let of = (wanted.channel, self.session.unwrap_or_default());
         let lease = match qos.liveliness {
@@ -144,13 +153,19 @@ impl Host {
         // More than a link asks for would have this one keep more.
         let (from, credit) = (wanted.from, wanted.credit.min(CREDIT_LEN_BYTES));
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
-        forwarder.wills = wanted.wills;
-        if is_reliable && shaping.resend_limit_bytes > 0 {
+        (forwarder.wills, forwarder.spare) = (wanted.wills, spare);
+        if ended.is_some() {
+            forwarder.note_left();
+        }
+        if is_reliable {
             // What is compressed takes little of the credit, which then bounds nothing.
             let is_bounded = shaping.compression == Compression::None;
             let pool_limit_bytes = is_bounded.then_some(qos.pool_limit_bytes);
             let new = || ResendBuffer::new(shaping.resend_limit_bytes, pool_limit_bytes);
             forwarder.resend(buffer.unwrap_or_else(new), from);
+        }
+        // Nodes record traces for as long as there is a subscription of them.
+        if !shaping.takes_newest() && traced_topic(topic).is_none() {
             let key = (self.presence.host, wanted.publisher);
             forwarder.claim = Some(OfflineReaders::claim(&known.shared, key));
         }
@@ -170,7 +185,8 @@ impl Host {
     }
 
     /// A publisher of this host is gone: its channel ends once what it has left is read.
-    pub fn left(&self, publisher: u64) {
+    pub fn left(&mut self, publisher: u64) {
+        self.given_once.remove(&publisher);
         let of_it = |(_, given): &(_, &Given)| given.wanted.publisher == publisher;
         if let Some(((lane, channel), _)) = self.given.iter().find(of_it) {
             self.lane(*lane).order(Order::Left(*channel));
@@ -255,12 +271,15 @@ impl Host {
         if let Some(given) = self.given.remove(&(lane, channel)) {
             self.release(&given);
             self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
+            self.tell_end(given.wanted.publisher);
         }
     }
 
     /// No channel holds any more.
     pub(super) fn end_given(&mut self) {
         self.pending_wants.clear();
+        self.given_once.clear();
+        self.ending.clear();
         self.early.clear();
         for given in std::mem::take(&mut self.given).into_values() {
             for subscription in given.served {

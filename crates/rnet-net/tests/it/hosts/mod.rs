@@ -13,7 +13,7 @@ use rnet::DomainId;
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::state::{Home, serve};
 use rnet::{Node, SubscriberOptions};
-use rnet_net::config::Config;
+use rnet_net::config::{Config, OfflineLimits};
 use rnet_net::link::{Ended, Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
 #[cfg(feature = "zenoh")]
@@ -28,6 +28,7 @@ pub struct Hosts {
     /// Where they listen if Zenoh joins them, and that no others do meanwhile: its sessions have many threads.
     #[cfg(feature = "zenoh")]
     zenoh: Option<(Vec<std::net::Ipv4Addr>, MutexGuard<'static, ()>)>,
+    offline: OfflineLimits,
     terms: Vec<u64>,
     names: Vec<String>,
     // Last: its directories are removed when nobody is in them any more.
@@ -58,6 +59,14 @@ impl Hosts {
         let mut hosts = Hosts::unlinked((0..count).map(|_| Net::new(test)).collect());
         hosts.net = MemoryNet::with_lease(Duration::from_secs(3600));
         hosts.start_all(&vec!["[network]\nlost_after_ms = 30000"; count]);
+        hosts
+    }
+
+    /// Two hosts that keep this for one that is away.
+    pub fn with_offline(test: &str, offline: OfflineLimits) -> Hosts {
+        let mut hosts = Hosts::unlinked((0..2).map(|_| Net::new(test)).collect());
+        hosts.offline = offline;
+        hosts.start_all(&[""; 2]);
         hosts
     }
 
@@ -96,6 +105,7 @@ impl Hosts {
             net: MemoryNet::new(),
             #[cfg(feature = "zenoh")]
             zenoh: None,
+            offline: OfflineLimits::default(),
             terms: vec![0; domains.len()],
             names: (0..domains.len()).map(|host| format!("host{host}")).collect(),
             domains,
@@ -114,6 +124,7 @@ impl Hosts {
         let presence = Presence { host: HostId(host as u64 + 1), term: self.terms[host] };
         let mut config = Config::from_toml(config, Path::new("robot.toml")).unwrap();
         config.host.clone_from(&self.names[host]);
+        config.offline = self.offline;
         let name = format!("/_rnet/link{}", self.terms[host]);
         let options = LinkOptions {
             node: self.domains[host].builder(&name),

@@ -251,7 +251,6 @@ fn an_interface_is_missing_or_down() {
 
 /// An interface that comes, goes and comes again, beside a file that is corrected: both links begin.
 #[test]
-#[ignore = "1 of 12 runs: host1 stayed without a link, on a machine with two other test runs"]
 fn an_interface_that_comes_and_goes_leaves_a_link() {
     let test = "an_interface_that_comes_and_goes_leaves_a_link";
     let Some(all) = two_without_interface(test) else { return };
