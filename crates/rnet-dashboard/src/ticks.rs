@@ -127,11 +127,7 @@ impl Looks {
             self.domain = world.options.location.domain().ok();
         }
         let Some(domain) = &mut self.domain else { return };
-        let look = match &self.last {
-            Some(before) => Look::after(before, domain),
-            None => Look::new(domain),
-        };
-        match look {
+        match Look::new(domain) {
             Ok(look) => {
                 self.gone.look(&look);
                 self.before = self.last.replace(look);

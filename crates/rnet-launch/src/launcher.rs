@@ -344,6 +344,7 @@ impl<'s> Launcher<'s> {
             folder: self.folder.path().to_owned(),
             restarts: self.slots[at].restarts,
             unprepared: self.set_params(at).err(),
+            is_on_failure: false,
         };
         match order.send(self.around.keeper(&name)) {
             Ok((Answer::Busy, mut child)) => {

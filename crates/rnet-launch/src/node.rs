@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rnet::NodeName;
+use rnet::inspect::Location;
 use rnet_config::ConfigError;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +100,14 @@ pub struct Process {
 }
 
 impl Process {
+    /// The domain of its nodes, unless its program names another one.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let env = |name: &str| self.env.get(name).filter(|value| !value.is_empty());
+        let dir = env("RNET_DIR").map(PathBuf::from);
+        let (domain, group) = (env("RNET_DOMAIN").map(String::as_str), env("RNET_GROUP").cloned());
+        Location::new(domain, dir, group).ok()
+    }
+
     /// How long a stop takes at most, until SIGKILL.
     pub fn stop_time(&self) -> Duration {
         Duration::from_millis(self.interrupt_timeout_ms.saturating_add(self.stop_timeout_ms))

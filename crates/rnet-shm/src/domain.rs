@@ -13,6 +13,9 @@ use crate::{draft, files};
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";
 
+/// What the file name of a death ends with in the folder of the nodes.
+pub(crate) const DIED: &str = "@died";
+
 /// How often a domain is looked at again that another user has begun and not finished: making one
 /// takes microseconds.
 const CREATE_TRIES: u32 = 50;
@@ -244,6 +247,11 @@ impl DomainDir {
     /// Folder of the nodes, one per living (or not yet swept) incarnation.
     pub fn nodes(&self) -> PathBuf {
         self.path.join("nodes")
+    }
+
+    /// The note of the death of the last node that bore a name, as written in file names.
+    pub(crate) fn death_note(&self, stem: &str) -> PathBuf {
+        self.nodes().join(format!("{stem}{DIED}"))
     }
 
     /// Folder of the observers' files, made by the first observer.
