@@ -1,6 +1,6 @@
 //! Deaths of nodes, kept for observers that look later: living nodes sweep what a dead one has left within milliseconds.
 //!
-//! A process that sweeps a node that has died writes `nodes/<name>@died`, with the time of the sweep. The file ends when
+//! A process that sweeps a node that has died writes `deaths/<name>`, with the time of the sweep. The file ends when
 //! a node of that name starts or leaves, after [`DEATH_TIME`], and with `rnet domain clean`.
 
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
 
 /// Without a note, only nodes that live now are told of the death.
 fn note(dir: &DomainDir, stem: &str) {
+    let _ = dir.make_folder(&dir.deaths());
     let path = dir.death_note(stem);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(dir.file_mode());
@@ -79,8 +80,6 @@ pub fn forget_all(dir: &DomainDir) {
 }
 
 fn notes(dir: &DomainDir) -> impl Iterator<Item = String> {
-    let entries = std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten();
-    entries.filter_map(|entry| {
-        Some(entry.file_name().to_str()?.strip_suffix(crate::domain::DIED)?.to_owned())
-    })
+    let entries = std::fs::read_dir(dir.deaths()).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
 }

@@ -13,9 +13,6 @@ use crate::{draft, files};
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";
 
-/// What the file name of a death ends with in the folder of the nodes.
-pub(crate) const DIED: &str = "@died";
-
 /// How often a domain is looked at again that another user has begun and not finished: making one
 /// takes microseconds.
 const CREATE_TRIES: u32 = 50;
@@ -249,9 +246,14 @@ impl DomainDir {
         self.path.join("nodes")
     }
 
+    /// Folder of the notes of deaths, made by whoever notes the first one.
+    pub(crate) fn deaths(&self) -> PathBuf {
+        self.path.join("deaths")
+    }
+
     /// The note of the death of the last node that bore a name, as written in file names.
     pub(crate) fn death_note(&self, stem: &str) -> PathBuf {
-        self.nodes().join(format!("{stem}{DIED}"))
+        self.deaths().join(stem)
     }
 
     /// Folder of the observers' files, made by the first observer.
@@ -259,11 +261,10 @@ impl DomainDir {
         self.path.join(crate::observers::FOLDER)
     }
 
-    /// Makes the folder of the observers' files.
-    pub(crate) fn make_observers(&self) -> Result<(), Error> {
-        let folder = self.observers();
-        make_folder(&folder, DomainDir::group_of(&self.config)?)
-            .map_err(|e| files::io_error("cannot create", &folder, e))
+    /// Makes a folder that not every domain has.
+    pub(crate) fn make_folder(&self, folder: &Path) -> Result<(), Error> {
+        make_folder(folder, DomainDir::group_of(&self.config)?)
+            .map_err(|e| files::io_error("cannot create", folder, e))
     }
 
     /// Mode of files in this domain.

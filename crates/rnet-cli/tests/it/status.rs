@@ -291,11 +291,9 @@ fn a_death_that_was_swept_is_a_problem_until_the_node_is_back() {
         free.signal("KILL");
         free.until_end();
         let nodes = place.domain_dir().join("nodes");
-        let has_folder = || {
-            let entries = std::fs::read_dir(&nodes).unwrap().flatten();
-            entries.filter(|entry| entry.path().join("node").exists()).count() > 1
-        };
-        until(&|| (!has_folder()).then_some(()), &String::new);
+        // Only the folder of the living one is left.
+        let is_swept = || std::fs::read_dir(&nodes).unwrap().count() == 1;
+        until(&|| is_swept().then_some(()), &String::new);
     };
     die();
     for tool in [STATUS, STATUS, &["top", "--once", "--interval", "0.1"], &["doctor"], STATUS] {
