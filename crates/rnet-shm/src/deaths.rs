@@ -3,6 +3,7 @@
 //! A process that sweeps a node that has died writes `deaths/<name>`, with the time of the sweep. The file ends when
 //! a node of that name starts or leaves, after [`DEATH_TIME`], and with `rnet domain clean`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rnet_core::NodeName;
@@ -55,9 +56,9 @@ fn note(dir: &DomainDir, stem: &str) {
 /// Nodes that have died within [`DEATH_TIME`] and have not started again, by name. Notes that are older are removed.
 pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     let notes = notes(dir).filter(|stem| {
-        let text = std::fs::read_to_string(dir.death_note(stem)).unwrap_or_default();
         // One without a time is being written.
-        let age = text.trim().parse().map_or(0, |then: u64| boot_ns().saturating_sub(then));
+        let then_ns = time_of(&dir.death_note(stem)).unwrap_or_else(boot_ns);
+        let age = boot_ns().saturating_sub(then_ns);
         let is_known = Duration::from_nanos(age) < DEATH_TIME;
         if !is_known {
             forget(dir, stem);
@@ -67,6 +68,13 @@ pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     let mut found: Vec<_> = notes.filter_map(|stem| NodeName::from_file_stem(&stem).ok()).collect();
     found.sort_unstable();
     found
+}
+
+/// When the death was noted. Of what another has planted there, no more is read than a note has.
+fn time_of(note: &Path) -> Option<u64> {
+    let mut text = [0; 24];
+    let len = rustix::io::pread(files::open_read(note).ok()?, &mut text, 0).ok()?;
+    std::str::from_utf8(&text[..len]).ok()?.trim().parse().ok()
 }
 
 /// Forgets the death of the node with this name, as written in file names.
