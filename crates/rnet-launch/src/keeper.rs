@@ -312,7 +312,9 @@ impl Keeper {
             let is_told = stop.is_some();
             let until_look = (is_bound && is_told).then_some(LAUNCHER_INTERVAL);
             let limit = [until_signal, until_note, until_look].into_iter().flatten().min();
-            let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit, is_told));
+            let all = [Some(&kept.ended), kept.output.as_ref(), kept.ready.as_ref()];
+            let waited = any_of(all.into_iter().flatten())
+                .and_then(|any| signals.wait(any.as_fd(), limit, is_told));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
                 let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)), is_told);
@@ -404,11 +406,10 @@ impl Keeper {
     }
 }
 
-/// One descriptor for all that may happen to a node.
-fn awaited(kept: &Kept) -> std::io::Result<OwnedFd> {
+/// One descriptor that is readable when one of these is.
+pub fn any_of<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<OwnedFd> {
     let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let all = [Some(&kept.ended), kept.output.as_ref(), kept.ready.as_ref()];
-    for fd in all.into_iter().flatten() {
+    for fd in all {
         epoll::add(&any, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     }
     Ok(any)

@@ -38,6 +38,21 @@ pub struct Node {
 }
 
 impl Node {
+    /// A node of which nothing is said but its process.
+    pub(crate) fn new(name: NodeName, process: Process) -> Node {
+        Node {
+            name,
+            process,
+            after: Vec::new(),
+            ready: Ready::default(),
+            ready_timeout_ms: 0,
+            policy: Policy::default(),
+            on_failure: Vec::new(),
+            is_beside: false,
+            places: BTreeMap::new(),
+        }
+    }
+
     /// What of it does not fit this machine, each with its place.
     pub fn unfit(&self) -> Vec<ConfigError> {
         let helper = machine::unfit_program(
@@ -50,8 +65,11 @@ impl Node {
         let all = machine::unfit(&self.process).into_iter().chain(helper);
         let error = |Unfit { key, expected, found }| {
             let from = self.places.get(key).cloned();
-            let from = from.unwrap_or_else(|| format!("{}: {key}", self.name));
-            ConfigError::Value { from, expected, found, hint: None }
+            ConfigError::value(
+                from.unwrap_or_else(|| format!("{}: {key}", self.name)),
+                expected,
+                found,
+            )
         };
         all.map(error).collect()
     }

@@ -476,7 +476,7 @@ fn histogram(s: &SubscriptionInfo) -> Vec<u64> {
 }
 
 /// Adds to each bucket what `now` has more than `before`.
-fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
+pub(crate) fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
     counts.resize(counts.len().max(now.len()), 0);
     for (at, (count, now)) in counts.iter_mut().zip(now).enumerate() {
         let grown = now.saturating_sub(before.get(at).copied().unwrap_or(0));
