@@ -32,8 +32,7 @@ pub use params::{far_params, params};
 pub use record::recordings;
 pub use services::services;
 pub use state::{StatePlotSink, StateSink};
-pub use view::figures;
-pub use whole::{Read, WholeSink};
+pub use whole::{Read, WholeSink, figures};
 
 use crate::desk::Desk;
 use crate::world::{Additions, Served, World};

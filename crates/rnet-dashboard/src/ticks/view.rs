@@ -11,7 +11,6 @@ use rnet_monitor::{Figures, Finding, Look, problems};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::whole::Read;
 use crate::times::unix_now_s;
 use crate::world::World;
 
@@ -19,11 +18,6 @@ use crate::world::World;
 const GONE_TIME: Duration = Duration::from_secs(60);
 /// So many at most.
 const MAX_GONE: usize = 64;
-
-/// Figures for a page: nodes, topics, hosts, problems; with `all`, those of robot-net itself too.
-pub fn figures(all: bool) -> Read {
-    Box::new(move |tick| Ok(tick.view.map(|view| view.text(all).to_owned())))
-}
 
 /// Two looks, and what follows from them.
 pub struct View<'a> {

@@ -9,6 +9,11 @@ use crate::wire::Refusal;
 /// Reads the present data; `None` if they are those of before.
 pub type Read = Box<dyn FnMut(&Tick<'_>) -> Result<Option<String>, Refusal> + Send>;
 
+/// Figures for a page: nodes, topics, hosts, problems; with `all`, those of robot-net itself too.
+pub fn figures(all: bool) -> Read {
+    Box::new(move |tick| Ok(tick.view.map(|view| view.text(all).to_owned())))
+}
+
 pub struct WholeSink {
     output: Output,
     interval: Duration,
