@@ -75,7 +75,8 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     if !usable {
         return findings;
     }
-    place::unreadable(&mut findings, location);
+    // Before the first look, which sweeps them up.
+    let dead = place::left_over(&mut findings, location);
     let looks = location.domain().and_then(|mut domain| look(&mut domain));
     let looks = looks.map_err(|error| {
         let advice = "remove what stands there if no node runs, or use another RNET_DIR";
@@ -113,7 +114,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         health::disk(&mut findings, "recordings in this directory", &here);
     }
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
-        let known = talk::Known { snapshot, others: &others };
+        let known = talk::Known { snapshot, dead: &dead, others: &others };
         talk::two_nodes(&mut findings, &known, a, b, topic);
     } else {
         talk::everything(&mut findings, snapshot, topic, None);

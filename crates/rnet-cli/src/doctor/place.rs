@@ -154,8 +154,8 @@ pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
     );
 }
 
-/// Nodes whose files this version cannot read.
-pub fn unreadable(findings: &mut Findings, location: &Location) {
+/// The nodes that died and were not swept up; they are named, and then swept by whoever looks.
+pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
     for (name, error) in location.unreadable_nodes() {
         findings.problem(
             "version",
@@ -163,6 +163,7 @@ pub fn unreadable(findings: &mut Findings, location: &Location) {
             "run the same robot-net version in all processes of a domain",
         );
     }
+    location.dead_nodes().into_iter().map(String::from).collect()
 }
 
 /// What is left of other users' nodes and cannot be swept by us.
