@@ -149,13 +149,13 @@ fn look(domain: &mut Domain) -> rnet::Result<(Look, Look)> {
     const OVER: std::time::Duration = std::time::Duration::from_millis(500);
     let before = Look::new(domain)?;
     std::thread::sleep(OVER);
-    let mut now = Look::after(&before, domain)?;
+    let mut now = Look::new(domain)?;
     for _ in 0..LOOKS {
         if talk::apart(&now.snapshot).is_empty() && commands::silent(&now.snapshot).is_empty() {
             break;
         }
         std::thread::sleep(PAUSE);
-        now = Look::after(&now, domain)?;
+        now = Look::new(domain)?;
     }
     Ok((before, now))
 }

@@ -17,7 +17,7 @@ pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
     let mut domain = context.domain()?;
     let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::after(&before, &mut domain)?;
+    let now = Look::new(&mut domain)?;
     let figures = Figures::new(&before, &now);
     let found = problems(&before, &now, &figures);
     let figures = if args.all { figures } else { figures.of_users() };

@@ -16,7 +16,7 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let mut domain = context.domain()?;
     let before = Look::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::after(&before, &mut domain)?;
+    let now = Look::new(&mut domain)?;
     let figures = Figures::new(&before, &now);
     let problems = problems(&before, &now, &figures);
     let figures = figures.of_users();

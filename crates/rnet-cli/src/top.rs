@@ -65,7 +65,7 @@ impl Looks {
 
     /// What has happened since the last look, and what is wrong.
     fn next(&mut self) -> Outcome<(Figures, Vec<Finding>)> {
-        let now = Look::after(&self.last, &mut self.domain)?;
+        let now = Look::new(&mut self.domain)?;
         let figures = Figures::new(&self.last, &now);
         let problems = problems(&self.last, &now, &figures);
         let mut figures = if self.all { figures } else { figures.of_users() };

@@ -98,6 +98,18 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// A value that is not what it must be, at a place, an option or a variable.
+    pub fn value(
+        from: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> ConfigError {
+        let (from, expected, found) = (from.into(), expected.into(), found.into());
+        ConfigError::Value { from, expected, found, hint: None }
+    }
+}
+
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -196,9 +196,9 @@ fn upgrade(shared: &Shared, mut request: Request) -> Response {
 
 async fn ask(hub: &Hub, what: Ask) -> Option<(bool, String)> {
     let (asked, answer) = Asked::new(what);
-    let wish = hub.ticks.add(Box::new(asked));
+    let guard = hub.ticks.add(Box::new(asked));
     let answer = tokio::time::timeout(ANSWER_WITHIN, answer).await;
-    drop(wish);
+    drop(guard);
     answer.ok()?.ok()
 }
 

@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 
 use crate::desk::Desk;
 use crate::options::Options;
-use crate::ticks::Ticks;
-use crate::topic::Reader;
+use crate::ticks::{self, Ticks};
+use crate::topic::{self, Reader};
 use crate::world::World;
 
 /// Changes and calls that run at one moment, of all pages.
@@ -42,9 +42,10 @@ impl Hub {
             };
             std::thread::Builder::new().name(name.to_owned()).spawn(looks)
         };
-        spawn("rnet-dash-tick", Way::Rare, |hub| hub.ticks.run(&hub.desk))?;
+        spawn("rnet-dash-tick", Way::Rare, |hub| ticks::run(&hub.ticks, &hub.desk))?;
         // Messages that it does not read in time are lost to pages.
-        if let Err(error) = spawn("rnet-dash-read", Way::Late, |hub| hub.reader.run(&hub.desk)) {
+        let read = |hub: &Hub| topic::run(&hub.reader, &hub.desk);
+        if let Err(error) = spawn("rnet-dash-read", Way::Late, read) {
             hub.stop();
             return Err(error.into());
         }

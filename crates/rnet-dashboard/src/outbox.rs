@@ -5,11 +5,13 @@
 //! subscription: only the newest is of interest.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::wire;
+use crate::world::lock;
 
 /// Bytes that wait for a page.
 const MAX_LEN_BYTES: usize = 4 << 20;
@@ -46,16 +48,22 @@ impl Waiting {
     }
 }
 
+/// What is known of a subscription.
+#[derive(Default)]
+struct Sub {
+    /// Data that were dropped since the last that was sent.
+    dropped: u64,
+    /// A change was dropped, so that the next data has to be whole.
+    is_broken: bool,
+    /// How many data it has not acknowledged yet, if it acknowledges.
+    under_way: Option<u32>,
+}
+
 #[derive(Default)]
 struct Queue {
     frames: VecDeque<Waiting>,
     len_bytes: usize,
-    /// Data that were dropped since the last that was sent, by subscription.
-    dropped: BTreeMap<u64, u64>,
-    /// Subscriptions of which a change was dropped, so that the next data has to be whole.
-    broken: Vec<u64>,
-    /// Of those that acknowledge: how many data they have not acknowledged yet.
-    under_way: BTreeMap<u64, u32>,
+    subs: BTreeMap<u64, Sub>,
     is_closed: bool,
     /// There was no room for an answer.
     is_full: bool,
@@ -70,7 +78,7 @@ pub struct Outbox {
 
 impl Outbox {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// An answer.
@@ -87,91 +95,16 @@ impl Outbox {
         self.ready.notify_one();
     }
 
-    /// Data of a subscription.
-    pub fn data(&self, sub: u64, json: String) {
-        self.push(sub, json, None);
-    }
-
-    /// Data of a subscription, with a payload.
-    pub fn binary(&self, sub: u64, json: String, payload: Vec<u8>) {
-        self.push(sub, json, Some(payload));
-    }
-
-    /// Data in place of all that waits of this subscription.
-    pub fn whole(&self, sub: u64, json: String) {
-        let mut queue = self.queue();
-        let before = queue.frames.len();
-        let gone: usize =
-            queue.frames.iter().filter(|w| w.is_of(sub)).map(Waiting::len_bytes).sum();
-        queue.frames.retain(|waiting| !waiting.is_of(sub));
-        queue.len_bytes -= gone;
-        let dropped = before - queue.frames.len();
-        if dropped > 0 {
-            *queue.dropped.entry(sub).or_default() += dropped as u64;
-        }
-        drop(queue);
-        self.push(sub, json, None);
-    }
-
-    /// What is wrong with a subscription.
-    pub fn trouble(&self, sub: u64, refusal: &wire::Refusal, ended: bool) {
-        let mut json = serde_json::json!({"sub": sub, "error": refusal.json()});
-        if ended {
-            json["ended"] = true.into();
-        }
-        self.answer(json.to_string());
-    }
-
-    /// The page acknowledges each data of this subscription that it has drawn.
-    pub fn acknowledged(&self, sub: u64) {
-        self.queue().under_way.insert(sub, 0);
-    }
-
-    /// Whether the page is not behind with data of this subscription, as far as it says. What is under way too long would
-    /// be old when it is drawn, and keep everything else of the page waiting.
-    pub fn may_send(&self, sub: u64) -> bool {
-        self.queue().under_way.get(&sub).is_none_or(|count| *count < MAX_UNACKNOWLEDGED)
-    }
-
     /// The page has drawn data of this subscription; `false` if there was none under way.
     pub fn acknowledge(&self, sub: u64) -> bool {
         self.queue().arrived(sub)
     }
 
-    /// Whether a change of this subscription was dropped since the last question.
-    pub fn take_broken(&self, sub: u64) -> bool {
-        let mut queue = self.queue();
-        let before = queue.broken.len();
-        queue.broken.retain(|of| *of != sub);
-        before != queue.broken.len()
-    }
-
-    fn push(&self, sub: u64, json: String, payload: Option<Vec<u8>>) {
-        let mut queue = self.queue();
-        if queue.is_closed {
-            return;
-        }
-        let data = Waiting::Data { sub, json, payload };
-        if let Some(under_way) = queue.under_way.get_mut(&sub) {
-            *under_way += 1;
-        }
-        queue.len_bytes += data.len_bytes();
-        queue.frames.push_back(data);
-        queue.make_room();
-        drop(queue);
-        self.ready.notify_one();
-    }
-
     /// Forgets a subscription.
     pub fn forget(&self, sub: u64) {
         let mut queue = self.queue();
-        let gone: usize =
-            queue.frames.iter().filter(|w| w.is_of(sub)).map(Waiting::len_bytes).sum();
-        queue.frames.retain(|waiting| !waiting.is_of(sub));
-        queue.len_bytes -= gone;
-        queue.dropped.remove(&sub);
-        queue.under_way.remove(&sub);
-        queue.broken.retain(|of| *of != sub);
+        queue.remove(sub);
+        queue.subs.remove(&sub);
     }
 
     /// Nothing is taken any more.
@@ -198,9 +131,10 @@ impl Outbox {
         Some(match waiting {
             Waiting::Answer(text) => Frame::Text(text),
             Waiting::Data { sub, json, payload } => {
-                let dropped = match queue.dropped.remove(&sub) {
-                    Some(dropped) => format!(",\"dropped\":{dropped}"),
-                    None => String::new(),
+                let of = queue.subs.get_mut(&sub);
+                let dropped = match of.map_or(0, |of| std::mem::take(&mut of.dropped)) {
+                    0 => String::new(),
+                    dropped => format!(",\"dropped\":{dropped}"),
                 };
                 let text = format!("{{\"sub\":{sub},\"data\":{json}{dropped}}}");
                 match payload {
@@ -217,9 +151,117 @@ impl Outbox {
     }
 }
 
+/// What a subscription has to say to its page.
+pub struct Output {
+    sub: u64,
+    outbox: Arc<Outbox>,
+    /// What was said last by [`Output::changed`] and [`Output::trouble_once`].
+    told: String,
+    trouble: Option<String>,
+}
+
+impl Output {
+    pub fn new(sub: u64, outbox: Arc<Outbox>) -> Output {
+        Output { sub, outbox, told: String::new(), trouble: None }
+    }
+
+    /// Data.
+    pub fn data(&self, json: String) {
+        self.push(json, None);
+    }
+
+    /// Data with a payload.
+    pub fn binary(&self, json: String, payload: Vec<u8>) {
+        self.push(json, Some(payload));
+    }
+
+    /// Data in place of all that waits of this subscription.
+    pub fn whole(&self, json: String) {
+        let dropped = self.outbox.queue().remove(self.sub);
+        if dropped > 0 {
+            self.outbox.queue().subs.entry(self.sub).or_default().dropped += dropped;
+        }
+        self.push(json, None);
+    }
+
+    /// The same, if they are not those of before, which `None` means, or those of before had no room.
+    pub fn changed(&mut self, json: Option<String>) {
+        let is_broken = self.take_broken() && !self.told.is_empty();
+        let new = json.filter(|json| *json != self.told);
+        if new.is_some() || is_broken {
+            self.told = new.unwrap_or_else(|| std::mem::take(&mut self.told));
+            self.whole(self.told.clone());
+        }
+    }
+
+    /// What is wrong with the subscription, which goes on.
+    pub fn trouble(&mut self, refusal: &wire::Refusal) {
+        self.told.clear();
+        self.outbox.answer(json!({"sub": self.sub, "error": refusal.json()}).to_string());
+    }
+
+    /// The same, unless it was said last: a flood of what cannot be decoded is not to be one of words.
+    pub fn trouble_once(&mut self, why: String) {
+        if self.trouble.as_ref() != Some(&why) {
+            self.trouble(&wire::Refusal::failed(why.as_str()));
+            self.trouble = Some(why);
+        }
+    }
+
+    /// Nothing is wrong any more.
+    pub fn end_trouble(&mut self) {
+        self.trouble = None;
+    }
+
+    /// The page acknowledges each data of this subscription that it has drawn.
+    pub fn acknowledged(&self) {
+        self.outbox.queue().subs.entry(self.sub).or_default().under_way = Some(0);
+    }
+
+    /// Whether the page is not behind with data of this subscription, as far as it says. What is under way too long would
+    /// be old when it is drawn, and keep everything else of the page waiting.
+    pub fn may_send(&self) -> bool {
+        let queue = self.outbox.queue();
+        let under_way = queue.subs.get(&self.sub).and_then(|sub| sub.under_way);
+        under_way.is_none_or(|count| count < MAX_UNACKNOWLEDGED)
+    }
+
+    /// Whether a change of this subscription was dropped since the last question.
+    pub fn take_broken(&self) -> bool {
+        let mut queue = self.outbox.queue();
+        queue.subs.get_mut(&self.sub).is_some_and(|sub| std::mem::take(&mut sub.is_broken))
+    }
+
+    fn push(&self, json: String, payload: Option<Vec<u8>>) {
+        let mut queue = self.outbox.queue();
+        if queue.is_closed {
+            return;
+        }
+        let sub = self.sub;
+        let data = Waiting::Data { sub, json, payload };
+        if let Some(under_way) = queue.subs.get_mut(&sub).and_then(|sub| sub.under_way.as_mut()) {
+            *under_way += 1;
+        }
+        queue.len_bytes += data.len_bytes();
+        queue.frames.push_back(data);
+        queue.make_room();
+        drop(queue);
+        self.outbox.ready.notify_one();
+    }
+}
+
 impl Queue {
+    /// Removes what waits of a subscription; how many data that were.
+    fn remove(&mut self, sub: u64) -> u64 {
+        let before = self.frames.len();
+        self.frames.retain(|waiting| !waiting.is_of(sub));
+        self.len_bytes = self.frames.iter().map(Waiting::len_bytes).sum();
+        (before - self.frames.len()) as u64
+    }
+
     fn arrived(&mut self, sub: u64) -> bool {
-        let Some(under_way) = self.under_way.get_mut(&sub) else { return false };
+        let under_way = self.subs.get_mut(&sub).and_then(|sub| sub.under_way.as_mut());
+        let Some(under_way) = under_way else { return false };
         let some = *under_way > 0;
         *under_way = under_way.saturating_sub(1);
         some
@@ -234,10 +276,8 @@ impl Queue {
             if let Waiting::Data { sub, .. } = waiting {
                 // Nobody will acknowledge it.
                 self.arrived(sub);
-                *self.dropped.entry(sub).or_default() += 1;
-                if !self.broken.contains(&sub) {
-                    self.broken.push(sub);
-                }
+                let of = self.subs.entry(sub).or_default();
+                (of.dropped, of.is_broken) = (of.dropped + 1, true);
             }
         }
     }
@@ -258,26 +298,28 @@ mod tests {
 
     #[test]
     fn the_oldest_data_is_dropped_and_told_and_answers_stay() {
-        let outbox = Outbox::default();
+        let outbox = Arc::new(Outbox::default());
+        let of = |sub| Output::new(sub, outbox.clone());
         outbox.answer("\"a\"".into());
         for n in 0..MAX_FRAMES {
-            outbox.data(7, n.to_string());
+            of(7).data(n.to_string());
         }
         let all = texts(&outbox);
         assert_eq!(all.len(), MAX_FRAMES);
         assert_eq!(all[0], "\"a\"");
         assert_eq!(all[1], r#"{"sub":7,"data":1,"dropped":1}"#);
         assert_eq!(all[2], r#"{"sub":7,"data":2}"#);
-        assert!(outbox.take_broken(7));
-        assert!(!outbox.take_broken(7));
+        assert!(of(7).take_broken());
+        assert!(!of(7).take_broken());
         assert!(!outbox.is_full());
     }
 
     #[test]
     fn bytes_are_bounded_and_answers_that_nobody_reads_are_noticed() {
-        let outbox = Outbox::default();
+        let outbox = Arc::new(Outbox::default());
+        let of = |sub| Output::new(sub, outbox.clone());
         for _ in 0..8 {
-            outbox.data(1, "x".repeat(MAX_LEN_BYTES / 4));
+            of(1).data("x".repeat(MAX_LEN_BYTES / 4));
         }
         assert!(texts(&outbox).len() <= 4);
         assert!(!outbox.is_full());
@@ -289,12 +331,13 @@ mod tests {
 
     #[test]
     fn no_more_is_under_way_than_the_page_acknowledges() {
-        let outbox = Outbox::default();
-        outbox.acknowledged(1);
+        let outbox = Arc::new(Outbox::default());
+        let of = |sub| Output::new(sub, outbox.clone());
+        of(1).acknowledged();
         let send = || {
-            let may = outbox.may_send(1);
+            let may = of(1).may_send();
             if may {
-                outbox.binary(1, "{}".into(), vec![0; 16]);
+                of(1).binary("{}".into(), vec![0; 16]);
             }
             may
         };
@@ -305,24 +348,25 @@ mod tests {
         assert!(outbox.acknowledge(1));
         assert!(send() && !send());
         // What is dropped is acknowledged by nobody, and so not waited for.
-        outbox.data(2, "x".repeat(MAX_LEN_BYTES));
+        of(2).data("x".repeat(MAX_LEN_BYTES));
         assert!(send() && !send());
         assert!(outbox.acknowledge(1) && outbox.acknowledge(1));
         assert!(!outbox.acknowledge(1), "more than was sent");
         assert!(!outbox.acknowledge(2), "that one does not acknowledge");
-        assert!(outbox.may_send(2));
+        assert!(of(2).may_send());
         outbox.forget(1);
         assert!(!outbox.acknowledge(1));
     }
 
     #[test]
     fn whole_data_takes_the_place_of_what_waits() {
-        let outbox = Outbox::default();
-        outbox.whole(1, "1".into());
-        outbox.data(2, "2".into());
-        outbox.whole(1, "3".into());
+        let outbox = Arc::new(Outbox::default());
+        let of = |sub| Output::new(sub, outbox.clone());
+        of(1).whole("1".into());
+        of(2).data("2".into());
+        of(1).whole("3".into());
         assert_eq!(texts(&outbox), [r#"{"sub":2,"data":2}"#, r#"{"sub":1,"data":3,"dropped":1}"#]);
-        outbox.data(2, "4".into());
+        of(2).data("4".into());
         outbox.forget(2);
         assert!(outbox.take().is_none());
     }

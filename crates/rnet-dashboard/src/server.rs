@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use crate::http::{Guard, MAX_DOWNLOADS, Progress, Shared, respond};
 use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::Pages;
+use crate::world::lock;
 
 /// Connections at one moment, those of pages included. Who comes then waits.
 const MAX_CONNECTIONS: usize = 128;
@@ -172,17 +173,13 @@ struct Peers(Mutex<HashMap<IpAddr, usize>>);
 struct OfPeer(Arc<Peers>, IpAddr);
 
 impl Peers {
-    fn count(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(self: &Arc<Peers>, peer: IpAddr) -> Option<OfPeer> {
         let peer = match peer.to_canonical() {
             // One network has all of the rest.
             IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() >> 64 << 64).into(),
             peer => peer,
         };
-        let mut all = self.count();
+        let mut all = lock(&self.0);
         let count = all.entry(peer).or_default();
         if *count >= MAX_OF_PEER {
             return None;
@@ -194,7 +191,7 @@ impl Peers {
 
 impl Drop for OfPeer {
     fn drop(&mut self) {
-        let mut all = self.0.count();
+        let mut all = lock(&self.0.0);
         if let Some(count) = all.get_mut(&self.1) {
             *count -= 1;
             if *count == 0 {
@@ -278,6 +275,6 @@ mod tests {
         places.pop();
         assert!(peers.take(same).is_some());
         drop(places);
-        assert!(peers.count().is_empty());
+        assert!(lock(&peers.0).is_empty());
     }
 }

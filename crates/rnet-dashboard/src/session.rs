@@ -1,36 +1,40 @@
 //! What a page has asked for: its subscriptions and its calls.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rnet::{LogLevel, TopicName};
+use rnet::{LOG_TOPIC, LogLevel, TopicName};
 use rnet_monitor::link::own_host;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::desk::{self, Desk, Running};
 use crate::hub::Hub;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Output};
 use crate::ticks::{
-    FarParamsSink, FiguresSink, HistorySink, LaunchSink, ParamsSink, RecordSink, ServicesSink,
-    StatePlotSink, StateSink,
+    HistorySink, Read, StatePlotSink, StateSink, WholeSink, far_params, figures, launched, params,
+    recordings, services,
 };
 use crate::topic::{
-    AskedPicture, Buckets, Clouds, CommandLogSink, CommandsSink, Filter, Images, LogsSink,
-    MessagesSink, PictureSink, PlotSink, Scans, TfSink,
+    Buckets, CommandLogSink, CommandsSink, Draw, Filter, LogsSink, MessagesSink, PictureSink,
+    PlotSink, Reading, TfSink, TopicSink, Wants, cloud, image, is_status, is_transform, scan,
 };
 use crate::wire::{
     Answer, MAX_CLOUD_POINTS, MAX_IMAGE_PX, MAX_MESSAGE_JSON_LEN_BYTES, MAX_REQUEST_LEN_BYTES,
     MAX_SUBSCRIPTIONS, PROTOCOL, Refusal, Request, answer,
 };
+use crate::world::{Guard, lock};
 
 /// Changes and calls of a page that run at one moment.
 const MAX_JOBS: usize = 8;
 /// Stops and releases of a page that run at one moment: nothing else of the page takes their places.
 const MAX_STOPS: usize = 8;
+/// How often services, launched nodes, parameters and the state of recordings are read.
+const LIST_INTERVAL: Duration = Duration::from_millis(500);
+const PARAMS_INTERVAL: Duration = Duration::from_millis(200);
+const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 /// `{"ack": 1}`, with the longest number.
 const MAX_ACK_LEN_BYTES: usize = 32;
 
@@ -45,13 +49,9 @@ pub struct Session {
     hub: Arc<Hub>,
     outbox: Arc<Outbox>,
     /// What ends a subscription when it is dropped, by its number.
-    subs: HashMap<u64, Box<dyn Any + Send>>,
+    subs: HashMap<u64, Guard>,
     /// What runs, and what cancels it.
     jobs: Jobs,
-}
-
-fn lock(jobs: &Jobs) -> MutexGuard<'_, HashMap<u64, JobOfPage>> {
-    jobs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Session {
@@ -134,8 +134,8 @@ impl Session {
         }
         let Unsub { sub } = request.fields()?;
         match self.subs.remove(&sub) {
-            Some(wish) => {
-                drop(wish);
+            Some(guard) => {
+                drop(guard);
                 self.outbox.forget(sub);
                 Ok(json!({}))
             }
@@ -208,33 +208,46 @@ impl Session {
             let why = format!("{MAX_SUBSCRIPTIONS} subscriptions are open; end one");
             return Err(Refusal::new("limit", why));
         }
-        let wish = self.wish(sub, &request.fields()?)?;
-        self.subs.insert(sub, wish);
+        let guard = self.serve(sub, &request.fields()?)?;
+        self.subs.insert(sub, guard);
         Ok(json!({}))
     }
 
-    fn wish(&self, sub: u64, asked: &Asked) -> Result<Box<dyn Any + Send>, Refusal> {
-        let (ticks, reader) = (&self.hub.ticks, &self.hub.reader);
-        let outbox = self.outbox.clone();
+    fn serve(&self, sub: u64, asked: &Asked) -> Result<Guard, Refusal> {
+        let ticks = &self.hub.ticks;
+        let read = |wants, sink: Box<dyn TopicSink>| self.hub.reader.add(Reading::new(wants, sink));
+        let output = Output::new(sub, self.outbox.clone());
+        let look = |output, interval, of: Read| {
+            ticks.add(Box::new(WholeSink::of_view(output, interval, of)))
+        };
+        let ask =
+            |output, interval, of: Read| ticks.add(Box::new(WholeSink::new(output, interval, of)));
         let topic = || asked.topic();
-        let wish = match asked.what.as_str() {
+        let of_topic = || topic().map(Wants::Topic);
+        let hz = |default| within("hz", asked.hz, default, 0.1..=30.0);
+        let picture = |output: Output, default, draw: Draw| -> Result<Guard, Refusal> {
+            if asked.ack {
+                output.acknowledged();
+            }
+            Ok(read(of_topic()?, Box::new(PictureSink::new(output, hz(default)?, draw))))
+        };
+        Ok(match asked.what.as_str() {
             "figures" => {
                 let interval_ms = within("interval_ms", asked.interval_ms, 500.0, 250.0..=5_000.0)?;
-                let interval = Duration::from_secs_f64(interval_ms / 1e3);
-                let (all, last) = (asked.all, None);
-                ticks.add(Box::new(FiguresSink { sub, outbox, interval, all, last }))
+                look(output, Duration::from_secs_f64(interval_ms / 1e3), figures(asked.all))
             }
-            "history" => ticks.add(Box::new(HistorySink::new(sub, outbox, topic()?))),
-            "services" => ticks.add(Box::new(ServicesSink::new(sub, outbox))),
+            "history" => ticks.add(Box::new(HistorySink::new(output, topic()?))),
+            "services" => look(output, LIST_INTERVAL, services()),
             "params" => match asked.host()? {
-                Some(host) => ticks.add(Box::new(FarParamsSink::new(sub, outbox, host))),
-                None => ticks.add(Box::new(ParamsSink::new(sub, outbox))),
+                // It asks the host when that has answered, and is looked at in each turn.
+                Some(host) => ask(output, Duration::ZERO, far_params(host)),
+                None => ask(output, PARAMS_INTERVAL, params()),
             },
-            "record" => ticks.add(Box::new(RecordSink::new(sub, outbox))),
-            "launch" => ticks.add(Box::new(LaunchSink::new(sub, outbox))),
+            "record" => look(output, RECORD_INTERVAL, recordings()),
+            "launch" => ask(output, LIST_INTERVAL, launched()),
             "state" => {
                 let prefix = asked.prefix.clone().unwrap_or_default();
-                ticks.add(Box::new(StateSink::new(sub, outbox, asked.host()?, prefix)))
+                ticks.add(Box::new(StateSink::new(output, asked.host()?, prefix)))
             }
             "plot" => {
                 let bucket_ms = within("bucket_ms", asked.bucket_ms, 20.0, 1.0..=10_000.0)?;
@@ -243,53 +256,40 @@ impl Session {
                 match &asked.state {
                     Some(key) => {
                         let key = key.clone();
-                        let sink = StatePlotSink::new(sub, outbox, key, &field, buckets)?;
+                        let sink = StatePlotSink::new(output, key, &field, buckets)?;
                         ticks.add(Box::new(sink))
                     }
-                    None => {
-                        let sink = PlotSink::new(sub, outbox, topic()?, field, buckets);
-                        reader.add(Box::new(sink))
-                    }
+                    None => read(of_topic()?, Box::new(PlotSink::new(output, field, buckets))),
                 }
             }
-            "messages" => {
-                let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
-                reader.add(Box::new(MessagesSink::new(sub, outbox, topic()?, hz)))
-            }
+            "messages" => read(of_topic()?, Box::new(MessagesSink::new(output, hz(5.0)?))),
             "image" => {
                 let max_px = asked.max_px.unwrap_or(MAX_IMAGE_PX).clamp(1, MAX_IMAGE_PX);
-                let picture = asked.picture(sub, outbox, 10.0)?;
-                reader.add(Box::new(PictureSink::new(picture, Images { max_px })))
+                picture(output, 10.0, Box::new(move |heard, bytes| image(heard, bytes, max_px)))?
             }
             "cloud" => {
-                let max = asked.max_points.unwrap_or(MAX_CLOUD_POINTS);
-                let max_points = max.clamp(1, MAX_CLOUD_POINTS);
-                let picture = asked.picture(sub, outbox, 5.0)?;
-                reader.add(Box::new(PictureSink::new(picture, Clouds { max_points })))
+                let max = asked.max_points.unwrap_or(MAX_CLOUD_POINTS).clamp(1, MAX_CLOUD_POINTS);
+                picture(output, 5.0, Box::new(move |heard, bytes| cloud(heard, bytes, max)))?
             }
-            "scan" => {
-                let picture = asked.picture(sub, outbox, 10.0)?;
-                reader.add(Box::new(PictureSink::new(picture, Scans)))
-            }
-            "tf" => {
-                let hz = within("hz", asked.hz, 5.0, 0.1..=30.0)?;
-                reader.add(Box::new(TfSink::new(sub, outbox, hz)))
-            }
+            "scan" => picture(output, 10.0, Box::new(scan))?,
+            "tf" => read(Wants::Where(is_transform), Box::new(TfSink::new(output, hz(5.0)?))),
             "logs" => {
                 let filter = asked.filter()?;
                 let history = asked.history.unwrap_or(500);
-                reader.add(Box::new(LogsSink::new(sub, outbox, filter, history)))
+                let sink = LogsSink::new(output, filter, history);
+                read(Wants::Topic(LOG_TOPIC.to_owned()), Box::new(sink))
             }
             "commands" => {
-                reader.add(Box::new(CommandsSink::new(sub, outbox, self.hub.desk.clone())))
+                let sink = CommandsSink::new(output, self.hub.desk.clone());
+                read(Wants::Where(is_status), Box::new(sink))
             }
             "command_log" => {
                 let command = name_of("command", asked.command.as_deref())?;
-                reader.add(Box::new(CommandLogSink::new(sub, outbox, &command)))
+                let topic = rnet::command_log_topic(&command);
+                read(Wants::Topic(topic), Box::new(CommandLogSink::new(output)))
             }
             other => return Err(Refusal::bad(format!("there is no subscription to {other:?}"))),
-        };
-        Ok(Box::new(wish))
+        })
     }
 }
 
@@ -329,11 +329,6 @@ impl Asked {
             Some("") => Err(Refusal::bad("host is empty; leave it out for this host")),
             host => Ok(host.map(str::to_owned)),
         }
-    }
-
-    fn picture(&self, sub: u64, outbox: Arc<Outbox>, hz: f64) -> Result<AskedPicture, Refusal> {
-        let hz = within("hz", self.hz, hz, 0.1..=30.0)?;
-        Ok(AskedPicture { sub, outbox, topic: self.topic()?, hz, ack: self.ack })
     }
 
     fn filter(&self) -> Result<Filter, Refusal> {

@@ -1,6 +1,6 @@
 //! The WebSocket of a page: requests in, what waits for the page out.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{SplitSink, SplitStream};
@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::hub::Hub;
 use crate::outbox::{Frame, Outbox};
 use crate::session::Session;
+use crate::world::lock;
 
 /// Pages at one moment.
 pub const MAX_PAGES: usize = 16;
@@ -131,7 +132,7 @@ async fn read(
     let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
     loop {
         let message = stream.next().await;
-        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(heard) = Instant::now();
         match message {
             // One for each data that was sent, so it counts as no request.
             Some(Ok(Message::Text(text))) if session.acknowledge(&text) => {}
@@ -168,7 +169,7 @@ async fn send(
         let message = tokio::select! {
             biased;
             _ = pings.tick() => {
-                let heard = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+                let heard = *lock(heard);
                 if heard.elapsed() > SILENT_FOR {
                     return Some(Cut(POLICY, "slow: no answer to pings"));
                 }

@@ -4,7 +4,6 @@
 //! reads counters; it is made when it is due for somebody, and all who want looks get it.
 
 mod abroad;
-mod figures;
 mod health;
 mod history;
 mod history_sink;
@@ -15,8 +14,8 @@ mod services;
 mod state;
 mod turn;
 mod view;
+mod whole;
 
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet::inspect::Domain;
@@ -26,79 +25,51 @@ use history::History;
 use turn::{Sink, TURN, Tick};
 use view::{Gone, View};
 
-pub use figures::FiguresSink;
 pub use health::{Ask, Asked};
 pub use history_sink::HistorySink;
-pub use launch::LaunchSink;
-pub use params::{FarParamsSink, ParamsSink};
-pub use record::RecordSink;
-pub use services::ServicesSink;
+pub use launch::launched;
+pub use params::{far_params, params};
+pub use record::recordings;
+pub use services::services;
 pub use state::{StatePlotSink, StateSink};
+pub use whole::{Read, WholeSink, figures};
 
 use crate::desk::Desk;
-use crate::world::{Wanted, Wish, World};
+use crate::world::{Additions, Served, World};
 
 /// Two looks at rates that say something are so far apart at least.
 pub const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(240);
 /// And so far at most: what went wrong longer ago is over.
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
-#[derive(Default)]
-pub struct Ticks {
-    added: Mutex<Vec<(Wanted, Box<dyn Sink>)>>,
-    woken: Condvar,
-}
+/// What is told of turns.
+pub type Ticks = Additions<Box<dyn Sink>>;
 
-impl Ticks {
-    /// Has something told of turns until the wish is dropped.
-    pub fn add(&self, sink: Box<dyn Sink>) -> Wish {
-        let (wish, wanted) = Wish::new();
-        self.added.lock().unwrap_or_else(PoisonError::into_inner).push((wanted, sink));
-        self.woken.notify_all();
-        wish
-    }
-
-    pub fn wake(&self) {
-        // Under the lock, so that who has looked and is about to sleep is woken too.
-        let _added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-        self.woken.notify_all();
-    }
-
-    /// The thread.
-    pub fn run(&self, desk: &Desk) {
-        let world = desk.world();
-        let mut sinks: Vec<(Wanted, Box<dyn Sink>)> = Vec::new();
-        let mut looks = Looks::default();
-        while !world.is_stopped() {
-            {
-                let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-                while added.is_empty() && sinks.is_empty() && !world.is_stopped() {
-                    added = self.woken.wait(added).unwrap_or_else(PoisonError::into_inner);
-                }
-                sinks.append(&mut added);
-            }
-            sinks.retain(|(wanted, _)| wanted.is_so());
-            let now = Instant::now();
-            let is_due = looks.may_look(now) && sinks.iter().any(|(_, sink)| sink.wants_look(now));
-            if is_due {
-                looks.look(world, now);
-            }
-            let Looks { before, last, gone, history, .. } = &mut looks;
-            let view = match (before.as_ref(), last.as_ref()) {
-                (Some(before), Some(last)) if is_due => Some(View::new(before, last, gone, world)),
-                _ => None,
-            };
-            if let Some(view) = &view {
-                history.add(view);
-            }
-            for (_, sink) in &mut sinks {
-                sink.tick(&Tick { now, desk, view: view.as_ref(), history });
-            }
-            let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-            if added.is_empty() && !world.is_stopped() {
-                let _ = self.woken.wait_timeout(added, TURN);
-            }
+/// The thread.
+pub fn run(ticks: &Ticks, desk: &Desk) {
+    let world = desk.world();
+    let mut sinks = Vec::new();
+    let mut looks = Looks::default();
+    while !world.is_stopped() {
+        ticks.take(world, &mut sinks);
+        sinks.retain(Served::is_wanted);
+        let now = Instant::now();
+        let is_due = looks.may_look(now) && sinks.iter().any(|sink| sink.what.wants_look(now));
+        if is_due {
+            looks.look(world, now);
         }
+        let Looks { before, last, gone, history, .. } = &mut looks;
+        let view = match (before.as_ref(), last.as_ref()) {
+            (Some(before), Some(last)) if is_due => Some(View::new(before, last, gone, world)),
+            _ => None,
+        };
+        if let Some(view) = &view {
+            history.add(view);
+        }
+        for sink in &mut sinks {
+            sink.what.tick(&Tick { now, desk, view: view.as_ref(), history });
+        }
+        ticks.pause(world, TURN);
     }
 }
 
@@ -127,11 +98,7 @@ impl Looks {
             self.domain = world.options.location.domain().ok();
         }
         let Some(domain) = &mut self.domain else { return };
-        let look = match &self.last {
-            Some(before) => Look::after(before, domain),
-            None => Look::new(domain),
-        };
-        match look {
+        match Look::new(domain) {
             Ok(look) => {
                 self.gone.look(&look);
                 self.before = self.last.replace(look);

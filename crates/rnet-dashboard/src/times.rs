@@ -2,7 +2,7 @@
 
 use rnet::state::Entry;
 use rnet_monitor::documents;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 /// Now, in s since 1970.
 pub fn unix_now_s() -> f64 {
@@ -33,14 +33,9 @@ pub fn of_host(host: &str, mut document: Json) -> Json {
 
 /// With `written_s` in place of `written_unix_ns`.
 pub fn in_seconds(mut document: Json) -> Json {
-    if let Some(fields) = document.as_object_mut() {
-        written_in_seconds(fields);
+    let written = document.as_object_mut().and_then(|fields| fields.remove("written_unix_ns"));
+    if let Some(ns) = written.and_then(|ns| ns.as_f64()) {
+        document["written_s"] = (ns / 1e9).into();
     }
     document
-}
-
-fn written_in_seconds(fields: &mut Map<String, Json>) {
-    if let Some(ns) = fields.remove("written_unix_ns").and_then(|ns| ns.as_f64()) {
-        fields.insert("written_s".to_owned(), (ns / 1e9).into());
-    }
 }

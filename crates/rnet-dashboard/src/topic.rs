@@ -19,7 +19,7 @@ mod sink;
 mod tf;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rnet::inspect::{Follow, Heard, Passed, PublisherInfo, Stamp};
@@ -27,20 +27,21 @@ use rnet::{Durability, Subscription, TypeDesc};
 use rnet_monitor::link::host_of;
 
 pub use buckets::Buckets;
-pub use cloud::Clouds;
-pub use commands::{CommandLogSink, CommandsSink};
-pub use image::Images;
+pub use cloud::cloud;
+pub use commands::{CommandLogSink, CommandsSink, is_status};
+pub use image::image;
 pub use logs::{Filter, LogsSink};
 pub use messages::MessagesSink;
-pub use picture::{Asked as AskedPicture, PictureSink};
+pub use picture::{Draw, PictureSink};
 pub use plot::PlotSink;
-pub use scan::Scans;
-pub use tf::TfSink;
+pub use scan::scan;
+pub use sink::{TopicSink, Wants};
+pub use tf::{TfSink, is_transform};
 
 use crate::desk::{Desk, Seat};
 use crate::times::unix_s;
-use crate::world::{Wanted, Wish, World};
-use sink::{Pace, TopicSink, Wants};
+use crate::world::{Additions, Served, World, lock};
+use sink::Pace;
 
 /// Between two times at which sinks may tell what they have.
 const TICK: Duration = Duration::from_millis(20);
@@ -55,8 +56,7 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 const SUBSCRIBES_HZ: f64 = 5.0;
 
 /// A subscription that is read for.
-struct Reading {
-    wanted: Wanted,
+pub struct Reading {
     wants: Wants,
     sink: Box<dyn TopicSink>,
     /// By publisher the number of the last message that it got. What a publisher keeps for late joiners is read again
@@ -65,6 +65,10 @@ struct Reading {
 }
 
 impl Reading {
+    pub fn new(wants: Wants, sink: Box<dyn TopicSink>) -> Reading {
+        Reading { wants, sink, seen: Vec::new() }
+    }
+
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
         let Stamp { publisher, seq, .. } = heard.stamp;
         match self.seen.iter_mut().find(|(of, _)| *of == publisher) {
@@ -86,106 +90,65 @@ impl Reading {
     }
 }
 
-type Sinks = Vec<Reading>;
-type Shared = Arc<Mutex<Vec<Wants>>>;
+/// Topics that are read until who has added them drops the guard.
+pub type Reader = Additions<Reading>;
 
-#[derive(Default)]
-pub struct Reader {
-    added: Mutex<Sinks>,
-    woken: Condvar,
-}
+type Sinks = Vec<Served<Reading>>;
+type Shared = Arc<Mutex<Vec<Wants>>>;
 
 /// Topics with publishers of other hosts, whose messages cross only while somebody subscribes: their types, and the
 /// subscription.
 type Remote = Arc<Mutex<BTreeMap<String, (TypeDesc, Option<Subscription>)>>>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Reader {
-    /// Has topics read until the wish is dropped.
-    pub fn add(&self, sink: Box<dyn TopicSink>) -> Wish {
-        let (wish, wanted) = Wish::new();
-        let wants = sink.wants();
-        lock(&self.added).push(Reading { wanted, wants, sink, seen: Vec::new() });
-        self.woken.notify_all();
-        wish
-    }
-
-    pub fn wake(&self) {
-        let _added = lock(&self.added);
-        self.woken.notify_all();
-    }
-
-    /// The thread.
-    pub fn run(&self, desk: &Desk) {
-        let world = desk.world();
-        let mut sinks: Sinks = Vec::new();
-        let (wants, remote) = (Shared::default(), Remote::default());
-        let mut follow: Option<Follow> = None;
-        let mut tries = Pace::new(SUBSCRIBES_HZ);
-        while !world.is_stopped() {
-            let known = sinks.len();
-            if self.take_added(world, &mut sinks) || sinks.iter().any(|of| !of.wanted.is_so()) {
-                let new: Vec<Wants> = sinks[known..].iter().map(|of| of.wants.clone()).collect();
-                sinks.retain(|of| of.wanted.is_so());
-                *lock(&wants) = sinks.iter().map(|of| of.wants.clone()).collect();
-                if sinks.is_empty() {
-                    // What nobody looks at is let go of.
-                    follow = None;
-                    lock(&remote).clear();
-                    continue;
-                }
-                if let Some(follow) = &mut follow {
-                    let wants = lock(&wants);
-                    let takes =
-                        |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.takes(topic, desc));
-                    follow.ask_again(|topic, desc, qos| {
-                        // Read again from what it keeps, for who is new.
-                        let keeps = matches!(qos.durability, Durability::TransientLocal { .. });
-                        takes(topic, desc) && !(keeps && new.iter().any(|w| w.takes(topic, desc)))
-                    });
-                    lock(&remote).retain(|topic, (desc, _)| takes(topic, desc));
-                }
-            }
-            if follow.is_none() {
-                follow = open(world, &wants, &remote);
-            }
-            let Some(following) = &mut follow else {
-                tick(&mut sinks);
-                std::thread::sleep(TICK);
+/// The thread.
+pub fn run(reader: &Reader, desk: &Desk) {
+    let world = desk.world();
+    let mut sinks = Sinks::new();
+    let (wants, remote) = (Shared::default(), Remote::default());
+    let mut follow: Option<Follow> = None;
+    let mut tries = Pace::new(SUBSCRIBES_HZ);
+    while !world.is_stopped() {
+        let known = sinks.len();
+        if reader.take(world, &mut sinks) || !sinks.iter().all(Served::is_wanted) {
+            let new: Vec<Wants> = sinks[known..].iter().map(|of| of.what.wants.clone()).collect();
+            sinks.retain(Served::is_wanted);
+            *lock(&wants) = sinks.iter().map(|of| of.what.wants.clone()).collect();
+            if sinks.is_empty() {
+                // What nobody looks at is let go of.
+                follow = None;
+                lock(&remote).clear();
                 continue;
-            };
-            match turn(following, &mut sinks) {
-                Ok(true) => {}
-                Ok(false) => following.wait(TICK),
-                Err(_) => {
-                    follow = None;
-                    self.pause(world);
-                }
             }
-            if tries.take(Instant::now()) {
-                subscribe(&desk.seat, &remote);
+            if let Some(follow) = &mut follow {
+                let wants = lock(&wants);
+                let takes =
+                    |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.takes(topic, desc));
+                follow.ask_again(|topic, desc, qos| {
+                    // Read again from what it keeps, for who is new.
+                    let keeps = matches!(qos.durability, Durability::TransientLocal { .. });
+                    takes(topic, desc) && !(keeps && new.iter().any(|w| w.takes(topic, desc)))
+                });
+                lock(&remote).retain(|topic, (desc, _)| takes(topic, desc));
             }
         }
-    }
-
-    /// Takes what was added, and waits for it if there is nothing to do. Whether there was something.
-    fn take_added(&self, world: &World, sinks: &mut Sinks) -> bool {
-        let mut added = lock(&self.added);
-        while added.is_empty() && sinks.is_empty() && !world.is_stopped() {
-            added = self.woken.wait(added).unwrap_or_else(PoisonError::into_inner);
+        if follow.is_none() {
+            follow = open(world, &wants, &remote);
         }
-        let is_new = !added.is_empty();
-        sinks.append(&mut added);
-        is_new
-    }
-
-    fn pause(&self, world: &World) {
-        let added = lock(&self.added);
-        if !world.is_stopped() {
-            let _ = self.woken.wait_timeout(added, AFTER_ERROR);
+        let Some(following) = &mut follow else {
+            tick(&mut sinks);
+            std::thread::sleep(TICK);
+            continue;
+        };
+        match turn(following, &mut sinks) {
+            Ok(true) => {}
+            Ok(false) => following.wait(TICK),
+            Err(_) => {
+                follow = None;
+                reader.pause(world, AFTER_ERROR);
+            }
+        }
+        if tries.take(Instant::now()) {
+            subscribe(&desk.seat, &remote);
         }
     }
 }
@@ -221,7 +184,7 @@ fn turn(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
             None => break,
             Some(Passed::Message(heard)) => {
                 let sent_s = unix_s(heard.stamp.sent_ns, offset_ns);
-                for of in sinks.iter_mut() {
+                for of in sinks.iter_mut().map(|of| &mut of.what) {
                     if of.wants.takes(heard.topic, heard.type_desc) {
                         of.message(&heard, &bytes, sent_s);
                     }
@@ -238,5 +201,5 @@ fn turn(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
 
 fn tick(sinks: &mut Sinks) {
     let (now, now_s) = (Instant::now(), unix_s(rnet::now_ns(), rnet::wall_offset().offset_ns));
-    sinks.iter_mut().for_each(|of| of.sink.tick(now, now_s));
+    sinks.iter_mut().for_each(|of| of.what.sink.tick(now, now_s));
 }

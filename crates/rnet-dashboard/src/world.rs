@@ -1,34 +1,86 @@
-//! What everything of a dashboard shares: what it was started with, and whether it ends.
+//! What everything of a dashboard shares: what it was started with, whether it ends, and what its threads serve.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::time::Duration;
+
+use rnet::inspect::Snapshot;
 
 use crate::options::Options;
 use crate::wire::Refusal;
 
-/// Tells a thread whether somebody still wants something of it; it ends when this is dropped.
-pub struct Wish(Arc<AtomicBool>);
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-impl Wish {
-    pub fn new() -> (Wish, Wanted) {
-        let alive = Arc::new(AtomicBool::new(true));
-        (Wish(alive.clone()), Wanted(alive))
+/// As [`lock`]; `None` while another thread holds it.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
-impl Drop for Wish {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+/// Somebody wants something served; it ends when this is dropped.
+pub type Guard = Arc<()>;
+
+/// What a thread serves.
+pub struct Served<T> {
+    guard: Weak<()>,
+    pub what: T,
+}
+
+impl<T> Served<T> {
+    pub fn is_wanted(&self) -> bool {
+        self.guard.strong_count() > 0
     }
 }
 
-/// The other end of a [`Wish`].
-#[derive(Clone)]
-pub struct Wanted(Arc<AtomicBool>);
+/// What is added for a thread that serves it, and sleeps while there is nothing.
+pub struct Additions<T> {
+    added: Mutex<Vec<Served<T>>>,
+    woken: Condvar,
+}
 
-impl Wanted {
-    pub fn is_so(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+impl<T> Default for Additions<T> {
+    fn default() -> Additions<T> {
+        Additions { added: Mutex::default(), woken: Condvar::new() }
+    }
+}
+
+impl<T> Additions<T> {
+    /// Has something served until the guard is dropped.
+    pub fn add(&self, what: T) -> Guard {
+        let guard = Guard::default();
+        lock(&self.added).push(Served { guard: Arc::downgrade(&guard), what });
+        self.woken.notify_all();
+        guard
+    }
+
+    pub fn wake(&self) {
+        // Under the lock, so that who has looked and is about to sleep is woken too.
+        let _added = lock(&self.added);
+        self.woken.notify_all();
+    }
+
+    /// Takes what was added, and waits for it if there is nothing to do. Whether there was something.
+    pub fn take(&self, world: &World, served: &mut Vec<Served<T>>) -> bool {
+        let mut added = lock(&self.added);
+        while added.is_empty() && served.is_empty() && !world.is_stopped() {
+            added = self.woken.wait(added).unwrap_or_else(PoisonError::into_inner);
+        }
+        let is_new = !added.is_empty();
+        served.append(&mut added);
+        is_new
+    }
+
+    /// Sleeps until something is added, for `limit` at most.
+    pub fn pause(&self, world: &World, limit: Duration) {
+        let added = lock(&self.added);
+        if added.is_empty() && !world.is_stopped() {
+            let _ = self.woken.wait_timeout(added, limit);
+        }
     }
 }
 
@@ -48,6 +100,11 @@ impl World {
 
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
+    }
+
+    /// The domain as it is now.
+    pub fn snapshot(&self) -> rnet::Result<Snapshot> {
+        self.options.location.domain()?.snapshot()
     }
 
     /// Refuses what changes something where nothing may be changed.

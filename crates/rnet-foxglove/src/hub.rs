@@ -106,6 +106,11 @@ impl Channel {
 }
 
 impl All {
+    /// Sends something to all.
+    fn tell(&self, message: &Message) {
+        self.members.values().for_each(|member| member.client.queue.control(message.clone()));
+    }
+
     fn subscribe(&mut self, client: &Arc<Client>, asked: Subscription) -> Result<(), String> {
         let Subscription { id, channel_id } = asked;
         let of_client = |(of, number): &&(Arc<Client>, u32)| of.id == client.id && *number == id;
@@ -148,7 +153,7 @@ impl Hub {
     pub fn set_info(&self, info: Value) {
         let mut all = self.lock();
         if all.info != info {
-            all.members.values().for_each(|member| member.client.queue.control(say::text(&info)));
+            all.tell(&say::text(&info));
             all.info = info;
         }
     }
@@ -237,7 +242,7 @@ impl Hub {
         };
         let said = say::advertise(&[channel.tell(id)]);
         all.channels.insert(id, channel);
-        all.members.values().for_each(|member| member.client.queue.control(said.clone()));
+        all.tell(&said);
         id
     }
 
@@ -259,8 +264,7 @@ impl Hub {
         }
         all.channels.values_mut().for_each(|c| c.retain_kept(|of| left.contains_key(&of)));
         if !gone.is_empty() {
-            let said = say::unadvertise(&gone);
-            all.members.values().for_each(|member| member.client.queue.control(said.clone()));
+            all.tell(&say::unadvertise(&gone));
         }
     }
 
@@ -330,8 +334,7 @@ impl Hub {
 
     /// Sends something to all.
     pub fn broadcast(&self, message: &Message) {
-        let all = self.lock();
-        all.members.values().for_each(|member| member.client.queue.control(message.clone()));
+        self.lock().tell(message);
     }
 
     /// Tells all what time it is.
@@ -361,13 +364,11 @@ impl Hub {
             new.push(said.clone());
             all.services.insert(id, (name.clone(), said));
         }
-        for member in all.members.values() {
-            if !gone.is_empty() {
-                member.client.queue.control(say::unadvertise_services(&gone));
-            }
-            if !new.is_empty() {
-                member.client.queue.control(say::advertise_services(&new));
-            }
+        if !gone.is_empty() {
+            all.tell(&say::unadvertise_services(&gone));
+        }
+        if !new.is_empty() {
+            all.tell(&say::advertise_services(&new));
         }
     }
 

@@ -54,19 +54,10 @@ impl Shape {
             MessageType::Protobuf(schema) => Shape::protobuf(schema, Form::AsItIs),
             MessageType::Plain(plain) => match like(plain) {
                 Some(schema) => Shape::protobuf(&schema, Form::Converted(plain.clone())),
-                None => Shape {
-                    encoding: JSON.into(),
-                    schema_name: plain.name.clone(),
-                    schema_encoding: JSON_SCHEMA.into(),
-                    schema: schema_of(plain).to_string(),
-                    form: Form::Plain(plain.clone()),
-                },
+                None => Shape::json(&plain.name, &schema_of(plain), Form::Plain(plain.clone())),
             },
-            MessageType::Raw => Shape {
-                encoding: JSON.into(),
-                schema_name: "bytes".to_owned(),
-                schema_encoding: JSON_SCHEMA.into(),
-                schema: json!({
+            MessageType::Raw => {
+                let schema = json!({
                     "type": "object",
                     "title": "bytes",
                     "properties": {
@@ -74,10 +65,19 @@ impl Shape {
                         "bytes": {"type": "string", "contentEncoding": "base64"},
                         "text": {"type": "string"},
                     },
-                })
-                .to_string(),
-                form: Form::Bytes,
-            },
+                });
+                Shape::json("bytes", &schema, Form::Bytes)
+            }
+        }
+    }
+
+    fn json(name: &str, schema: &Value, form: Form) -> Shape {
+        Shape {
+            encoding: JSON.into(),
+            schema_name: name.to_owned(),
+            schema_encoding: JSON_SCHEMA.into(),
+            schema: schema.to_string(),
+            form,
         }
     }
 
@@ -235,19 +235,13 @@ pub fn encoded(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>
 
 /// How a service's requests or replies are described.
 pub fn describe_call(ty: &MessageType) -> Value {
-    match ty {
-        MessageType::Plain(plain) => json!({
-            "encoding": JSON,
-            "schemaName": plain.name,
-            "schemaEncoding": JSON_SCHEMA,
-            "schema": schema_of(plain).to_string(),
-        }),
+    let shape = match ty {
+        MessageType::Plain(plain) => Shape::json(&plain.name, &schema_of(plain), Form::AsItIs),
         // Requests of bytes are the bytes themselves, whatever their encoding is said to be.
-        MessageType::Raw => json!({
-            "encoding": JSON, "schemaName": "bytes", "schemaEncoding": JSON_SCHEMA, "schema": "{}",
-        }),
-        MessageType::Protobuf(_) => Shape::of(ty).tell(),
-    }
+        MessageType::Raw => Shape::json("bytes", &json!({}), Form::AsItIs),
+        MessageType::Protobuf(_) => Shape::of(ty),
+    };
+    shape.tell()
 }
 
 /// The type that a client describes for a channel of its own.

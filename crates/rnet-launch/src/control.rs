@@ -108,6 +108,7 @@ impl Control {
             folder: self.folder.path().to_owned(),
             restarts: self.record.restarts,
             unprepared: None,
+            is_on_failure: false,
         };
         match order.send(command) {
             Ok((Answer::Keeps, _)) => {}

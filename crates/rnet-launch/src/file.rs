@@ -66,13 +66,8 @@ impl Plan {
         if self.hosts.is_empty() || self.hosts.contains(named) || !self.is_whole {
             return Ok(());
         }
-        Err(ConfigError::Value {
-            from: "--host".into(),
-            expected: format!("one of the hosts {}", self.known_hosts()),
-            found: format!("{named:?}"),
-            hint: None,
-        }
-        .into())
+        let expected = format!("one of the hosts {}", self.known_hosts());
+        Err(ConfigError::value("--host", expected, format!("{named:?}")).into())
     }
 
     /// What does not fit this machine, in the order of the nodes: a program that is not there, a core that the machine
@@ -138,8 +133,8 @@ pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
     let file = path.canonicalize().map_err(unread)?;
     let host = choices.host.clone().filter(|host| !host.is_empty());
     if let Some(expected) = host.as_deref().and_then(why_no_host) {
-        let (from, found) = ("--host, RNET_HOST".into(), format!("{:?}", host.unwrap_or_default()));
-        return Err(ConfigError::Value { from, expected, found, hint: None }.into());
+        let found = format!("{:?}", host.unwrap_or_default());
+        return Err(ConfigError::value("--host, RNET_HOST", expected, found).into());
     }
     let mut loading = Loading {
         vars: Vars::chosen(&choices.set),
@@ -175,13 +170,11 @@ fn black_box(
     let (blackbox, place) = said.unzip();
     let blackbox = blackbox.unwrap_or_default();
     match place.filter(|_| has_own && blackbox.is_enabled()) {
-        Some(place) => Err(ConfigError::Value {
-            from: format!("{place}: blackbox"),
-            expected: format!("no table [blackbox] beside the node {name}, which is a black box"),
-            found: "a table".into(),
-            hint: None,
+        Some(place) => {
+            let expected =
+                format!("no table [blackbox] beside the node {name}, which is a black box");
+            Err(ConfigError::value(format!("{place}: blackbox"), expected, "a table").into())
         }
-        .into()),
         None if has_own || nodes.is_empty() || !blackbox.is_enabled() => Ok(None),
         None => {
             let dir = file.parent().unwrap_or(Path::new("/"));
@@ -274,7 +267,9 @@ impl Loading {
     fn node(&mut self, name: &str, entry: &Entry<'_>, dir: &Path) -> Result<()> {
         let table = entry.table("a table [node.NAME]")?;
         let names = Names::read(&table, &self.vars)?;
-        let name = names.node(name).map_err(|error| node::name_wrong(entry, error))?;
+        let name = names
+            .node(name)
+            .map_err(|error| node::name_wrong(entry, "the name of a node", error))?;
         let found = node::read(&table, name.clone(), &names, &self.vars, dir)?;
         if !self.is_chosen(&table)? {
             self.elsewhere.push(name);
@@ -306,7 +301,7 @@ impl Loading {
 /// Makes an error of what was expected and what is there, when the table is not at hand any more.
 fn mistake(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> {
     let from = format!("{}: {}", entry.place(), entry.key());
-    move |expected, found| ConfigError::Value { from: from.clone(), expected, found, hint: None }
+    move |expected, found| ConfigError::value(from.clone(), expected, found)
 }
 
 /// The name that the file gives this host.
@@ -335,13 +330,9 @@ fn in_order(mut found: BTreeMap<NodeName, Found>, elsewhere: &[NodeName]) -> Res
             !known.contains(&name.as_str()) && !elsewhere.contains(name)
         };
         if let Some((name, from)) = of.after.iter().find(missing) {
-            return Err(ConfigError::Value {
-                from: from.clone(),
-                expected: format!("one of the nodes {}", rnet_config::one_of(&known)),
-                found: format!("{:?}", name.as_str()),
-                hint: None,
-            }
-            .into());
+            let expected = format!("one of the nodes {}", rnet_config::one_of(&known));
+            let found = format!("{:?}", name.as_str());
+            return Err(ConfigError::value(from.clone(), expected, found).into());
         }
     }
     for of in found.values_mut() {
@@ -354,12 +345,9 @@ fn in_order(mut found: BTreeMap<NodeName, Found>, elsewhere: &[NodeName]) -> Res
         let first = &found[&cycle[0]];
         let from = first.after.iter().find(|(name, _)| *name == cycle[1]);
         let names: Vec<&str> = cycle.iter().map(NodeName::as_str).collect();
-        ConfigError::Value {
-            from: from.map(|(_, from)| from.clone()).unwrap_or_default(),
-            expected: "no cycle".into(),
-            found: format!("{} (each waits for the next)", names.join(" -> ")),
-            hint: None,
-        }
+        let from = from.map(|(_, from)| from.clone()).unwrap_or_default();
+        let found = format!("{} (each waits for the next)", names.join(" -> "));
+        ConfigError::value(from, "no cycle", found)
     })?;
     Ok(order.iter().filter_map(|name| found.remove(name)).map(|of| of.node).collect())
 }

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rnet::inspect::Location;
 use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -52,6 +51,9 @@ pub struct KeeperOrder {
     /// Why the launcher could not prepare the node, if it could not: the keeper then only writes that down.
     #[serde(default)]
     pub unprepared: Option<String>,
+    /// Whether it is the command of `on_failure` of the node, which is killed when the launcher dies.
+    #[serde(default)]
+    pub is_on_failure: bool,
 }
 
 /// Reads of output between two looks at everything else: a node that writes without end is stopped all the same. More
@@ -60,6 +62,10 @@ const MAX_READS: usize = 16;
 
 /// Between two attempts to write a record that could not be written.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether the launcher lives, of a command of `on_failure` that is being stopped. Before that, a
+/// signal of the kernel tells.
+const LAUNCHER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Lines and bytes of the output of a node that has failed, which its record holds.
 const MAX_LAST_LINES: usize = 10;
@@ -123,6 +129,8 @@ pub trait Signals {
 /// A node's parent.
 pub struct Keeper {
     order: KeeperOrder,
+    /// The launcher, if the command dies with it.
+    launcher: Option<Pid>,
     folder: RunFolder,
     log: Log,
     record: Record,
@@ -162,7 +170,9 @@ impl Keeper {
                 return Err("the launcher has died".into());
             }
         }
-        let folder = RunFolder::at(order.folder.clone());
+        let of_nodes = RunFolder::at(order.folder.clone());
+        let path = of_nodes.log(&order.node);
+        let folder = if order.is_on_failure { of_nodes.on_failure() } else { of_nodes };
         let Some(_lock) = lock(&folder.lock(&order.node)).map_err(|error| error.to_string())?
         else {
             answer(BUSY);
@@ -179,7 +189,6 @@ impl Keeper {
         told.retain(|pid| *pid != std::process::id() as i32);
         folder.forget_killed(&order.node);
         told.drain(..told.len().saturating_sub(MAX_TOLD));
-        let path = folder.log(&order.node);
         let log = Log::open(&path, order.process.log)
             .map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
         let own = Identity::of(std::process::id() as i32).ok_or("/proc is not there")?;
@@ -197,7 +206,8 @@ impl Keeper {
             told,
         };
         let (last_output, is_unwritten) = (Vec::new(), false);
-        let mut keeper = Keeper { order, folder, log, record, last_output, is_unwritten };
+        let launcher = launcher.filter(|_| order.is_on_failure);
+        let mut keeper = Keeper { order, launcher, folder, log, record, last_output, is_unwritten };
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
@@ -289,6 +299,10 @@ impl Keeper {
                 self.send_stop_signal(&kept, step);
                 fail_point!("launch.terminated");
             }
+            let is_bound = self.launcher.is_some();
+            if is_bound && getppid() != self.launcher {
+                let _ = kill_process_group(kept.pid, Signal::KILL);
+            }
             self.hear(&mut kept);
             let until_signal = stop.as_ref().and_then(Stop::until_next);
             if self.is_unwritten {
@@ -296,8 +310,11 @@ impl Keeper {
             }
             let until_note = self.is_unwritten.then_some(NOTE_AGAIN);
             let is_told = stop.is_some();
-            let limit = until_signal.into_iter().chain(until_note).min();
-            let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit, is_told));
+            let until_look = (is_bound && is_told).then_some(LAUNCHER_INTERVAL);
+            let limit = [until_signal, until_note, until_look].into_iter().flatten().min();
+            let all = [Some(&kept.ended), kept.output.as_ref(), kept.ready.as_ref()];
+            let waited = any_of(all.into_iter().flatten())
+                .and_then(|any| signals.wait(any.as_fd(), limit, is_told));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
                 let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)), is_told);
@@ -318,6 +335,9 @@ impl Keeper {
         }
         self.record.end = Some(end);
         self.note();
+        if self.record.was_told_to_stop() && !self.order.is_on_failure {
+            self.record.forget_death();
+        }
         fail_point!("launch.closed");
     }
 
@@ -332,13 +352,9 @@ impl Keeper {
         let _ = kill_process_group(kept.pid, signal);
     }
 
-    /// See [`Location::set_stop_requested`]. Of nodes in a domain that neither the environment nor the file names, the
-    /// keeper does not know.
+    /// See [`Location::set_stop_requested`](rnet::inspect::Location::set_stop_requested).
     fn set_stop_requested(&self, is_requested: bool) {
-        let env = |name: &str| self.record.process.env.get(name).filter(|value| !value.is_empty());
-        let dir = env("RNET_DIR").map(PathBuf::from);
-        let (domain, group) = (env("RNET_DOMAIN").map(String::as_str), env("RNET_GROUP").cloned());
-        if let Ok(location) = Location::new(domain, dir, group) {
+        if let Some(location) = self.record.process.location() {
             let keeper = self.record.keeper.pid;
             let is_ours = |pid: u32| i32::try_from(pid).ok().and_then(session) == Some(keeper);
             location.set_stop_requested(is_ours, is_requested);
@@ -390,27 +406,23 @@ impl Keeper {
     }
 }
 
-/// One descriptor for all that may happen to a node.
-fn awaited(kept: &Kept) -> std::io::Result<OwnedFd> {
+/// One descriptor that is readable when one of these is.
+pub fn any_of<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<OwnedFd> {
     let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let all = [Some(&kept.ended), kept.output.as_ref(), kept.ready.as_ref()];
-    for fd in all.into_iter().flatten() {
+    for fd in all {
         epoll::add(&any, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     }
     Ok(any)
 }
 
-/// Has the kernel kill this process when `parent` dies, which is its parent unless it has died already.
-pub fn die_with_parent(parent: Pid) -> std::io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It was killed before the kernel was asked.
-    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
-}
-
 /// Makes this process, which is about to become the node, what its limits say.
 fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
-    die_with_parent(keeper)?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It was killed before the kernel was asked.
+    if getppid() != Some(keeper) {
+        return Err(Errno::SRCH.into());
+    }
     if !limits.cpus.is_empty() {
         machine::pin(&limits.cpus)?;
     }
@@ -422,7 +434,7 @@ fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
 }
 
 /// How a process has ended, of which the system says this.
-pub fn end(status: ExitStatus) -> End {
+fn end(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),
         (None, Some(signal)) => End::Signal(signal),

@@ -21,11 +21,10 @@ use rnet::inspect::Domain;
 use rnet::state::Value;
 use rnet::{NodeName, fail_point};
 use rnet_config::ConfigError;
-use rustix::event::epoll;
 
 use crate::file::{Choices, Plan};
 use crate::identity::Identity;
-use crate::keeper::{Answer, KeeperOrder, Signals};
+use crate::keeper::{Answer, KeeperOrder, Signals, any_of};
 use crate::node::{Node, ParamValue};
 use crate::place::RunFolder;
 use crate::policy::Verdict;
@@ -213,17 +212,7 @@ impl<'s> Launcher<'s> {
                 self.settle(&record.node);
                 continue;
             };
-            let mut slot = Slot::new(Node {
-                name: record.node.clone(),
-                process: record.process.clone(),
-                after: Vec::new(),
-                ready: Default::default(),
-                ready_timeout_ms: 0,
-                policy: Default::default(),
-                on_failure: Vec::new(),
-                is_beside: false,
-                places: Default::default(),
-            });
+            let mut slot = Slot::new(Node::new(record.node.clone(), record.process.clone()));
             slot.runs(&record, keeper, None);
             slot.fate = Fate::Forgotten;
             slot.stop();
@@ -344,6 +333,7 @@ impl<'s> Launcher<'s> {
             folder: self.folder.path().to_owned(),
             restarts: self.slots[at].restarts,
             unprepared: self.set_params(at).err(),
+            is_on_failure: false,
         };
         match order.send(self.around.keeper(&name)) {
             Ok((Answer::Busy, mut child)) => {
@@ -512,11 +502,7 @@ impl<'s> Launcher<'s> {
     fn wait(&self) -> Result<()> {
         let failed =
             |why: std::io::Error| LaunchError::Refused(format!("the launcher cannot wait: {why}"));
-        let any = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
-        for fd in self.slots.iter().filter_map(Slot::keeper) {
-            let data = epoll::EventData::new_u64(0);
-            epoll::add(&any, fd, data, epoll::EventFlags::IN).map_err(|e| failed(e.into()))?;
-        }
+        let any = any_of(self.slots.iter().filter_map(Slot::keeper)).map_err(failed)?;
         self.around.wait(any.as_fd(), Some(ROUND), self.is_stopping).map_err(failed)
     }
 }

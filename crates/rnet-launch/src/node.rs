@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rnet::NodeName;
+use rnet::inspect::Location;
 use rnet_config::ConfigError;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,21 @@ pub struct Node {
 }
 
 impl Node {
+    /// A node of which nothing is said but its process.
+    pub(crate) fn new(name: NodeName, process: Process) -> Node {
+        Node {
+            name,
+            process,
+            after: Vec::new(),
+            ready: Ready::default(),
+            ready_timeout_ms: 0,
+            policy: Policy::default(),
+            on_failure: Vec::new(),
+            is_beside: false,
+            places: BTreeMap::new(),
+        }
+    }
+
     /// What of it does not fit this machine, each with its place.
     pub fn unfit(&self) -> Vec<ConfigError> {
         let helper = machine::unfit_program(
@@ -49,8 +65,11 @@ impl Node {
         let all = machine::unfit(&self.process).into_iter().chain(helper);
         let error = |Unfit { key, expected, found }| {
             let from = self.places.get(key).cloned();
-            let from = from.unwrap_or_else(|| format!("{}: {key}", self.name));
-            ConfigError::Value { from, expected, found, hint: None }
+            ConfigError::value(
+                from.unwrap_or_else(|| format!("{}: {key}", self.name)),
+                expected,
+                found,
+            )
         };
         all.map(error).collect()
     }
@@ -99,6 +118,14 @@ pub struct Process {
 }
 
 impl Process {
+    /// The domain of its nodes, unless its program names another one.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let env = |name: &str| self.env.get(name).filter(|value| !value.is_empty());
+        let dir = env("RNET_DIR").map(PathBuf::from);
+        let (domain, group) = (env("RNET_DOMAIN").map(String::as_str), env("RNET_GROUP").cloned());
+        Location::new(domain, dir, group).ok()
+    }
+
     /// How long a stop takes at most, until SIGKILL.
     pub fn stop_time(&self) -> Duration {
         Duration::from_millis(self.interrupt_timeout_ms.saturating_add(self.stop_timeout_ms))

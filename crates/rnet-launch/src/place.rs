@@ -63,6 +63,11 @@ impl RunFolder {
         self.path.join("blackbox")
     }
 
+    /// Records and locks of the commands of `on_failure`.
+    pub(crate) fn on_failure(&self) -> RunFolder {
+        RunFolder::at(self.path.join("on_failure"))
+    }
+
     /// The log of a node.
     pub fn log(&self, node: &NodeName) -> PathBuf {
         self.of(node, "log")

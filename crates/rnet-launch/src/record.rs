@@ -135,6 +135,13 @@ impl Record {
         (self.end.unwrap_or(End::Unknown), self.last_output)
     }
 
+    /// It has been stopped, so that its death in the domain is none that somebody has to look after.
+    pub(crate) fn forget_death(&self) {
+        if let Some(location) = self.process.location() {
+            location.forget_death(&self.node);
+        }
+    }
+
     /// Whether somebody has told the node to stop, since it was started last.
     pub fn was_told_to_stop(&self) -> bool {
         self.told.contains(&self.keeper.pid)
@@ -152,6 +159,7 @@ impl Record {
         match Record::read(folder, node) {
             Some(mut record) if record.is_missed() => {
                 record.told.push(record.keeper.pid);
+                record.forget_death();
                 record.write(folder)
             }
             _ => Ok(()),

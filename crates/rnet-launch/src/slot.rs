@@ -194,17 +194,19 @@ impl Slot {
     }
 
     pub fn status(&self) -> Status {
-        let (state, more) = match &self.state {
-            State::Running if self.is_stopping => ("stopping", String::new()),
-            State::Running => ("running", String::new()),
-            State::Waiting => ("waiting", String::new()),
+        let mut more = String::new();
+        let state = match &self.state {
+            State::Running if self.is_stopping => "stopping",
+            State::Running => "running",
+            State::Waiting => "waiting",
             State::Backoff(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
-                ("backoff", format!("again in {left:.1} s; "))
+                more = format!("again in {left:.1} s; ");
+                "backoff"
             }
-            State::Ended => ("ended", String::new()),
-            State::GivenUp => ("given-up", String::new()),
-            State::Stopped => ("stopped", String::new()),
+            State::Ended => "ended",
+            State::GivenUp => "given-up",
+            State::Stopped => "stopped",
         };
         Status {
             node: self.node.name.clone(),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use prost::Message;
-use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot};
+use rnet::inspect::{PublisherInfo, Snapshot};
 use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::State;
 
 use crate::findings::Findings;
+use crate::link::last_message;
 use crate::process::Process;
 use crate::text::tame;
 
@@ -26,7 +26,8 @@ pub fn commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str
     for topic in topics.into_iter().filter(|topic| asked.is_none_or(|asked| asked == *topic)) {
         let receivers = publishers(snapshot, &rnet::command_status_topic(topic));
         let drivers = drivers(snapshot, topic);
-        let said: Vec<_> = receivers.iter().map(|receiver| last(receiver)).collect();
+        let said: Vec<_> =
+            receivers.iter().map(|receiver| last_message::<CommandStatus>(receiver)).collect();
         for (receiver, said) in receivers.iter().zip(&said) {
             let status = said.as_ref().map(|(status, _)| status);
             answers(findings, snapshot, (topic, receiver), status);
@@ -190,22 +191,6 @@ fn authority(
                     "{driver} has no authority over {topic}, which {holder} has with priority {priority}, for {since_s} s"
                 ),
             );
-        }
-    }
-}
-
-/// What a receiver has said last, and when.
-fn last(receiver: &PublisherInfo) -> Option<(CommandStatus, u64)> {
-    let mut observer = Observer::open(receiver.path.clone(), receiver.id, true).ok()?;
-    let (mut bytes, mut last) = (Vec::new(), None);
-    loop {
-        match observer.poll(&mut bytes) {
-            Seen::Message(stamp) => {
-                let status = CommandStatus::decode(bytes.as_slice()).ok();
-                last = status.map(|status| (status, stamp.sent_ns)).or(last);
-            }
-            Seen::Missed(_) => {}
-            _ => return last,
         }
     }
 }

@@ -41,8 +41,6 @@ pub struct Look {
     processes: BTreeMap<u32, Process>,
     /// What the launcher has written of its nodes.
     pub launched: Vec<Record>,
-    /// Nodes of this host that have died within [`Look::DEATH_TIME`] and are not back, and when that was seen.
-    died: Vec<(String, Instant)>,
 }
 
 impl Look {
@@ -66,7 +64,6 @@ impl Look {
         let killed_link = domain.killed_link().filter(|_| runs && link.is_none());
         let recorders = recorders::told(domain.path());
         let never_made = (!domain.exists()).then(|| domain.path().to_owned());
-        let died = snapshot.died.iter().map(|node| (node.clone(), taken.to)).collect();
         Ok(Look {
             taken,
             never_made,
@@ -77,28 +74,7 @@ impl Look {
             recorders,
             processes,
             launched,
-            died,
         })
-    }
-
-    /// For so long a node that has died is a problem, unless it is back.
-    pub const DEATH_TIME: Duration = Duration::from_secs(60);
-
-    /// As [`Look::new`], and remembers the deaths that the look before knew of.
-    ///
-    /// # Errors
-    /// As [`Domain::snapshot`].
-    pub fn after(before: &Look, domain: &mut Domain) -> rnet::Result<Look> {
-        let mut look = Look::new(domain)?;
-        look.died.extend(before.died.iter().cloned());
-        look.died.retain(|(_, at)| at.elapsed() < Look::DEATH_TIME);
-        look.died.retain(|(node, _)| look.snapshot.node(node).is_none());
-        Ok(look)
-    }
-
-    /// Nodes of this host that have died a while ago at most and are not back.
-    pub fn died(&self) -> impl Iterator<Item = &str> {
-        self.died.iter().map(|(node, _)| node.as_str())
     }
 
     /// Whether anyone has joined the domain.
@@ -500,7 +476,7 @@ fn histogram(s: &SubscriptionInfo) -> Vec<u64> {
 }
 
 /// Adds to each bucket what `now` has more than `before`.
-fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
+pub(crate) fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
     counts.resize(counts.len().max(now.len()), 0);
     for (at, (count, now)) in counts.iter_mut().zip(now).enumerate() {
         let grown = now.saturating_sub(before.get(at).copied().unwrap_or(0));

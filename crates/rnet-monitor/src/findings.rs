@@ -32,14 +32,18 @@ pub struct Finding {
 pub struct Findings(pub Vec<Finding>);
 
 impl Findings {
+    fn add(&mut self, level: Level, check: &'static str, what: String, advice: Option<String>) {
+        self.0.push(Finding { level, check, what, advice });
+    }
+
     /// Looked at, and well.
     pub fn ok(&mut self, check: &'static str, what: impl Into<String>) {
-        self.0.push(Finding { level: Level::Ok, check, what: what.into(), advice: None });
+        self.add(Level::Ok, check, what.into(), None);
     }
 
     /// Worth knowing.
     pub fn note(&mut self, check: &'static str, what: impl Into<String>) {
-        self.0.push(Finding { level: Level::Note, check, what: what.into(), advice: None });
+        self.add(Level::Note, check, what.into(), None);
     }
 
     /// Worth knowing, and this is what may be done.
@@ -49,8 +53,7 @@ impl Findings {
         what: impl Into<String>,
         advice: impl Into<String>,
     ) {
-        let advice = Some(advice.into());
-        self.0.push(Finding { level: Level::Note, check, what: what.into(), advice });
+        self.add(Level::Note, check, what.into(), Some(advice.into()));
     }
 
     /// Something is wrong, and this is what to do.
@@ -60,7 +63,6 @@ impl Findings {
         what: impl Into<String>,
         advice: impl Into<String>,
     ) {
-        let advice = Some(advice.into());
-        self.0.push(Finding { level: Level::Problem, check, what: what.into(), advice });
+        self.add(Level::Problem, check, what.into(), Some(advice.into()));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
-use rnet::inspect::{Observer, Seen, Snapshot};
+use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot};
 use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
@@ -26,20 +26,25 @@ pub fn last(snapshot: &Snapshot) -> Option<LinkStatus> {
         .publishers
         .iter()
         .filter(|p| p.topic == TOPIC && p.via.is_none() && p.type_desc.name() == Some(TYPE));
-    let words = publishers.filter_map(|publisher| {
-        let mut observer = Observer::open(publisher.path.clone(), publisher.id, true).ok()?;
-        let (mut bytes, mut last) = (Vec::new(), None);
-        // It says no more than one in a second, and what its log holds is soon read.
-        loop {
-            match observer.poll(&mut bytes) {
-                Seen::Message(_) => last = LinkStatus::decode(bytes.as_slice()).ok().or(last),
-                // A long one, whose room another has by now: the later ones are there.
-                Seen::Missed(_) => {}
-                Seen::Nothing | Seen::Corrupt(_) | Seen::Short(_) => break last,
-            }
-        }
-    });
+    let words = publishers.filter_map(last_message::<LinkStatus>).map(|(status, _)| status);
     words.max_by_key(|status| status.term)
+}
+
+/// What a publisher that sends rarely has said last, and when.
+pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> Option<(M, u64)> {
+    let mut observer = Observer::open(publisher.path.clone(), publisher.id, true).ok()?;
+    let (mut bytes, mut last) = (Vec::new(), None);
+    loop {
+        match observer.poll(&mut bytes) {
+            Seen::Message(stamp) => {
+                let said = M::decode(bytes.as_slice()).ok();
+                last = said.map(|said| (said, stamp.sent_ns)).or(last);
+            }
+            // A long one, whose room another has by now: the later ones are there.
+            Seen::Missed(_) => {}
+            Seen::Nothing | Seen::Corrupt(_) | Seen::Short(_) => return last,
+        }
+    }
 }
 
 /// How long ago a moment was.

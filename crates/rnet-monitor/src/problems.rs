@@ -22,11 +22,12 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
             "start its nodes, or name another domain; rnet domain list shows those that are there",
         );
     }
-    for node in look.died() {
+    for node in &look.snapshot.died {
         findings.problem(
             "dead",
             format!("node {} has died: its process ended without leaving the domain", tame(node)),
-            "look at its output for the reason, and start it again; rnet launch does both by itself",
+            "look at its output for the reason, and start it again; rnet launch does both by itself, and rnet domain clean \
+             forgets it",
         );
     }
     talk::everything(&mut findings, &look.snapshot, None, None);

@@ -1,74 +1,110 @@
-//! Recorders that run: how they tell that they are going ([`told`](mod@told)), and what they write, as the kernel shows it.
-//!
-//! A recorder takes no part in the domain, so nobody in it knows of one. But it holds a file among the domain's observers,
-//! and its recording, for as long as it runs. The files of other users' processes are not seen.
+//! Recorders that run: what they tell of themselves, and what is wrong with them: docs/design/recording.md, "How it is
+//! going".
 
-mod told;
-
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub use told::{CAUSES, Recorder, judge, told};
+use rnet::inspect::told_by_observers;
+use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
-use crate::health;
+use crate::health::{MIN_FREE_BYTES, disk};
+use crate::text::{counted, tame};
 
-const EXTENSION: &str = "mcap";
-/// `O_WRONLY` or `O_RDWR`, in `proc_pid_fdinfo(5)`.
-const WRITES: u32 = 0o3;
+/// A recorder that tells nothing for longer stands still: it tells once a second.
+const SILENT_NS: u64 = 5_000_000_000;
+/// The format that is understood.
+const FORMAT: u32 = 1;
 
-/// A recording that a process writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recording {
-    /// The process.
+/// Why messages are missing in a recording.
+pub const CAUSES: [&str; 8] =
+    ["overrun", "reused", "queue", "disk_full", "malformed", "no_counterpart", "removed", "write"];
+
+/// How a recorder was going when it told so last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recorder {
+    /// The format of what it tells.
+    #[serde(rename = "recorder")]
+    format: u32,
+    /// Its process, in its own pid namespace.
     pub pid: u32,
-    /// The file.
-    pub file: PathBuf,
+    /// The same as a text.
+    #[serde(skip)]
+    pub(crate) id: String,
+    /// Its command line.
+    pub said: String,
+    /// When it has begun, CLOCK_MONOTONIC.
+    pub begun_ns: u64,
+    /// When it told this.
+    pub at_ns: u64,
+    /// Publishers that it follows.
+    pub publishers: u64,
+    /// Messages that were recorded.
+    pub messages: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Messages that are missing, by cause.
+    pub missing: BTreeMap<String, u64>,
+    /// Publishers that it has seen and not heard, or not to their end.
+    pub unheard: u64,
+    /// What it writes.
+    pub file: Option<String>,
+    /// Bytes of all its files.
+    pub file_bytes: u64,
+    /// Bytes that are free where it writes.
+    pub free_bytes: Option<u64>,
+    /// Bytes that wait to be written, and how many may.
+    pub queued_bytes: u64,
+    /// Memory for what waits.
+    pub buffer_bytes: u64,
+    /// Nothing is written because the disk is full.
+    pub disk_is_full: bool,
+    /// Nothing is recorded because the topic of `--while` has no publisher.
+    pub is_waiting: bool,
+    /// What else keeps it from writing now, in words: its recording, and of a black box its folder, window and file.
+    pub problems: BTreeMap<String, String>,
 }
 
-/// The recordings that are written of the domain in this directory.
-pub fn recordings(domain: &Path) -> Vec<Recording> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut found: Vec<Recording> = pids.flat_map(|pid| of_process(pid, domain)).collect();
-    found.sort_by(|a, b| (a.pid, &a.file).cmp(&(b.pid, &b.file)));
-    found.dedup();
+/// What the recorders of the domain in this directory tell. What is none of theirs is passed over.
+pub fn told(domain: &Path) -> Vec<Recorder> {
+    let texts = told_by_observers(domain).into_iter();
+    let read = texts.filter_map(|text| serde_json::from_str::<Recorder>(&text).ok());
+    let mut found: Vec<Recorder> = read.filter(|told| told.format == FORMAT).collect();
+    found.iter_mut().for_each(|told| told.id = told.pid.to_string());
+    found.sort_by_key(|told| (told.pid, told.begun_ns));
+    // Two of one program, or of two namespaces of numbers.
+    for at in 1..found.len() {
+        if found[at].pid == found[at - 1].pid {
+            found[at].id = format!("{}.{}", found[at].pid, found[at].begun_ns);
+        }
+    }
     found
 }
 
-fn of_process(pid: u32, domain: &Path) -> Vec<Recording> {
-    let place = PathBuf::from(format!("/proc/{pid}"));
-    let open: Vec<(PathBuf, PathBuf)> = fs::read_dir(place.join("fd"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((entry.path(), fs::read_link(entry.path()).ok()?)))
-        .collect();
-    let observers = domain.join("observers");
-    if !open.iter().any(|(_, file)| file.starts_with(&observers)) {
-        return Vec::new();
+impl Recorder {
+    /// Whether both are of the same recorder.
+    fn is(&self, other: &Recorder) -> bool {
+        (self.pid, self.begun_ns) == (other.pid, other.begun_ns)
     }
-    let is_written = |(fd, file): &&(PathBuf, PathBuf)| {
-        file.extension().is_some_and(|extension| extension == EXTENSION)
-            && fd.file_name().is_some_and(|fd| writes(&place.join("fdinfo").join(fd)))
-    };
-    open.iter().filter(is_written).map(|(_, file)| Recording { pid, file: file.clone() }).collect()
+
+    /// Which one it is, in words.
+    fn name(&self) -> String {
+        let file = self.file.as_deref().map(|file| format!(" ({})", tame(file)));
+        format!("the recorder of process {}{}", self.pid, file.unwrap_or_default())
+    }
 }
 
-fn writes(fdinfo: &Path) -> bool {
-    let info = fs::read_to_string(fdinfo).unwrap_or_default();
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags
-        .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
-        .is_some_and(|f| f & WRITES != 0)
-}
-
-/// What is known of each: how large it is, how much room it has, and what it has lost so far.
+/// What is known of each: what it has lost so far, how large its recording is, and how much room that has.
 pub fn check(findings: &mut Findings, domain: &Path) {
-    judge(findings, None, &told(domain), rnet::now_ns());
-    for Recording { pid, file } in recordings(domain) {
-        let what = format!("the recording that process {pid} writes, {}", file.display());
-        match fs::metadata(&file) {
+    let told = told(domain);
+    judge(findings, None, &told, rnet::now_ns());
+    for Recorder { pid, file, .. } in &told {
+        let Some(file) = file.as_deref() else { continue };
+        let what = format!("the recording that process {pid} writes, {}", tame(file));
+        match fs::metadata(file) {
             Ok(there) => {
                 findings.ok("recorder", format!("{what}: {} MiB so far", there.len() >> 20));
             }
@@ -78,8 +114,219 @@ pub fn check(findings: &mut Findings, domain: &Path) {
                 "somebody has removed or moved it; end the recorder, and begin another recording",
             ),
         }
-        if let Some(folder) = file.parent() {
-            health::disk(findings, &format!("the recording of process {pid}"), folder);
+        if let Some(folder) = Path::new(file).parent() {
+            disk(findings, &format!("the recording of process {pid}"), folder);
         }
+    }
+}
+
+/// What is wrong with recorders now. Of what is missing only that which was not before; all of it, if there is no before.
+pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Recorder], now_ns: u64) {
+    for told in now {
+        let name = told.name();
+        let silent_ns = now_ns.saturating_sub(told.at_ns);
+        if silent_ns > SILENT_NS {
+            findings.problem(
+                "recorder",
+                format!("{name} has said nothing for {} s: it stands still", silent_ns / 1_000_000_000),
+                "a debugger or SIGSTOP holds it, or others take its processor: SIGCONT lets it go on; rnet top shows who \
+                 takes the processor",
+            );
+        }
+        let earlier = before.map(|all| all.iter().find(|earlier| earlier.is(told)));
+        for (cause, count) in &told.missing {
+            let known = match &earlier {
+                // One that has come meanwhile has lost all of it meanwhile.
+                Some(earlier) => {
+                    earlier.and_then(|earlier| earlier.missing.get(cause)).copied().unwrap_or(0)
+                }
+                None => 0,
+            };
+            missing(findings, &name, cause, count.saturating_sub(known), earlier.is_some());
+        }
+        let unheard_before = earlier.flatten().map_or(0, |earlier| earlier.unheard);
+        let unheard = told.unheard.saturating_sub(unheard_before);
+        if unheard > 0 {
+            let what =
+                format!("{name} has not heard {} that it has seen", counted(unheard, "publisher"));
+            let advice = "it says on stderr which and why; one that is to be recorded keeps its publisher open for 100 ms or more";
+            match before {
+                Some(_) => findings.problem("recorder", what, advice),
+                // What is over is worth knowing.
+                None => findings.note_with("recorder", what, advice),
+            }
+        }
+        for (of, why) in &told.problems {
+            findings.problem(
+                "recorder",
+                format!("{name} cannot write its {}: {}", tame(of), tame(why)),
+                "what it would have there is lost meanwhile: make the place writable, or make room there",
+            );
+        }
+        room(findings, told, &name);
+    }
+}
+
+/// Why messages are missing, in words that follow "lost 3 messages: ".
+fn why_missing(cause: &str) -> Cow<'_, str> {
+    let words = match cause {
+        "overrun" => "overwritten in the log before they were read",
+        "reused" => "their memory was used again before they were copied",
+        "queue" => "the memory for waiting messages was full",
+        "disk_full" => "the disk was full",
+        "removed" => "the file was removed",
+        "write" => "the file could not be written",
+        // A recorder of another version may have others.
+        _ => return tame(cause),
+    };
+    Cow::Borrowed(words)
+}
+
+/// Messages that are not in the recording.
+fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new: bool) {
+    let advice = match cause {
+        "overrun" => {
+            "it did not get to read in time: record fewer topics (--exclude), or start it with RNET_TUNE_THREADS=0, and it \
+             does not wait behind the nodes of the robot"
+        }
+        "reused" => {
+            "large messages come faster than they are copied: record fewer of them (--exclude), or give their publishers a \
+             larger pool (pool_chunks)"
+        }
+        "queue" => {
+            "the disk or the compression is too slow: --compress lz4 or none, a faster disk, more memory (--buffer), or \
+             fewer topics"
+        }
+        "disk_full" => "make room where it writes; --max-disk keeps recordings small",
+        "removed" => {
+            "leave a file alone until its recorder has ended; rnet bag split makes smaller ones of it then"
+        }
+        "write" => "see what the recorder says on stderr",
+        // It was asked for what such messages have not.
+        _ => return,
+    };
+    if count == 0 {
+        return;
+    }
+    let what =
+        |when: &str| format!("{name} {when} {}: {}", counted(count, "message"), why_missing(cause));
+    match is_new {
+        true => findings.problem("recorder", what("has lost"), advice),
+        // What is over is worth knowing.
+        false => findings.note_with("recorder", what("has lost so far"), advice),
+    }
+}
+
+/// Memory and disk that it has left.
+fn room(findings: &mut Findings, told: &Recorder, name: &str) {
+    if told.buffer_bytes > 0 && told.queued_bytes > told.buffer_bytes / 2 {
+        findings.problem(
+            "recorder",
+            format!(
+                "{name} does not keep up: {} of the {} MiB of its memory wait to be written",
+                told.queued_bytes >> 20,
+                told.buffer_bytes >> 20
+            ),
+            "messages are lost when it is full: --compress lz4 or none, a faster disk, more memory (--buffer), or fewer \
+             topics",
+        );
+    }
+    let advice = "remove what is not needed there, or keep recordings small with --max-disk";
+    if told.disk_is_full {
+        findings.problem("recorder", format!("{name} writes nothing: its disk is full"), advice);
+    } else if let Some(free) = told.free_bytes.filter(|free| *free < MIN_FREE_BYTES) {
+        let what = format!("{name} has {} MiB left on its disk", free >> 20);
+        findings.problem("recorder", what, advice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Level;
+
+    fn recorder(missing: &[(&str, u64)]) -> Recorder {
+        let missing = missing.iter().map(|(cause, count)| ((*cause).to_owned(), *count)).collect();
+        let file = Some("/data/run.mcap".to_owned());
+        Recorder {
+            pid: 7,
+            begun_ns: 1,
+            at_ns: 10,
+            missing,
+            file,
+            buffer_bytes: 100 << 20,
+            ..Recorder::default()
+        }
+    }
+
+    fn found(before: Option<&Recorder>, now: &Recorder) -> Vec<String> {
+        let mut findings = Findings::default();
+        let before = before.map(std::slice::from_ref);
+        judge(&mut findings, before, std::slice::from_ref(now), 10);
+        let told = findings.0.into_iter().map(|finding| {
+            assert!(finding.advice.is_some(), "{finding:?}");
+            // What is over is a note.
+            let is_over = finding.what.contains("so far")
+                || before.is_none() && finding.what.contains("has not heard");
+            assert_eq!(finding.level == Level::Note, is_over, "{finding:?}");
+            finding.what
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn what_is_lost_now_is_told_and_what_was_lost_before_only_to_who_asks_for_all() {
+        let (first, second) =
+            (recorder(&[("overrun", 3)]), recorder(&[("overrun", 5), ("queue", 2)]));
+        let so_far = "the recorder of process 7 (/data/run.mcap) has lost so far 3 messages: overwritten in the log before they were read";
+        assert_eq!(found(None, &first), [so_far]);
+        assert_eq!(found(Some(&first), &first), [""; 0]);
+        let new = found(Some(&first), &second);
+        assert!(
+            new[0].ends_with("has lost 2 messages: overwritten in the log before they were read")
+                && new[1].ends_with("2 messages: the memory for waiting messages was full"),
+            "{new:?}"
+        );
+        // Another one of the same number has lost all of it meanwhile.
+        let other = Recorder { begun_ns: 2, ..first.clone() };
+        assert!(
+            found(Some(&first), &other)[0]
+                .ends_with("has lost 3 messages: overwritten in the log before they were read")
+        );
+        // What the format of the recording has no place for was known.
+        assert_eq!(
+            found(None, &recorder(&[("no_counterpart", 9), ("malformed", 1), ("\u{1b}[", 2)])),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn publishers_that_were_not_heard_are_told_once() {
+        let before = Recorder { unheard: 2, ..recorder(&[]) };
+        let now = Recorder { unheard: 3, ..recorder(&[]) };
+        assert!(found(None, &before)[0].ends_with("has not heard 2 publishers that it has seen"));
+        assert_eq!(found(Some(&before), &before), [""; 0]);
+        assert!(found(Some(&before), &now)[0].contains("has not heard 1 publisher that"));
+    }
+
+    #[test]
+    fn one_that_does_not_keep_up_has_no_room_or_stands_still_is_named() {
+        let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
+        assert!(found(Some(&slow), &slow)[0].contains("51 of the 100 MiB"));
+        let room = |free_bytes, disk_is_full| {
+            let told = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
+            found(Some(&told), &told)
+        };
+        assert_eq!((room(None, false), room(Some(1 << 30), false)), (vec![], vec![]));
+        assert!(room(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
+        assert!(room(Some(0), true)[0].ends_with("its disk is full"));
+        let problems = [("folder".to_owned(), "cannot write to /data".to_owned())].into();
+        let barred = Recorder { problems, ..recorder(&[]) };
+        assert!(
+            found(None, &barred)[0].ends_with("cannot write its folder: cannot write to /data")
+        );
+        let mut findings = Findings::default();
+        judge(&mut findings, None, &[recorder(&[])], 10 + 6_000_000_000);
+        assert!(findings.0[0].what.contains("nothing for 6 s"), "{findings:?}");
     }
 }

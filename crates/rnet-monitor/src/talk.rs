@@ -29,7 +29,7 @@ pub struct Elsewhere {
 pub struct Known<'a> {
     /// The domain.
     pub snapshot: &'a Snapshot,
-    /// Nodes that died and were not swept up yet.
+    /// Nodes that died and were not swept up yet, tools included.
     pub dead: &'a [String],
     /// Nodes in other domains.
     pub others: &'a [Elsewhere],
@@ -390,7 +390,7 @@ fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
             other.domain
         );
         findings.problem("other_domain", what, advice);
-    } else if known.dead.iter().any(|dead| dead == name) {
+    } else if known.dead.iter().chain(&known.snapshot.died).any(|dead| dead == name) {
         let advice =
             "its process died without leaving the domain: read its last output and start it again";
         findings.problem("dead", format!("{what} any more"), advice);

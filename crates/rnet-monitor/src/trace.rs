@@ -93,7 +93,7 @@ impl Uncertain {
 impl Serialize for Uncertain {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
-            Uncertain::Ns(ns) => to.serialize_f64(*ns as f64 / 1e3),
+            Uncertain::Ns(ns) => in_us(ns, to),
             Uncertain::Unknown => to.serialize_none(),
         }
     }
@@ -154,15 +154,18 @@ impl Traced {
 }
 
 /// How long something took, of many times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// How many there are.
     pub count: usize,
     /// Half of them are no longer, in ns.
+    #[serde(rename = "p50_us", serialize_with = "in_us")]
     pub p50_ns: u64,
     /// 99 of 100 are no longer, in ns.
+    #[serde(rename = "p99_us", serialize_with = "in_us")]
     pub p99_ns: u64,
     /// The longest, in ns.
+    #[serde(rename = "max_us", serialize_with = "in_us")]
     pub max_ns: u64,
 }
 
@@ -179,16 +182,8 @@ impl Times {
     }
 }
 
-impl Serialize for Times {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut out = to.serialize_struct("Times", 4)?;
-        out.serialize_field("count", &self.count)?;
-        out.serialize_field("p50_us", &(self.p50_ns as f64 / 1e3))?;
-        out.serialize_field("p99_us", &(self.p99_ns as f64 / 1e3))?;
-        out.serialize_field("max_us", &(self.max_ns as f64 / 1e3))?;
-        out.end()
-    }
+fn in_us<S: serde::Serializer>(ns: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(*ns as f64 / 1e3)
 }
 
 /// The messages of one publisher that one subscription has received.

@@ -246,16 +246,25 @@ impl DomainDir {
         self.path.join("nodes")
     }
 
+    /// Folder of the notes of deaths, made by whoever notes the first one.
+    pub(crate) fn deaths(&self) -> PathBuf {
+        self.path.join("deaths")
+    }
+
+    /// The note of the death of the last node that bore a name, as written in file names.
+    pub(crate) fn death_note(&self, stem: &str) -> PathBuf {
+        self.deaths().join(stem)
+    }
+
     /// Folder of the observers' files, made by the first observer.
     pub fn observers(&self) -> PathBuf {
         self.path.join(crate::observers::FOLDER)
     }
 
-    /// Makes the folder of the observers' files.
-    pub(crate) fn make_observers(&self) -> Result<(), Error> {
-        let folder = self.observers();
-        make_folder(&folder, DomainDir::group_of(&self.config)?)
-            .map_err(|e| files::io_error("cannot create", &folder, e))
+    /// Makes a folder that not every domain has.
+    pub(crate) fn make_folder(&self, folder: &Path) -> Result<(), Error> {
+        make_folder(folder, DomainDir::group_of(&self.config)?)
+            .map_err(|e| files::io_error("cannot create", folder, e))
     }
 
     /// Mode of files in this domain.

@@ -11,6 +11,7 @@
 //! | [`domain`] | the directory: where, whose, which version |
 //! | [`orphans`] | sweeping up after those whom nobody knew |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
+//! | [`deaths`] | nodes that have died, for observers that look later |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
 //! | [`home`] | what a node has in the directory, and putting it back |
 //! | [`types`] | protobuf types, which endpoints name by hash |
@@ -33,6 +34,7 @@ pub mod bell;
 pub mod channel;
 pub mod clock;
 pub mod cpu;
+pub mod deaths;
 pub mod domain;
 mod draft;
 mod dying;

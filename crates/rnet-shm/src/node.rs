@@ -242,6 +242,8 @@ impl OwnNode {
             dir.claim_version()?;
         };
         let stem = name.file_stem();
+        // The name lives again.
+        let _ = rustix::fs::unlink(dir.death_note(&stem));
         let folder = dir.nodes().join(presence::folder_name(&stem, incarnation));
         rustix::fs::mkdir(&folder, Mode::from_raw_mode(dir.folder_mode()))
             .and_then(|()| rustix::fs::chmod(&folder, Mode::from_raw_mode(dir.folder_mode())))

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
+use crate::deaths;
 use crate::domain::DomainDir;
 use crate::draft;
 use crate::fork::Unshared;
@@ -202,11 +203,12 @@ impl Orphans {
 pub fn sweep_all(dir: &DomainDir) {
     // Without a list of them the domain is being made.
     for (stem, incarnation) in presence::list(dir).unwrap_or_default() {
-        presence::sweep(dir, &stem, incarnation);
+        deaths::sweep(dir, &stem, incarnation);
     }
     sweep(dir, &GivenUp { all: true, names: BTreeSet::new() });
     draft::sweep(dir.path());
     Observers::new(dir).refresh();
+    deaths::forget_all(dir);
 }
 
 /// Removes the names that belong to nobody alive. The folders are for the registry to find, so that an end

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
 
+use crate::deaths;
 use crate::domain::DomainDir;
 use crate::dying::is_dying;
 use crate::handle::Handle;
@@ -69,7 +70,7 @@ impl Left {
     /// Removes them, as far as they are there.
     pub fn sweep(self) {
         for (stem, incarnation) in self.folders {
-            presence::sweep(&self.dir, &stem, incarnation);
+            deaths::sweep(&self.dir, &stem, incarnation);
         }
     }
 }

@@ -21,6 +21,7 @@ use rnet_core::{
     limits::MAX_CHUNKS_PER_CHANNEL,
 };
 pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
+use rnet_shm::deaths;
 pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::{EndpointKind, Entry};
@@ -90,8 +91,6 @@ pub struct Domain {
     path: PathBuf,
     schemas: Schemas,
     remote: remote::Watched,
-    /// Whether there was a look at everything.
-    has_looked: bool,
 }
 
 /// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
@@ -303,8 +302,7 @@ pub struct Snapshot {
     /// Subscriptions that forward messages to other hosts; nobody counts them among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forwarders: Vec<SubscriptionInfo>,
-    /// Nodes of this host that have died since the last look of any kind, or before the first one if their files were
-    /// still there; tools are left out.
+    /// Nodes of this host that have died within an hour and have not started again; tools are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<String>,
     /// What could not be read, in words.
@@ -330,7 +328,7 @@ impl Domain {
         let path = DomainDir::path_of(&config)?;
         let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
         let (schemas, remote) = Default::default();
-        Ok(Domain { config, registry, path, schemas, remote, has_looked: false })
+        Ok(Domain { config, registry, path, schemas, remote })
     }
 
     /// The domain's id.
@@ -414,9 +412,10 @@ impl Domain {
     }
 
     fn collect(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<Snapshot> {
-        let died = self.look_for_died()?;
-        let mut snapshot = Snapshot { died, ..Snapshot::default() };
+        self.refresh()?;
+        let mut snapshot = Snapshot::default();
         let Some(registry) = &self.registry else { return Ok(snapshot) };
+        snapshot.died = deaths::known(registry.domain()).into_iter().map(String::from).collect();
         let mut seen = types::Seen::default();
         for (incarnation, peer) in registry.peers() {
             let name = peer.node.meta().name.clone();

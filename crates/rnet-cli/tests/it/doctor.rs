@@ -523,7 +523,7 @@ fn a_recorder_that_runs_is_seen_with_its_room() {
     recorder.signal("STOP");
     std::fs::rename(&file, place.dir.join("moved.mcap")).unwrap();
     let moved = findings();
-    assert!(moved.contains("moved.mcap: 0 MiB so far"), "{moved}");
+    assert!(moved.contains("drive.mcap, is not there any more"), "{moved}");
     recorder.signal("CONT");
     recorder.signal("INT");
     recorder.until_end();

@@ -173,16 +173,17 @@ fn a_node_without_its_program_is_a_problem_until_it_runs() {
     launch.wait();
 }
 
-/// Nobody would end it.
+/// Nobody would end it, nor what it has started.
 #[test]
 fn a_command_of_on_failure_dies_with_a_launcher_that_is_killed() {
     let robot = Robot::new(
         "[node.bad]\ncommand = [\"false\"]\nrestart = \"never\"\n\
-         on_failure = [\"sh\", \"-c\", \"echo $$$$ >> pids; exec sleep 600\"]\n",
+         on_failure = [\"sh\", \"-c\", \"echo $$$$ >> pids; (trap '' TERM INT; sleep 600) & \
+         echo $$! >> pids; trap '' TERM INT; wait; sleep 600\"]\n",
     );
     let launch = robot.launch(&[]);
-    let pid = robot.pids("pids", 1).remove(0);
+    let pids = robot.pids("pids", 2);
     launch.signal("KILL");
     launch.wait();
-    until_gone(&pid);
+    pids.iter().for_each(|pid| until_gone(pid));
 }

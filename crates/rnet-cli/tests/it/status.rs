@@ -22,6 +22,8 @@ fn a_domain_without_problems_is_well() {
     assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
     let document = rnet!(place, "status", "--over", "0.1", "--json").json();
     assert_eq!((&document["ok"], &document["nodes"]), (&true.into(), &2.into()), "{document}");
+    let none = serde_json::json!([]);
+    assert_eq!((&document["topics"], &document["problems"]), (&1.into(), &none), "{document}");
     drop(pump);
 }
 
@@ -36,6 +38,7 @@ fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
         text.contains("PROBLEM  the node /control does not run\n         -> start it"),
         "{text}"
     );
+    assert_eq!(text.matches("PROBLEM").count(), 1, "{text}");
 }
 
 #[test]
@@ -118,7 +121,11 @@ fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() 
         "{problems}"
     );
     robot.run(&["node", "stop", "/stays"]).ok();
-    assert!(!status().contains("/stays"));
+    let problems = status();
+    assert!(problems.contains("/fails") && !problems.contains("/stays"), "{problems}");
+    robot.run(&["node", "stop", "/fails"]).ok();
+    let problems = status();
+    assert!(!problems.contains("launched node"), "{problems}");
     launch.signal("INT");
     launch.wait();
 }
@@ -167,7 +174,10 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     for tool in tools {
         let ran = place.run(tool);
         assert!(ran.stdout.contains(DROPPED), "{tool:?}: {ran:#?}");
+        // It is told of once, as what it is.
+        assert!(!ran.stdout.contains("callbacks of /control failed"), "{tool:?}: {ran:#?}");
     }
+    assert_eq!(place.run(tools[0]).code, Some(1));
     drop((called, control));
     assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));
 }
@@ -181,6 +191,7 @@ fn a_handler_that_fails_is_a_problem_of_its_time() {
     let serve = control.service::<[u8], [u8]>("/plan");
     let _plan = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("of a test") }).unwrap();
     let (seen, status) = (AtomicBool::new(false), &["status", "--over", "0.1"][..]);
+    assert!(place.run(status).ok().contains("all is well"));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !seen.load(Ordering::Relaxed) {
@@ -188,7 +199,9 @@ fn a_handler_that_fails_is_a_problem_of_its_time() {
             }
         });
         for tool in [status, &["top", "--once", "--interval", "0.1"][..], &["doctor"]] {
-            until(&|| place.run(tool).stdout.contains(FAILED).then_some(()), &String::new);
+            let found = || Some(place.run(tool).stdout).filter(|text| text.contains(FAILED));
+            let text = until(&found, &String::new);
+            assert!(!text.contains("is not called again"), "{tool:?}: {text}");
         }
         seen.store(true, Ordering::Relaxed);
     });
@@ -206,6 +219,18 @@ fn free_node() {
     loop {
         std::thread::park();
     }
+}
+
+/// Starts the process of [`free_node`], and waits until it has joined.
+fn start_free_node(place: &Place) -> Running {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    place.lead(&mut command);
+    command.args(["--exact", "status::free_node", "--ignored"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let free = Running::start(command);
+    let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+    until(&is_there, &String::new);
+    free
 }
 
 /// A stop that was ignored does not make a later death a departure.
@@ -238,17 +263,49 @@ fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
     for tool in tools {
         for (word, has_died) in [("kill", true), ("stop", false)] {
             let place = Place::new();
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            place.lead(&mut command);
-            command.args(["--exact", "status::free_node", "--ignored"]);
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let mut free = Running::start(command);
-            let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
-            until(&is_there, &String::new);
+            let mut free = start_free_node(&place);
             place.run(&["node", word, "free"]).ok();
             free.until_end();
             let ran = place.run(tool);
             assert_eq!(ran.stdout.contains(DIED), has_died, "{tool:?} after {word}: {ran:#?}");
+            // It has looked. What the machine lacks is a problem for doctor alone.
+            let codes = match (tool[0], has_died) {
+                ("status", true) => [1, 1],
+                ("doctor", _) => [0, 1],
+                _ => [0, 0],
+            };
+            assert!(ran.code.is_some_and(|code| codes.contains(&code)), "{tool:?}: {ran:#?}");
         }
     }
+}
+
+/// Living nodes sweep a dead one within milliseconds; whoever looks later, and again, is told of it all the same.
+#[test]
+fn a_death_that_was_swept_is_a_problem_until_the_node_is_back() {
+    const DIED: &str = "node /free has died";
+    const STATUS: &[&str] = &["status", "--over", "0.1"];
+    let place = Place::new();
+    let _living = place.node("imu");
+    let die = || {
+        let mut free = start_free_node(&place);
+        free.signal("KILL");
+        free.until_end();
+        let nodes = place.domain_dir().join("nodes");
+        // Only the folder of the living one is left.
+        let is_swept = || std::fs::read_dir(&nodes).unwrap().count() == 1;
+        until(&|| is_swept().then_some(()), &String::new);
+    };
+    die();
+    for tool in [STATUS, STATUS, &["top", "--once", "--interval", "0.1"], &["doctor"], STATUS] {
+        let ran = place.run(tool);
+        assert!(ran.stdout.contains(DIED), "{tool:?}: {ran:#?}");
+    }
+    let back = place.node("free");
+    assert!(place.run(STATUS).ok().contains("all is well"));
+    drop(back);
+    assert!(place.run(STATUS).ok().contains("all is well"));
+    die();
+    assert!(place.run(STATUS).stdout.contains(DIED));
+    place.run(&["domain", "clean"]).ok();
+    assert!(place.run(STATUS).ok().contains("all is well"));
 }

@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{CallType, Snapshot};
+use rnet::inspect::Snapshot;
 use rnet::{Driver, MessageType, Node};
 use rnet_monitor::documents::receivers;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::seat::Seat;
+use super::types;
 use crate::wire::{Answer, Refusal, fields_of};
-use crate::world::World;
+use crate::world::{World, lock};
 
 /// How long authority lasts should the dashboard be killed. A renewal that comes late, as on a busy machine, would let
 /// the driver of before drive while a person sees the robot stopped: of the two, a robot that stands is safe.
@@ -63,7 +64,7 @@ struct Held {
 
 impl Held {
     fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.now)
     }
 
     fn go(&self, step: Step, answered: u64) {
@@ -154,7 +155,7 @@ fn high() -> i32 {
 
 impl Authority {
     fn held(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     /// The commands that are to be stopped, and whether they are.
@@ -184,7 +185,7 @@ impl Authority {
             priority: i32,
         }
         let TakeAll { priority } = fields_of(fields)?;
-        let snapshot = seat.world.options.location.domain()?.snapshot()?;
+        let snapshot = seat.world.snapshot()?;
         let commands: BTreeSet<&str> =
             receivers(&snapshot).into_iter().map(|(command, _)| command).collect();
         let wanted = commands.into_iter().map(|of| (of, self.want(seat, of, priority)));
@@ -355,7 +356,7 @@ impl Holder {
         let message_type = match self.message_type.take() {
             Some(message_type) => message_type,
             None => {
-                let snapshot = self.world.options.location.domain()?.snapshot()?;
+                let snapshot = self.world.snapshot()?;
                 type_of(&snapshot, &self.command)?
             }
         };
@@ -392,15 +393,8 @@ impl Holder {
 
 /// The type of what the receiver takes.
 fn type_of(snapshot: &Snapshot, command: &str) -> Result<MessageType, Refusal> {
-    if !receivers(snapshot).iter().any(|(of, _)| *of == command) {
-        return Err(Refusal::not_found(format!("there is no command {command}")));
+    match receivers(snapshot).iter().any(|(of, _)| *of == command) {
+        true => types::of_topic(snapshot, command),
+        false => Err(Refusal::not_found(format!("there is no command {command}"))),
     }
-    let mut ends = snapshot.subscriptions.iter().filter(|of| of.topic == command);
-    let Some(end) = ends.find(|of| of.type_desc.name().is_some()) else {
-        return Ok(MessageType::Raw);
-    };
-    let taken = CallType { desc: &end.type_desc, schema: end.schema.as_ref() };
-    let unread =
-        || Refusal::failed(format!("the type of {command} in {} cannot be read", end.node));
-    taken.message_type().ok_or_else(unread)
 }

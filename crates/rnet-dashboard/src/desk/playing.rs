@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use serde_json::{Value as Json, json};
 use super::recordings;
 use super::seat::Seat;
 use crate::wire::{Answer, Refusal, fields_of};
+use crate::world::{lock, try_lock};
 
 const THREAD: &str = "rnet-dash-play";
 /// Timeout for the start: opening the publishers and connecting their subscribers.
@@ -57,10 +58,6 @@ struct Progress {
     is_over: AtomicBool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[derive(Deserialize)]
 struct Start {
     name: String,
@@ -97,7 +94,7 @@ impl Playing {
         if !(0.01..=100.0).contains(&rate) {
             return Err(Refusal::bad(format!("rate is {rate}, and may be 0.01 to 100")));
         }
-        let Ok(_starting) = self.starting.try_lock() else {
+        let Some(_starting) = try_lock(&self.starting) else {
             return Err(Refusal::new("refused", "a recording is about to be played already"));
         };
         if let Some(running) = lock(&self.running).as_ref().filter(|running| running.is_playing()) {

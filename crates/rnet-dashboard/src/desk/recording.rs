@@ -1,7 +1,7 @@
 //! The recording of the dashboard: one at a time, in the folder that it was started with.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rnet_monitor::link::own_host;
@@ -14,7 +14,7 @@ use super::recordings::{self, EXTENSION, MAX_NAME_LEN_BYTES};
 use super::seat::Seat;
 use crate::errand::Errand;
 use crate::wire::{Answer, Refusal, fields_of};
-use crate::world::World;
+use crate::world::{World, lock, try_lock};
 
 /// For an answer of the black box.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -97,19 +97,10 @@ struct Start {
 }
 
 impl Recording {
-    fn running(&self) -> MutexGuard<'_, Option<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lets one recording be begun at a time.
     fn begin(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
-        match self.starting.try_lock() {
-            Ok(starting) => Ok(starting),
-            Err(TryLockError::Poisoned(starting)) => Ok(starting.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                Err(Refusal::new("refused", "a recording is being started already"))
-            }
-        }
+        let already = || Refusal::new("refused", "a recording is being started already");
+        try_lock(&self.starting).ok_or_else(already)
     }
 
     /// The recordings in the folder, and why nothing can be recorded into it, as far as is known.
@@ -122,14 +113,14 @@ impl Recording {
             let why = |why| Refusal::failed(format!("{} cannot be read: {why}", path.display()));
             recordings::list(&path).map_err(why)
         };
-        let mut known = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.folder);
         let problem = known.problem(&folder, now, check);
         (known.files.clone(), problem)
     }
 
     /// How it goes; `None` if nothing is recorded.
     pub fn progress(&self) -> Option<Json> {
-        let mut running = self.running();
+        let mut running = lock(&self.running);
         let running = running.as_mut()?;
         let progress = running.recorder.progress();
         // The newest note is what people have to know: the disk is full, say.
@@ -150,7 +141,7 @@ impl Recording {
         let file = folder.join(file_name(name)?);
         let _starting = self.begin()?;
         options.check_recordings().map_err(|error| Refusal::new("refused", error.to_string()))?;
-        if let Some(running) = &*self.running() {
+        if let Some(running) = &*lock(&self.running) {
             let file = running.file.display();
             return Err(Refusal::new(
                 "refused",
@@ -161,7 +152,7 @@ impl Recording {
         for topic in &topics {
             selection = selection.topic(topic).map_err(|error| Refusal::bad(error.to_string()))?;
         }
-        let snapshot = seat.world.options.location.domain()?.snapshot()?;
+        let snapshot = seat.world.snapshot()?;
         let mut options = RecordOptions::default();
         options.selection = selection;
         options.host = Some(own_host(&snapshot));
@@ -169,13 +160,13 @@ impl Recording {
         options.said = "rnet dashboard".to_owned();
         let recorder = Recorder::start(&file, options)?;
         let since = Instant::now();
-        *self.running() = Some(Running { recorder, since, file: file.clone(), problem: None });
+        *lock(&self.running) = Some(Running { recorder, since, file: file.clone(), problem: None });
         Ok(json!({"file": file}))
     }
 
     /// `record.stop`.
     pub fn stop(&self) -> Answer {
-        let Some(Running { recorder, file, .. }) = self.running().take() else {
+        let Some(Running { recorder, file, .. }) = lock(&self.running).take() else {
             return Err(Refusal::new("refused", "nothing is recorded"));
         };
         Ok(document(&recorder.stop()?, &file))
@@ -216,7 +207,7 @@ pub fn trigger(seat: &Seat, fields: Json) -> Answer {
         why: String,
     }
     let Trigger { why } = fields_of(fields)?;
-    let snapshot = seat.world.options.location.domain()?.snapshot()?;
+    let snapshot = seat.world.snapshot()?;
     if !snapshot.servers().iter().any(|server| server.service == TRIGGER_SERVICE) {
         let id = seat.world.options.location.id();
         return Err(Refusal::not_found(format!(

@@ -1,7 +1,7 @@
 //! The node of the dashboard, opened when it is first needed.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rnet::inspect::Ordinary;
 use rnet::state::{RemoteState, State};
@@ -9,7 +9,7 @@ use rnet::{Node, Subscription};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::wire::Refusal;
-use crate::world::World;
+use crate::world::{World, lock};
 
 /// Dashboards of one process.
 const MAX_NAMES: u32 = 64;
@@ -35,7 +35,7 @@ impl Seat {
     /// # Errors
     /// Those of opening a node.
     pub fn node(&self) -> rnet::Result<Arc<Node>> {
-        let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut node = lock(&self.node);
         if let Some(node) = &*node {
             return Ok(node.clone());
         }
@@ -121,6 +121,6 @@ impl Seat {
 
     /// Leaves the domain.
     pub fn leave(&self) {
-        self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lock(&self.node).take();
     }
 }

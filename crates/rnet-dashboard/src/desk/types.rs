@@ -24,7 +24,7 @@ fn request() -> String {
 /// `type`.
 pub fn form_of(seat: &Seat, fields: Json) -> Answer {
     let asked: Asked = fields_of(fields)?;
-    let snapshot = seat.world.options.location.domain()?.snapshot()?;
+    let snapshot = seat.world.snapshot()?;
     let found = match (&asked.topic, &asked.service) {
         (Some(topic), None) => of_topic(&snapshot, topic)?,
         (None, Some(service)) => of_service(&snapshot, service, &asked.part)?,
@@ -33,7 +33,8 @@ pub fn form_of(seat: &Seat, fields: Json) -> Answer {
     Ok(json!({"form": form::of(&found)}))
 }
 
-fn of_topic(snapshot: &Snapshot, topic: &str) -> Result<MessageType, Refusal> {
+/// The type of the messages of a topic, of the first end that has one.
+pub fn of_topic(snapshot: &Snapshot, topic: &str) -> Result<MessageType, Refusal> {
     let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
     let publishers = publishers.map(|p| (&p.type_desc, &p.schema));
     let subscriptions = snapshot.subscriptions.iter().filter(|s| s.topic == topic);

@@ -1,20 +1,18 @@
 //! The history of a topic, and what is added to it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::{bucket_high, bucket_low};
 use serde_json::{Value as Json, json};
 
 use super::turn::{Sink, Tick};
-use crate::outbox::Outbox;
+use crate::outbox::Output;
 
 /// How often a point comes where nobody asks for looks more often.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct HistorySink {
-    sub: u64,
-    outbox: Arc<Outbox>,
+    output: Output,
     topic: String,
     /// The last look that was told.
     told: u64,
@@ -24,8 +22,8 @@ pub struct HistorySink {
 }
 
 impl HistorySink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, topic: String) -> HistorySink {
-        HistorySink { sub, outbox, topic, told: 0, last: None, counts: Vec::new() }
+    pub fn new(output: Output, topic: String) -> HistorySink {
+        HistorySink { output, topic, told: 0, last: None, counts: Vec::new() }
     }
 
     /// Buckets that are not empty: bounds in ns, and how many.
@@ -52,6 +50,6 @@ impl Sink for HistorySink {
         let Some(mut columns) = tick.history.columns(&self.topic, self.told) else { return };
         self.told = tick.history.looks;
         columns["hist"] = self.take_histogram();
-        self.outbox.data(self.sub, columns.to_string());
+        self.output.data(columns.to_string());
     }
 }

@@ -1,46 +1,19 @@
 //! The nodes that `rnet launch` has started, as their keepers' records say.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use rnet_launch::{Record, RunFolder};
 use serde_json::{Value as Json, json};
 
-use super::turn::{Sink, Tick};
-use crate::outbox::Outbox;
+use super::whole::Read;
 use crate::times::unix_now_s;
 
-const INTERVAL: Duration = Duration::from_millis(500);
-
-pub struct LaunchSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
-    told: String,
-    last: Option<Instant>,
-}
-
-impl LaunchSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>) -> LaunchSink {
-        LaunchSink { sub, outbox, told: String::new(), last: None }
-    }
-}
-
-impl Sink for LaunchSink {
-    fn tick(&mut self, tick: &Tick<'_>) {
-        if self.last.is_some_and(|last| tick.now.duration_since(last) < INTERVAL) {
-            return;
-        }
-        self.last = Some(tick.now);
+pub fn launched() -> Read {
+    Box::new(|tick| {
         let path = tick.desk.world().options.location.path();
         let folder = RunFolder::of_domain(path, &|name| std::env::var_os(name));
         let records = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
         let nodes: Vec<Json> = records.iter().map(row).collect();
-        let text = json!({"nodes": nodes}).to_string();
-        if text != self.told || self.outbox.take_broken(self.sub) {
-            self.outbox.whole(self.sub, text.clone());
-            self.told = text;
-        }
-    }
+        Ok(Some(json!({"nodes": nodes}).to_string()))
+    })
 }
 
 fn row(record: &Record) -> Json {

@@ -1,7 +1,6 @@
 //! The state, as a tree that is kept up to date, and a number of it over time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
@@ -12,7 +11,7 @@ use super::abroad::{Abroad, Followed};
 use super::turn::{Sink, Tick};
 use crate::desk::Seat;
 use crate::errand::Errand;
-use crate::outbox::Outbox;
+use crate::outbox::Output;
 use crate::times::{document, of_host, unix_now_s};
 use crate::topic::Buckets;
 use crate::wire::Refusal;
@@ -90,8 +89,7 @@ impl Place {
 }
 
 pub struct StateSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
+    output: Output,
     place: Place,
     keys: Option<Keys>,
     last: Option<Instant>,
@@ -102,10 +100,10 @@ pub struct StateSink {
 }
 
 impl StateSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, host: Option<String>, prefix: String) -> StateSink {
+    pub fn new(output: Output, host: Option<String>, prefix: String) -> StateSink {
         let place = Place::new(host, prefix);
         let (told_empty, told_away) = (false, false);
-        StateSink { sub, outbox, place, keys: None, last: None, told_empty, told_away }
+        StateSink { output, place, keys: None, last: None, told_empty, told_away }
     }
 
     fn open(&mut self, tick: &Tick<'_>) -> Result<bool, Refusal> {
@@ -153,7 +151,7 @@ impl StateSink {
             self.told_away = away;
             set_age(&mut data, away, age);
         }
-        self.outbox.whole(self.sub, data.to_string());
+        self.output.whole(data.to_string());
         Ok(())
     }
 
@@ -172,7 +170,7 @@ impl StateSink {
             Keys::There(replica) => Some((replica.is_away(), replica.age())),
             Keys::Here(_) => None,
         };
-        if self.outbox.take_broken(self.sub) {
+        if self.output.take_broken() {
             return self.whole();
         }
         let is_away = age.is_some_and(|(away, _)| away);
@@ -193,7 +191,7 @@ impl StateSink {
         match text.len() > MAX_LEN_BYTES {
             true => self.whole(),
             false => {
-                self.outbox.data(self.sub, text);
+                self.output.data(text);
                 Ok(())
             }
         }
@@ -213,7 +211,7 @@ impl Sink for StateSink {
             Ok(false) => {
                 if !std::mem::replace(&mut self.told_empty, true) {
                     let nothing = json!({"whole": true, "entries": [], "revision": 0});
-                    self.outbox.whole(self.sub, nothing.to_string());
+                    self.output.whole(nothing.to_string());
                 }
                 Ok(())
             }
@@ -223,7 +221,7 @@ impl Sink for StateSink {
             // It is opened anew: the domain was removed, say, and is there again.
             self.keys = None;
             self.told_empty = false;
-            self.outbox.trouble(self.sub, &error, false);
+            self.output.trouble(&error);
         }
     }
 }
@@ -236,8 +234,7 @@ fn set_age(data: &mut Json, away: bool, age: Duration) {
 
 /// A number of a key over time.
 pub struct StatePlotSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
+    output: Output,
     place: Place,
     field: Option<FieldPath>,
     buckets: Buckets,
@@ -249,8 +246,7 @@ impl StatePlotSink {
     /// # Errors
     /// The field is none.
     pub fn new(
-        sub: u64,
-        outbox: Arc<Outbox>,
+        output: Output,
         key: String,
         field: &str,
         buckets: Buckets,
@@ -261,7 +257,7 @@ impl StatePlotSink {
             Some((host, key)) => Place::new(Some(host.to_owned()), key.to_owned()),
             None => Place::new(None, key),
         };
-        Ok(StatePlotSink { sub, outbox, place, field, buckets, keys: None, last: None })
+        Ok(StatePlotSink { output, place, field, buckets, keys: None, last: None })
     }
 
     fn take(&mut self, tick: &Tick<'_>) -> Result<(), Refusal> {
@@ -296,10 +292,10 @@ impl Sink for StatePlotSink {
         self.last = Some(tick.now);
         if let Err(error) = self.take(tick) {
             self.keys = None;
-            self.outbox.trouble(self.sub, &error, false);
+            self.output.trouble(&error);
         }
         if let Some(data) = self.buckets.take(unix_now_s()) {
-            self.outbox.data(self.sub, data);
+            self.output.data(data);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rnet::inspect::is_internal;
 use rnet::msgs::link_status::State;
@@ -14,6 +14,8 @@ use serde_json::{Value as Json, json};
 use crate::times::unix_now_s;
 use crate::world::World;
 
+/// How long a node that is lost is shown.
+const GONE_TIME: Duration = Duration::from_secs(60);
 /// So many at most.
 const MAX_GONE: usize = 64;
 
@@ -90,7 +92,9 @@ impl<'a> View<'a> {
 /// Whether a node that is gone has died, or is out of reach with its host: [`problems`] names it or the host. One that has
 /// left is missed by nobody.
 fn is_lost(look: &Look, node: &str) -> bool {
-    let Some(host) = host_of(node).0 else { return look.died().any(|died| died == node) };
+    let Some(host) = host_of(node).0 else {
+        return look.snapshot.died.iter().any(|died| died == node);
+    };
     let peers = look.link.iter().flat_map(|link| &link.peers);
     let connected = peers.filter(|peer| peer.state() == State::Connected);
     !connected.into_iter().any(|peer| peer.host == host)
@@ -121,8 +125,7 @@ impl Gone {
             here.insert(node.node.clone(), host);
         }
         let (now, since_s) = (Instant::now(), unix_now_s());
-        self.gone
-            .retain(|(at, row)| at.elapsed() < Look::DEATH_TIME && !here.contains_key(&row.node));
+        self.gone.retain(|(at, row)| at.elapsed() < GONE_TIME && !here.contains_key(&row.node));
         for (node, host) in std::mem::take(&mut self.here) {
             if !here.contains_key(&node) && is_lost(look, &node) {
                 self.gone.insert(0, (now, Row { node, host, since_s }));

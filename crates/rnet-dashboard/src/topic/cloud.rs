@@ -5,20 +5,14 @@ use std::borrow::Cow;
 use prost::Message as _;
 use rnet::inspect::Heard;
 use rnet::msgs::foxglove::PointCloud as Cloud;
-use rnet::msgs::foxglove::packed_element_field::NumericType;
 use rnet::msgs::plain::{NumberType, PointCloud, read};
 use serde_json::json;
 
-use super::picture::{Drawn, Picture};
+use super::picture::Drawn;
 use super::ros2;
 
 /// Names under which clouds carry how bright a point is.
 const BRIGHT: [&str; 3] = ["intensity", "reflectivity", "i"];
-
-/// Clouds of at most so many points.
-pub struct Clouds {
-    pub max_points: usize,
-}
 
 /// A number of a point: where it stands, and of which type it is.
 #[derive(Clone, Copy)]
@@ -37,51 +31,53 @@ struct Points<'a> {
     has_intensity: bool,
 }
 
-impl Picture for Clouds {
-    fn of(&self, heard: &Heard<'_>, bytes: &[u8]) -> Result<Drawn, String> {
-        match heard.type_desc.name() {
-            Some("rnet.msgs.PointCloud") => {
-                let (header, data) =
-                    read::<PointCloud>(bytes).map_err(|error| error.to_string())?;
-                let fields = header.fields().iter();
-                let fields = fields.filter_map(|field| {
-                    Some((field.name(), field.offset() as usize, number(field.number_type()?)))
-                });
-                let (row, width) = (header.row_stride() as usize, header.width() as usize);
-                let stride = header.point_stride() as usize;
-                let data = packed(data, row, width.saturating_mul(stride));
-                Ok(self.drawn(&Points::new(&data, stride, header.frame_id(), fields)?))
-            }
-            Some("foxglove.PointCloud") => {
-                let cloud = Cloud::decode(bytes).map_err(|error| error.to_string())?;
-                let fields = cloud.fields.iter().filter_map(|field| {
-                    Some((field.name.as_str(), field.offset as usize, foxglove(field.r#type())?))
-                });
-                let stride = cloud.point_stride as usize;
-                Ok(self.drawn(&Points::new(&cloud.data, stride, &cloud.frame_id, fields)?))
-            }
-            Some(ros2::POINT_CLOUD) => {
-                let cloud = ros2::Fields::decode(heard, bytes)?;
-                if cloud.flag("is_bigendian") {
-                    return Err("big-endian point clouds cannot be shown".to_owned());
-                }
-                let fields: Vec<(String, usize, Number)> = cloud
-                    .list("fields")
-                    .iter()
-                    .filter_map(|field| {
-                        let number = ros2_number(field.size("datatype"))?;
-                        Some((field.text("name"), field.size("offset"), number))
-                    })
-                    .collect();
-                let fields = fields.iter().map(|(name, at, number)| (name.as_str(), *at, *number));
-                let stride = cloud.size("point_step");
-                let data = cloud.bytes("data");
-                let row = cloud.size("width").saturating_mul(stride);
-                let data = packed(&data, cloud.size("row_step"), row);
-                Ok(self.drawn(&Points::new(&data, stride, &cloud.frame_id(), fields)?))
-            }
-            other => Err(format!("{} is no point cloud", other.unwrap_or("raw"))),
+/// A cloud, of at most so many points.
+pub fn cloud(heard: &Heard<'_>, bytes: &[u8], max_points: usize) -> Result<Drawn, String> {
+    match heard.type_desc.name() {
+        Some("rnet.msgs.PointCloud") => {
+            let (header, data) = read::<PointCloud>(bytes).map_err(|error| error.to_string())?;
+            let fields = header.fields().iter();
+            let fields = fields.filter_map(|field| {
+                Some((field.name(), field.offset() as usize, number(field.number_type()?)))
+            });
+            let (row, width) = (header.row_stride() as usize, header.width() as usize);
+            let stride = header.point_stride() as usize;
+            let data = packed(data, row, width.saturating_mul(stride));
+            Ok(drawn(max_points, &Points::new(&data, stride, header.frame_id(), fields)?))
         }
+        Some("foxglove.PointCloud") => {
+            let cloud = Cloud::decode(bytes).map_err(|error| error.to_string())?;
+            let fields = cloud.fields.iter().filter_map(|field| {
+                Some((
+                    field.name.as_str(),
+                    field.offset as usize,
+                    numbered(&FOXGLOVE, field.r#type() as usize)?,
+                ))
+            });
+            let stride = cloud.point_stride as usize;
+            Ok(drawn(max_points, &Points::new(&cloud.data, stride, &cloud.frame_id, fields)?))
+        }
+        Some(ros2::POINT_CLOUD) => {
+            let cloud = ros2::Fields::decode(heard, bytes)?;
+            if cloud.flag("is_bigendian") {
+                return Err("big-endian point clouds cannot be shown".to_owned());
+            }
+            let fields: Vec<(String, usize, Number)> = cloud
+                .list("fields")
+                .iter()
+                .filter_map(|field| {
+                    let number = numbered(&ROS2, field.size("datatype"))?;
+                    Some((field.text("name"), field.size("offset"), number))
+                })
+                .collect();
+            let fields = fields.iter().map(|(name, at, number)| (name.as_str(), *at, *number));
+            let stride = cloud.size("point_step");
+            let data = cloud.bytes("data");
+            let row = cloud.size("width").saturating_mul(stride);
+            let data = packed(&data, cloud.size("row_step"), row);
+            Ok(drawn(max_points, &Points::new(&data, stride, &cloud.frame_id(), fields)?))
+        }
+        other => Err(format!("{} is no point cloud", other.unwrap_or("raw"))),
     }
 }
 
@@ -93,19 +89,17 @@ fn packed(data: &[u8], row_stride: usize, row_len: usize) -> Cow<'_, [u8]> {
     data.chunks(row_stride).flat_map(|row| &row[..row_len.min(row.len())]).copied().collect()
 }
 
-impl Clouds {
-    fn drawn(&self, points: &Points<'_>) -> Drawn {
-        let (count, payload) = points.thin(self.max_points);
-        let mut fields = vec!["x", "y", "z"];
-        fields.extend(points.has_intensity.then_some("intensity"));
-        let head = json!({
-            "points": count,
-            "total_points": points.data.len() / points.stride,
-            "fields": fields,
-            "frame_id": points.frame_id,
-        });
-        (head, payload)
-    }
+fn drawn(max_points: usize, points: &Points<'_>) -> Drawn {
+    let (count, payload) = points.thin(max_points);
+    let mut fields = vec!["x", "y", "z"];
+    fields.extend(points.has_intensity.then_some("intensity"));
+    let head = json!({
+        "points": count,
+        "total_points": points.data.len() / points.stride,
+        "fields": fields,
+        "frame_id": points.frame_id,
+    });
+    (head, payload)
 }
 
 type Number = (usize, fn(&[u8]) -> f32);
@@ -125,33 +119,31 @@ fn number(ty: NumberType) -> Number {
     }
 }
 
-fn foxglove(ty: NumericType) -> Option<Number> {
-    Some(number(match ty {
-        NumericType::Unknown => return None,
-        NumericType::Uint8 => NumberType::U8,
-        NumericType::Int8 => NumberType::I8,
-        NumericType::Uint16 => NumberType::U16,
-        NumericType::Int16 => NumberType::I16,
-        NumericType::Uint32 => NumberType::U32,
-        NumericType::Int32 => NumberType::I32,
-        NumericType::Float32 => NumberType::F32,
-        NumericType::Float64 => NumberType::F64,
-    }))
-}
+/// By their numbers less one: types of `foxglove.PackedElementField`, and of `sensor_msgs/PointField`.
+const FOXGLOVE: [NumberType; 8] = [
+    NumberType::U8,
+    NumberType::I8,
+    NumberType::U16,
+    NumberType::I16,
+    NumberType::U32,
+    NumberType::I32,
+    NumberType::F32,
+    NumberType::F64,
+];
+const ROS2: [NumberType; 8] = [
+    NumberType::I8,
+    NumberType::U8,
+    NumberType::I16,
+    NumberType::U16,
+    NumberType::I32,
+    NumberType::U32,
+    NumberType::F32,
+    NumberType::F64,
+];
 
-/// By the numbers of `sensor_msgs/PointField`.
-fn ros2_number(datatype: usize) -> Option<Number> {
-    Some(number(match datatype {
-        1 => NumberType::I8,
-        2 => NumberType::U8,
-        3 => NumberType::I16,
-        4 => NumberType::U16,
-        5 => NumberType::I32,
-        6 => NumberType::U32,
-        7 => NumberType::F32,
-        8 => NumberType::F64,
-        _ => return None,
-    }))
+/// The type of this number, if there is one.
+fn numbered(types: &[NumberType; 8], number_of_type: usize) -> Option<Number> {
+    types.get(number_of_type.checked_sub(1)?).map(|ty| number(*ty))
 }
 
 impl<'a> Points<'a> {

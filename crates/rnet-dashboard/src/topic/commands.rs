@@ -14,9 +14,9 @@ use rnet_monitor::link::host_of;
 use rnet_monitor::{commands, documents};
 use serde_json::{Value as Json, json};
 
-use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants, cut_text};
+use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, cut_text};
 use crate::desk::Desk;
-use crate::outbox::Outbox;
+use crate::outbox::Output;
 
 /// Data in a second.
 const HZ: f64 = 5.0;
@@ -28,8 +28,7 @@ const MAX_RECEIVERS: usize = 256;
 const MAX_LINES: usize = 1_000;
 
 pub struct CommandsSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
+    output: Output,
     desk: Arc<Desk>,
     pace: Pace,
     looks: Pace,
@@ -37,14 +36,13 @@ pub struct CommandsSink {
     said: BTreeMap<(String, String), CommandStatus>,
     /// Those that do not answer now, whether or not they have said something before.
     silent: BTreeSet<(String, String)>,
-    told: String,
 }
 
 impl CommandsSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, desk: Arc<Desk>) -> CommandsSink {
-        let (said, silent, told) = Default::default();
+    pub fn new(output: Output, desk: Arc<Desk>) -> CommandsSink {
+        let (said, silent) = Default::default();
         let (pace, looks) = (Pace::new(HZ), Pace::new(LOOKS_HZ));
-        CommandsSink { sub, outbox, desk, pace, looks, said, silent, told }
+        CommandsSink { output, desk, pace, looks, said, silent }
     }
 
     fn rows(&self) -> Vec<Json> {
@@ -91,15 +89,12 @@ fn is_held_by(own: &str, receiver: &str, holder: &str) -> bool {
     !own.is_empty() && holder == own && at.is_some() == host_of(receiver).0.is_some()
 }
 
-fn is_status(topic: &str, desc: &TypeDesc) -> bool {
+/// Whether a topic is one on which the receiver of a command tells how it is.
+pub fn is_status(topic: &str, desc: &TypeDesc) -> bool {
     command_of_status(topic).is_some() && desc.name() == Some("rnet.msgs.CommandStatus")
 }
 
 impl TopicSink for CommandsSink {
-    fn wants(&self) -> Wants {
-        Wants::Where(is_status)
-    }
-
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], _: f64) {
         let Some(command) = command_of_status(heard.topic) else { return };
         let Ok(mut status) = CommandStatus::decode(bytes) else { return };
@@ -119,34 +114,23 @@ impl TopicSink for CommandsSink {
         if self.looks.take(now) {
             self.look();
         }
-        let text = json!({"commands": self.rows()}).to_string();
-        if text != self.told || self.outbox.take_broken(self.sub) {
-            self.outbox.whole(self.sub, text.clone());
-            self.told = text;
-        }
+        self.output.changed(Some(json!({"commands": self.rows()}).to_string()));
     }
 }
 
 pub struct CommandLogSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
-    topic: String,
+    output: Output,
     pace: Pace,
     lines: VecDeque<Json>,
 }
 
 impl CommandLogSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, command: &str) -> CommandLogSink {
-        let topic = rnet::command_log_topic(command);
-        CommandLogSink { sub, outbox, topic, pace: Pace::new(HZ), lines: VecDeque::new() }
+    pub fn new(output: Output) -> CommandLogSink {
+        CommandLogSink { output, pace: Pace::new(HZ), lines: VecDeque::new() }
     }
 }
 
 impl TopicSink for CommandLogSink {
-    fn wants(&self) -> Wants {
-        Wants::Topic(self.topic.clone())
-    }
-
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
         if heard.type_desc.name() != Some("rnet.msgs.CommandEvent") {
             return;
@@ -172,7 +156,7 @@ impl TopicSink for CommandLogSink {
     fn tick(&mut self, now: Instant, _: f64) {
         if !self.lines.is_empty() && self.pace.take(now) {
             let lines: Vec<Json> = self.lines.drain(..).collect();
-            self.outbox.data(self.sub, json!({"lines": lines}).to_string());
+            self.output.data(json!({"lines": lines}).to_string());
         }
     }
 }

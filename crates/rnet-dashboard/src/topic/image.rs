@@ -7,7 +7,7 @@ use rnet::msgs::plain::{Image, read};
 use rnet::msgs::{CompressedImage, RawImage};
 use serde_json::{Value as Json, json};
 
-use super::picture::{Drawn, Picture};
+use super::picture::Drawn;
 use super::pixels::{Raster, Scale, Thinned};
 use super::ros2;
 
@@ -18,85 +18,78 @@ const JPEG_QUALITY: u8 = 80;
 /// Smaller ones are sent as they are: each of their pixels may matter, and they are no load.
 const MIN_JPEG_PX: usize = 64 * 64;
 
-/// Images of at most so many pixels.
-pub struct Images {
-    pub max_px: usize,
-}
-
-impl Picture for Images {
-    fn of(&self, heard: &Heard<'_>, bytes: &[u8]) -> Result<Drawn, String> {
-        let wrong = |why: prost::DecodeError| why.to_string();
-        match heard.type_desc.name() {
-            Some("rnet.msgs.Image") => {
-                let (header, data) = read::<Image>(bytes).map_err(|error| error.to_string())?;
-                self.raw(&Raster {
-                    width: header.width() as usize,
-                    height: header.height() as usize,
-                    step: header.row_stride() as usize,
-                    encoding: header.encoding(),
-                    is_big_endian: false,
-                    frame_id: header.frame_id(),
-                    data,
-                })
-            }
-            Some("foxglove.RawImage") => {
-                let image = RawImage::decode(bytes).map_err(wrong)?;
-                self.raw(&Raster {
-                    width: image.width as usize,
-                    height: image.height as usize,
-                    step: image.step as usize,
-                    encoding: &image.encoding,
-                    is_big_endian: false,
-                    frame_id: &image.frame_id,
-                    data: &image.data,
-                })
-            }
-            Some(ros2::IMAGE) => {
-                let image = ros2::Fields::decode(heard, bytes)?;
-                self.raw(&Raster {
-                    width: image.size("width"),
-                    height: image.size("height"),
-                    step: image.size("step"),
-                    encoding: &image.text("encoding"),
-                    is_big_endian: image.flag("is_bigendian"),
-                    frame_id: &image.frame_id(),
-                    data: &image.bytes("data"),
-                })
-            }
-            Some("foxglove.CompressedImage") => {
-                let image = CompressedImage::decode(bytes).map_err(wrong)?;
-                compressed(&image.data, &image.format, &image.frame_id)
-            }
-            Some(ros2::COMPRESSED_IMAGE) => {
-                let image = ros2::Fields::decode(heard, bytes)?;
-                compressed(&image.bytes("data"), &image.text("format"), &image.frame_id())
-            }
-            other => Err(format!("{} is no image that can be shown", other.unwrap_or("raw"))),
+/// An image, of at most so many pixels.
+pub fn image(heard: &Heard<'_>, bytes: &[u8], max_px: usize) -> Result<Drawn, String> {
+    let wrong = |why: prost::DecodeError| why.to_string();
+    let shown = |raster: &Raster<'_>| raw(max_px, raster);
+    match heard.type_desc.name() {
+        Some("rnet.msgs.Image") => {
+            let (header, data) = read::<Image>(bytes).map_err(|error| error.to_string())?;
+            shown(&Raster {
+                width: header.width() as usize,
+                height: header.height() as usize,
+                step: header.row_stride() as usize,
+                encoding: header.encoding(),
+                is_big_endian: false,
+                frame_id: header.frame_id(),
+                data,
+            })
         }
+        Some("foxglove.RawImage") => {
+            let image = RawImage::decode(bytes).map_err(wrong)?;
+            shown(&Raster {
+                width: image.width as usize,
+                height: image.height as usize,
+                step: image.step as usize,
+                encoding: &image.encoding,
+                is_big_endian: false,
+                frame_id: &image.frame_id,
+                data: &image.data,
+            })
+        }
+        Some(ros2::IMAGE) => {
+            let image = ros2::Fields::decode(heard, bytes)?;
+            shown(&Raster {
+                width: image.size("width"),
+                height: image.size("height"),
+                step: image.size("step"),
+                encoding: &image.text("encoding"),
+                is_big_endian: image.flag("is_bigendian"),
+                frame_id: &image.frame_id(),
+                data: &image.bytes("data"),
+            })
+        }
+        Some("foxglove.CompressedImage") => {
+            let image = CompressedImage::decode(bytes).map_err(wrong)?;
+            compressed(&image.data, &image.format, &image.frame_id)
+        }
+        Some(ros2::COMPRESSED_IMAGE) => {
+            let image = ros2::Fields::decode(heard, bytes)?;
+            compressed(&image.bytes("data"), &image.text("format"), &image.frame_id())
+        }
+        other => Err(format!("{} is no image that can be shown", other.unwrap_or("raw"))),
     }
 }
 
-impl Images {
-    fn raw(&self, image: &Raster<'_>) -> Result<Drawn, String> {
-        let Thinned { width, height, rgba, scale } = image.thin(self.max_px)?;
-        let (encoding, payload) = match jpeg(width, height, &rgba) {
-            Some(jpeg) => ("jpeg", jpeg),
-            None => ("rgba8", rgba),
-        };
-        let mut head = json!({
-            "width": width,
-            "height": height,
-            "full_width": image.width,
-            "full_height": image.height,
-            "encoding": encoding,
-            "pixels": image.encoding,
-            "frame_id": image.frame_id,
-        });
-        if let Some(Scale { bright, dark, unit }) = scale {
-            head["scale"] = json!({"bright": bright, "dark": dark, "unit": unit});
-        }
-        Ok((head, payload))
+fn raw(max_px: usize, image: &Raster<'_>) -> Result<Drawn, String> {
+    let Thinned { width, height, rgba, scale } = image.thin(max_px)?;
+    let (encoding, payload) = match jpeg(width, height, &rgba) {
+        Some(jpeg) => ("jpeg", jpeg),
+        None => ("rgba8", rgba),
+    };
+    let mut head = json!({
+        "width": width,
+        "height": height,
+        "full_width": image.width,
+        "full_height": image.height,
+        "encoding": encoding,
+        "pixels": image.encoding,
+        "frame_id": image.frame_id,
+    });
+    if let Some(Scale { bright, dark, unit }) = scale {
+        head["scale"] = json!({"bright": bright, "dark": dark, "unit": unit});
     }
+    Ok((head, payload))
 }
 
 /// An image as JPEG, if it is one that gets smaller by it: 1080p thinned out to 640 x 360 is some 40 kB instead of 900.

@@ -1,17 +1,16 @@
 //! The lines that nodes log.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
+use rnet::LogLevel;
 use rnet::inspect::Heard;
 use rnet::msgs::{Log, timestamp_to_ns};
-use rnet::{LOG_TOPIC, LogLevel};
 use serde_json::{Value as Json, json};
 
-use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants, cut_text};
-use crate::outbox::Outbox;
+use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, cut_text};
+use crate::outbox::Output;
 
 /// Data in a second.
 const HZ: f64 = 10.0;
@@ -41,8 +40,7 @@ pub struct Filter {
 }
 
 pub struct LogsSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
+    output: Output,
     filter: Filter,
     pace: Pace,
     begun: Option<Instant>,
@@ -56,10 +54,9 @@ pub struct LogsSink {
 }
 
 impl LogsSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, filter: Filter, history: usize) -> LogsSink {
+    pub fn new(output: Output, filter: Filter, history: usize) -> LogsSink {
         LogsSink {
-            sub,
-            outbox,
+            output,
             filter,
             pace: Pace::new(HZ),
             begun: None,
@@ -99,10 +96,6 @@ impl LogsSink {
 }
 
 impl TopicSink for LogsSink {
-    fn wants(&self) -> Wants {
-        Wants::Topic(LOG_TOPIC.to_owned())
-    }
-
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], _: f64) {
         if heard.type_desc.name() != Some("foxglove.Log") {
             return;
@@ -143,6 +136,6 @@ impl TopicSink for LogsSink {
         if self.dropped > 0 {
             data["lost"] = std::mem::take(&mut self.dropped).into();
         }
-        self.outbox.data(self.sub, data.to_string());
+        self.output.data(data.to_string());
     }
 }

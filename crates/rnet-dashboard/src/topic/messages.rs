@@ -1,6 +1,5 @@
 //! The newest message of a topic, as JSON.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use rnet::inspect::Heard;
@@ -9,9 +8,9 @@ use rnet::{MessageType, Meta};
 use rnet_monitor::value::{Writing, json_options, message_to_json_with, readable, units};
 use serde_json::{Value as Json, json};
 
-use super::sink::{Pace, TopicSink, Wants, type_of};
-use crate::outbox::Outbox;
-use crate::wire::{MAX_MESSAGE_JSON_LEN_BYTES, Refusal};
+use super::sink::{Pace, TopicSink, type_of};
+use crate::outbox::Output;
+use crate::wire::MAX_MESSAGE_JSON_LEN_BYTES;
 
 /// Messages that are shown: larger ones have subscriptions of their own.
 const MAX_DECODED_LEN_BYTES: usize = 1 << 20;
@@ -26,15 +25,11 @@ const CUTS: [usize; 3] = [256, 32, 4];
 const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 
 pub struct MessagesSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
-    topic: String,
+    output: Output,
     pace: Pace,
     /// The newest, which is told when it is time.
     newest: Option<Newest>,
     is_told: bool,
-    /// What was told to be wrong last.
-    trouble: Option<String>,
 }
 
 struct Newest {
@@ -113,10 +108,9 @@ impl Newest {
 }
 
 impl MessagesSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, topic: String, hz: f64) -> MessagesSink {
-        let (newest, trouble) = (None, None);
-        let (pace, is_told) = (Pace::new(hz), true);
-        MessagesSink { sub, outbox, topic, pace, newest, is_told, trouble }
+    pub fn new(output: Output, hz: f64) -> MessagesSink {
+        let (pace, newest, is_told) = (Pace::new(hz), None, true);
+        MessagesSink { output, pace, newest, is_told }
     }
 
     fn tell(&mut self, newest: &Newest) {
@@ -148,27 +142,15 @@ impl MessagesSink {
         };
         match shown {
             Ok(()) => {
-                self.trouble = None;
-                self.outbox.whole(self.sub, data.to_string());
+                self.output.end_trouble();
+                self.output.whole(data.to_string());
             }
-            Err(why) => self.complain(format!("{}: {why}", newest.node)),
-        }
-    }
-
-    fn complain(&mut self, why: String) {
-        // A flood of what cannot be decoded is not to be one of words.
-        if self.trouble.as_ref() != Some(&why) {
-            self.outbox.trouble(self.sub, &Refusal::failed(why.as_str()), false);
-            self.trouble = Some(why);
+            Err(why) => self.output.trouble_once(format!("{}: {why}", newest.node)),
         }
     }
 }
 
 impl TopicSink for MessagesSink {
-    fn wants(&self) -> Wants {
-        Wants::Topic(self.topic.clone())
-    }
-
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
         let is_large = bytes.len() > MAX_DECODED_LEN_BYTES;
         // A large one is taken when it is time to tell it, not copied each time.

@@ -1,6 +1,5 @@
 //! A field of a topic over time.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use rnet::inspect::Heard;
@@ -8,8 +7,8 @@ use rnet_monitor::value::unit;
 use rnet_record::read::FieldReader;
 
 use super::buckets::Buckets;
-use super::sink::{Pace, TopicSink, Wants, type_of};
-use crate::outbox::Outbox;
+use super::sink::{Pace, TopicSink, type_of};
+use crate::outbox::Output;
 use crate::times::unix_now_s;
 
 /// Data in a second.
@@ -18,9 +17,7 @@ const HZ: f64 = 10.0;
 const MAX_PUBLISHERS: usize = 64;
 
 pub struct PlotSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
-    topic: String,
+    output: Output,
     field: String,
     buckets: Buckets,
     pace: Pace,
@@ -30,15 +27,9 @@ pub struct PlotSink {
 }
 
 impl PlotSink {
-    pub fn new(
-        sub: u64,
-        outbox: Arc<Outbox>,
-        topic: String,
-        field: String,
-        buckets: Buckets,
-    ) -> PlotSink {
+    pub fn new(output: Output, field: String, buckets: Buckets) -> PlotSink {
         let (readers, room) = (Vec::new(), Vec::new());
-        PlotSink { sub, outbox, topic, field, buckets, pace: Pace::new(HZ), readers, room }
+        PlotSink { output, field, buckets, pace: Pace::new(HZ), readers, room }
     }
 
     fn reader(&mut self, heard: &Heard<'_>) -> usize {
@@ -58,10 +49,6 @@ impl PlotSink {
 }
 
 impl TopicSink for PlotSink {
-    fn wants(&self) -> Wants {
-        Wants::Topic(self.topic.clone())
-    }
-
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
         let at = self.reader(heard);
         let read = match &self.readers[at].1 {
@@ -85,7 +72,7 @@ impl TopicSink for PlotSink {
             && let Some(data) = self.buckets.take(now_s)
         {
             self.pace.take(now);
-            self.outbox.data(self.sub, data);
+            self.output.data(data);
         }
     }
 }

@@ -25,8 +25,6 @@ impl Wants {
 
 /// What a subscription makes of messages.
 pub trait TopicSink: Send {
-    fn wants(&self) -> Wants;
-
     /// A message that it wants; when it was sent, in s since 1970.
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64);
 

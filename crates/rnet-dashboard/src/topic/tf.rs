@@ -1,7 +1,6 @@
 //! The tree of frames, of all topics that carry transforms.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use prost::Message as _;
@@ -11,25 +10,24 @@ use rnet::msgs::{FrameTransform, FrameTransforms};
 use serde_json::{Value as Json, json};
 
 use super::ros2;
-use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, Wants};
-use crate::outbox::Outbox;
+use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink};
+use crate::outbox::Output;
 
 /// Frames that are kept.
 const MAX_FRAMES: usize = 1_024;
 
 pub struct TfSink {
-    sub: u64,
-    outbox: Arc<Outbox>,
+    output: Output,
     pace: Pace,
     frames: BTreeMap<String, Json>,
     has_changed: bool,
 }
 
 impl TfSink {
-    pub fn new(sub: u64, outbox: Arc<Outbox>, hz: f64) -> TfSink {
+    pub fn new(output: Output, hz: f64) -> TfSink {
         // The page is told at once that there is nothing yet.
         let (frames, has_changed) = (BTreeMap::new(), true);
-        TfSink { sub, outbox, pace: Pace::new(hz), frames, has_changed }
+        TfSink { output, pace: Pace::new(hz), frames, has_changed }
     }
 
     fn put(&mut self, transform: FrameTransform, node: &str, sent_s: f64) {
@@ -57,16 +55,13 @@ impl TfSink {
     }
 }
 
-fn is_transform(_: &str, desc: &TypeDesc) -> bool {
+/// Whether a topic carries transforms.
+pub fn is_transform(_: &str, desc: &TypeDesc) -> bool {
     let transforms = ["foxglove.FrameTransform", "foxglove.FrameTransforms", ros2::TRANSFORMS];
     desc.name().is_some_and(|name| transforms.contains(&name))
 }
 
 impl TopicSink for TfSink {
-    fn wants(&self) -> Wants {
-        Wants::Where(is_transform)
-    }
-
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
         let all = match heard.type_desc.name() {
             Some(ros2::TRANSFORMS) => ros2::transforms(heard, bytes).ok(),
@@ -81,11 +76,11 @@ impl TopicSink for TfSink {
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
-        self.has_changed |= self.outbox.take_broken(self.sub);
+        self.has_changed |= self.output.take_broken();
         if self.has_changed && self.pace.take(now) {
             self.has_changed = false;
             let frames: Vec<&Json> = self.frames.values().collect();
-            self.outbox.whole(self.sub, json!({"frames": frames}).to_string());
+            self.output.whole(json!({"frames": frames}).to_string());
         }
     }
 }

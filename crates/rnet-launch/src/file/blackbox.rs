@@ -118,26 +118,17 @@ impl BlackBox {
         option("--output", output.to_string_lossy().into_owned());
         self.triggers.iter().for_each(|trigger| option("--trigger", trigger.clone()));
         self.exclude.iter().for_each(|topic| option("--exclude", topic.clone()));
-        Node {
-            name,
-            process: Process {
-                command,
-                dir: dir.to_owned(),
-                env: Default::default(),
-                params: Default::default(),
-                limits: Default::default(),
-                interrupt_timeout_ms: INTERRUPT_TIMEOUT_MS,
-                stop_timeout_ms: STOP_TIMEOUT_MS,
-                die_with_launcher: false,
-                log: LogLimits { max_len_bytes: 1 << 20, files: 2 },
-            },
-            after: Vec::new(),
-            ready: Default::default(),
-            ready_timeout_ms: 0,
-            policy: Default::default(),
-            on_failure: Vec::new(),
-            is_beside: true,
-            places: Default::default(),
-        }
+        let process = Process {
+            command,
+            dir: dir.to_owned(),
+            env: Default::default(),
+            params: Default::default(),
+            limits: Default::default(),
+            interrupt_timeout_ms: INTERRUPT_TIMEOUT_MS,
+            stop_timeout_ms: STOP_TIMEOUT_MS,
+            die_with_launcher: false,
+            log: LogLimits { max_len_bytes: 1 << 20, files: 2 },
+        };
+        Node { is_beside: true, ..Node::new(name, process) }
     }
 }

@@ -3,6 +3,7 @@
 use rnet::{Naming, NodeName, TopicName};
 use rnet_config::{Entry, Result, Table};
 
+use super::node::name_wrong;
 use super::vars::Vars;
 
 const NAMESPACE: &str = "namespace";
@@ -61,8 +62,5 @@ impl Names {
 }
 
 fn wrong(entry: &Entry<'_>, error: rnet::Error) -> rnet_config::ConfigError {
-    match error {
-        rnet::Error::BadValue { why, .. } => entry.wrong(format!("names ({why})")),
-        other => entry.wrong(format!("names ({other})")),
-    }
+    name_wrong(entry, "names", error)
 }

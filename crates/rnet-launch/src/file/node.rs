@@ -53,11 +53,13 @@ const MAX_MIB: u64 = 1 << 30;
 const MAX_LOG_FILES: u64 = 100;
 const MAX_PARAM_DEPTH: usize = 8;
 
-/// What is wrong with the name of a node.
-pub fn name_wrong(entry: &Entry<'_>, error: rnet::Error) -> ConfigError {
+/// That an entry is not what is expected, with what is wrong with its name.
+pub fn name_wrong(entry: &Entry<'_>, expected: &str, error: rnet::Error) -> ConfigError {
     match error {
-        rnet::Error::BadName { why, .. } => entry.wrong(format!("the name of a node ({why})")),
-        other => entry.wrong(format!("the name of a node ({other})")),
+        rnet::Error::BadName { why, .. } | rnet::Error::BadValue { why, .. } => {
+            entry.wrong(format!("{expected} ({why})"))
+        }
+        other => entry.wrong(format!("{expected} ({other})")),
     }
 }
 
@@ -115,15 +117,12 @@ pub fn read(
     let place = |key| table.get(key).map(|e| (key, format!("{}: {}", e.place(), e.key())));
     let places = MACHINE_KEYS.into_iter().filter_map(place).collect();
     let node = Node {
-        name,
-        process,
-        after: Vec::new(),
         ready,
         ready_timeout_ms: ms("ready_timeout_s", 10_000)?,
         policy,
         on_failure: table.opt("on_failure", words)?.unwrap_or_default(),
-        is_beside: false,
         places,
+        ..Node::new(name, process)
     };
     Ok(Found { node, place: table.place(), after })
 }
@@ -192,12 +191,8 @@ fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String,
 
 fn params(table: &Table<'_>, node: &NodeName, vars: &Vars) -> Result<BTreeMap<String, ParamValue>> {
     let param = |(name, entry): (&str, Entry<'_>)| {
-        rnet::param::key(node, name).map_err(|error| match error {
-            rnet::Error::BadName { why, .. } => {
-                entry.wrong(format!("the name of a parameter ({why})"))
-            }
-            other => entry.wrong(format!("the name of a parameter ({other})")),
-        })?;
+        rnet::param::key(node, name)
+            .map_err(|error| name_wrong(&entry, "the name of a parameter", error))?;
         Ok((name.to_owned(), param(&entry, vars, 0)?))
     };
     table.entries().into_iter().map(param).collect()
@@ -230,7 +225,7 @@ fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
 /// A node that is waited for, and where that stands.
 fn node_name(entry: &Entry<'_>, names: &Names) -> Result<(NodeName, String)> {
     let name = names.node(entry.text("the name of a node")?);
-    let name = name.map_err(|error| name_wrong(entry, error))?;
+    let name = name.map_err(|error| name_wrong(entry, "the name of a node", error))?;
     Ok((name, format!("{}: {}", entry.place(), entry.key())))
 }
 
@@ -240,10 +235,8 @@ fn ready(entry: &Entry<'_>, node: &NodeName, names: &Names) -> Result<Ready> {
         DeValue::Array(topics) if !topics.is_empty() => {
             Ok(Ready::Publishes(entry.each(|topic| {
                 let name = names.topic(node, topic.text("the name of a topic")?);
-                name.map(|name| name.to_string()).map_err(|error| match error {
-                    rnet::Error::BadName { why, .. } => topic.wrong(format!("a topic ({why})")),
-                    other => topic.wrong(format!("a topic ({other})")),
-                })
+                name.map(|name| name.to_string())
+                    .map_err(|error| name_wrong(topic, "a topic", error))
             })?))
         }
         DeValue::String(text) => match text.as_ref() {

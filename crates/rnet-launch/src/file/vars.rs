@@ -114,11 +114,9 @@ impl Vars {
             }
             let mut var = Var { value, place: entry.place().to_string() };
             if let Some((_, text)) = self.chosen.iter().rev().find(|(chosen, _)| chosen == name) {
-                var.value = var.value.like(text).ok_or_else(|| ConfigError::Value {
-                    from: format!("--set {name}"),
-                    expected: var.expected(name),
-                    found: format!("{text:?}"),
-                    hint: None,
+                var.value = var.value.like(text).ok_or_else(|| {
+                    let found = format!("{text:?}");
+                    ConfigError::value(format!("--set {name}"), var.expected(name), found)
                 })?;
             }
             self.known.insert(name.to_owned(), var);
@@ -131,12 +129,7 @@ impl Vars {
         let missing =
             |(name, _): &&(String, String)| name == HOST || !self.known.contains_key(name);
         let Some((name, _)) = self.chosen.iter().find(missing) else { return Ok(()) };
-        Err(ConfigError::Value {
-            from: "--set".into(),
-            expected: self.names(),
-            found: format!("{name:?}"),
-            hint: None,
-        })
+        Err(ConfigError::value("--set", self.names(), format!("{name:?}")))
     }
 
     fn names(&self) -> String {

@@ -1,64 +1,81 @@
-//! The commands of `on_failure`: what they print stands in the log of their node, their ends are told, and a launch that
-//! is stopped stops them, too.
+//! The commands of `on_failure`: each has a keeper, as a node has, which writes what they print into the log of their node
+//! and kills them with all that they have started when the launcher dies. A launch that is stopped stops them, too.
 
-use std::fs::File;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::collections::BTreeMap;
+use std::process::Child;
 
 use rnet::NodeName;
-use rustix::process::{Pid, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Launcher;
-use crate::keeper;
-use crate::machine;
-use crate::node::Node;
-use crate::record::End;
+use crate::keeper::{Answer, KeeperOrder};
+use crate::node::{Limits, LogLimits, Process};
+use crate::record::{End, Record};
 use crate::slot::State;
-use crate::stop::Stop;
 
 /// A command that runs.
 pub(super) struct Helper {
     node: NodeName,
     program: String,
-    child: Child,
-    /// How long it has after SIGINT and after SIGTERM, in ms: as long as its node.
-    timeouts_ms: (u64, u64),
-    /// Its stop, once it was told.
-    stop: Option<Stop>,
+    pid: i32,
+    keeper: Child,
+    /// Whether its keeper was told to stop it.
+    is_told: bool,
 }
 
 impl Launcher<'_> {
     /// Runs `on_failure` of a node.
     pub(super) fn help(&mut self, at: usize) {
-        let Node { name, process, on_failure, .. } = &self.slots[at].node;
-        let Some((program, arguments)) = on_failure.split_first() else { return };
-        let mut command = Command::new(machine::program(program, &process.dir));
-        command.args(arguments).current_dir(&process.dir).env("RNET_FAILED_NODE", name.as_str());
-        command.stdin(Stdio::null()).process_group(0);
-        // The file itself, and no pipe to this process: whoever goes on without it would die at its next line.
-        let log = File::options().append(true).create(true).open(self.folder.log(name));
-        let output = log.and_then(|log| Ok((log.try_clone()?, log)));
-        let (stdout, stderr) = match output {
-            Ok((one, other)) => (one.into(), other.into()),
-            Err(_) => (Stdio::null(), Stdio::null()),
+        let node = &self.slots[at].node;
+        let Some(program) = node.on_failure.first().cloned() else { return };
+        let name = node.name.clone();
+        let process = Process {
+            command: node.on_failure.clone(),
+            env: BTreeMap::from([("RNET_FAILED_NODE".to_owned(), name.to_string())]),
+            params: BTreeMap::new(),
+            limits: Limits::default(),
+            die_with_launcher: true,
+            // Its node may write again, and the one that moves the log is the node's keeper.
+            log: LogLimits { max_len_bytes: u64::MAX, files: 1 },
+            ..node.process.clone()
         };
-        command.stdout(stdout).stderr(stderr);
-        let launcher = rustix::process::getpid();
-        // SAFETY: between fork and exec it makes system calls and nothing else.
-        unsafe { command.pre_exec(move || keeper::die_with_parent(launcher)) };
-        let (name, program) = (name.clone(), program.clone());
-        let timeouts_ms = (process.interrupt_timeout_ms, process.stop_timeout_ms);
-        match command.spawn() {
-            Ok(child) => {
-                let detail = format!("{program} runs, pid {}", child.id());
-                self.around.event(&name, "on-failure", &detail);
-                let (node, stop) = (name, None);
-                self.helpers.push(Helper { node, program, child, timeouts_ms, stop });
+        let begun = self.keep_helper(&name, process).and_then(|keeper| {
+            let record = Record::read(&self.folder.on_failure(), &name);
+            let main = record.as_ref().and_then(|record| record.main.as_ref());
+            main.map(|main| (main.pid, keeper)).ok_or_else(|| {
+                record.map_or(End::Unknown, |record| record.into_end().0).to_string()
+            })
+        });
+        match begun {
+            Ok((pid, keeper)) => {
+                self.around.event(&name, "on-failure", &format!("{program} runs, pid {pid}"));
+                self.helpers.push(Helper { node: name, program, pid, keeper, is_told: false });
             }
-            Err(error) => {
-                let detail = format!("{program} cannot be started: {error}");
+            Err(why) => {
+                let detail = format!("{program} {why}");
                 self.around.event(&name, "on-failure", &detail);
                 self.slots[at].why += &format!("; on_failure: {detail}");
+            }
+        }
+    }
+
+    fn keep_helper(&self, node: &NodeName, process: Process) -> Result<Child, String> {
+        let unkept = |why: String| format!("cannot be started: {why}");
+        self.folder.on_failure().create().map_err(|error| unkept(error.to_string()))?;
+        let order = KeeperOrder {
+            node: node.clone(),
+            file: self.plan.file.clone(),
+            process,
+            folder: self.folder.path().to_owned(),
+            restarts: 0,
+            unprepared: None,
+            is_on_failure: true,
+        };
+        match order.send(self.around.keeper(node)).map_err(unkept)? {
+            (Answer::Keeps, keeper) => Ok(keeper),
+            (Answer::Busy, mut keeper) => {
+                let _ = keeper.wait();
+                Err("runs still, as it was started before".to_owned())
             }
         }
     }
@@ -67,18 +84,17 @@ impl Launcher<'_> {
     pub(super) fn look_after_helpers(&mut self) {
         let helpers = std::mem::take(&mut self.helpers);
         for mut helper in helpers {
-            let end = match helper.child.try_wait() {
-                Ok(None) => {
-                    if self.is_stopping {
-                        helper.stop();
-                    }
-                    self.helpers.push(helper);
-                    continue;
+            if let Ok(None) = helper.keeper.try_wait() {
+                if self.is_stopping && !helper.is_told {
+                    // It is not reaped, so that the number is its own.
+                    let told = kill_process(Pid::from_child(&helper.keeper), Signal::TERM);
+                    helper.is_told = told.is_ok();
                 }
-                Ok(Some(status)) => keeper::end(status),
-                // Somebody has set that children are not waited for.
-                Err(_) => End::Unknown,
-            };
+                self.helpers.push(helper);
+                continue;
+            }
+            let record = Record::read(&self.folder.on_failure(), &helper.node);
+            let end = record.map_or(End::Unknown, |record| record.into_end().0);
             let detail = format!("{}: {end}", helper.program);
             self.around.event(&helper.node, "on-failure", &detail);
             // Unless the node has been started again meanwhile.
@@ -92,23 +108,9 @@ impl Launcher<'_> {
 
     /// Those that run still, and what becomes of them.
     pub(super) fn helpers_left(&self) -> impl Iterator<Item = (NodeName, String)> {
-        self.helpers.iter().map(|helper| {
-            let (program, pid) = (&helper.program, helper.child.id());
-            (
-                helper.node.clone(),
-                format!("its on_failure {program}, pid {pid}, dies with the launcher"),
-            )
+        self.helpers.iter().map(|Helper { node, program, pid, .. }| {
+            let fate = format!("its on_failure {program}, pid {pid}, dies with the launcher");
+            (node.clone(), fate)
         })
-    }
-}
-
-impl Helper {
-    /// Stops it and those that it has started: sends the signal that is due.
-    fn stop(&mut self) {
-        let (interrupt_ms, stop_ms) = self.timeouts_ms;
-        let stop = self.stop.get_or_insert_with(|| Stop::begin(interrupt_ms, stop_ms));
-        if let Some(step) = stop.due() {
-            let _ = kill_process_group(Pid::from_child(&self.child), step.signal);
-        }
     }
 }

@@ -3,8 +3,6 @@
 
 use std::fmt::Write;
 
-use super::{BOUNDS_S, Family, Labels, Series};
-
 /// A format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsFormat {
@@ -14,65 +12,57 @@ pub enum MetricsFormat {
     Prometheus,
 }
 
-pub fn text(format: MetricsFormat, domain: &str, families: &[Family<'_>]) -> String {
-    let mut text = Text { text: String::new(), format, domain };
-    families.iter().for_each(|family| text.family(family));
-    if format == MetricsFormat::OpenMetrics {
-        text.text.push_str("# EOF\n");
-    }
-    text.text
-}
+/// Units with which names of metrics end.
+const UNITS: [&str; 4] = ["messages", "bytes", "seconds", "cores"];
 
-struct Text<'a> {
+pub type Labels<'a> = Vec<(&'static str, &'a str)>;
+pub type Sample<'a> = (Labels<'a>, f64);
+
+/// What is written so far.
+pub struct Text<'a> {
     text: String,
     format: MetricsFormat,
     domain: &'a str,
 }
 
-impl Text<'_> {
-    fn family(&mut self, family: &Family<'_>) {
-        let name = family.name;
-        match &family.series {
-            Series::Gauge(of) => {
-                self.head(name, "gauge", family);
-                of.iter().for_each(|(labels, value)| self.sample(name, labels, *value));
-            }
-            Series::Counter(of) => {
-                let total = format!("{name}_total");
-                match self.format {
-                    MetricsFormat::OpenMetrics => self.head(name, "counter", family),
-                    MetricsFormat::Prometheus => self.head(&total, "counter", family),
-                }
-                of.iter().for_each(|(labels, value)| self.sample(&total, labels, *value));
-            }
-            Series::Histogram(of) => {
-                self.head(name, "histogram", family);
-                for (labels, buckets) in of {
-                    let bucket = format!("{name}_bucket");
-                    let bounds = BOUNDS_S.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-                    let counts = buckets.within.iter().chain([&buckets.count]);
-                    for (bound, count) in bounds.zip(counts) {
-                        let mut labels = labels.clone();
-                        labels.push(("le", &bound));
-                        self.sample(&bucket, &labels, *count as f64);
-                    }
-                    self.sample(&format!("{name}_count"), labels, buckets.count as f64);
-                    self.sample(&format!("{name}_sum"), labels, buckets.sum);
-                }
-            }
-        }
+impl<'a> Text<'a> {
+    pub fn new(format: MetricsFormat, domain: &'a str) -> Text<'a> {
+        Text { text: String::new(), format, domain }
     }
 
-    fn head(&mut self, name: &str, kind: &str, family: &Family<'_>) {
+    pub fn end(mut self) -> String {
+        if self.format == MetricsFormat::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
+    }
+
+    pub fn gauge(&mut self, name: &str, help: &str, of: &[Sample<'_>]) {
+        self.head(name, "gauge", help);
+        of.iter().for_each(|(labels, value)| self.sample(name, labels, *value));
+    }
+
+    /// A counter, by its name without `_total`.
+    pub fn counter(&mut self, name: &str, help: &str, of: &[Sample<'_>]) {
+        let total = format!("{name}_total");
+        match self.format {
+            MetricsFormat::OpenMetrics => self.head(name, "counter", help),
+            MetricsFormat::Prometheus => self.head(&total, "counter", help),
+        }
+        of.iter().for_each(|(labels, value)| self.sample(&total, labels, *value));
+    }
+
+    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         // To a String nothing fails.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        if !family.unit.is_empty() && self.format == MetricsFormat::OpenMetrics {
-            let _ = writeln!(self.text, "# UNIT {name} {}", family.unit);
+        let unit = UNITS.iter().find(|unit| name.ends_with(*unit));
+        if let Some(unit) = unit.filter(|_| self.format == MetricsFormat::OpenMetrics) {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
         }
-        let _ = writeln!(self.text, "# HELP {name} {}", family.help);
+        let _ = writeln!(self.text, "# HELP {name} {help}");
     }
 
-    fn sample(&mut self, name: &str, labels: &Labels<'_>, value: f64) {
+    pub fn sample(&mut self, name: &str, labels: &Labels<'_>, value: f64) {
         let all = [("domain", self.domain)].into_iter().chain(labels.iter().copied());
         let all: Vec<String> = all.map(|(k, v)| format!("{k}=\"{}\"", escaped(v))).collect();
         let _ = writeln!(self.text, "{name}{{{}}} {value}", all.join(","));

@@ -60,7 +60,7 @@ impl ObserverFile {
     pub fn create(dir: &DomainDir) -> Result<ObserverFile> {
         let fork_guard = ForkGuard::here();
         let folder = dir.observers();
-        dir.make_observers()?;
+        dir.make_folder(&dir.observers())?;
         let is_full = || listed(&folder).len() >= MAX_OBSERVERS_PER_DOMAIN;
         // Nodes remove what dead observers have left, but perhaps there is none.
         if is_full() && Observers::new(dir).refresh() && is_full() {

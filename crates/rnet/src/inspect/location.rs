@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, NodeName, Result};
+use rnet_shm::deaths;
 use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
 use rnet_shm::host::host_id;
 use rnet_shm::node::PeerNode;
@@ -125,6 +126,17 @@ impl Location {
         let left = self.dead_nodes();
         dead.retain(|name| !left.contains(name));
         Ok(dead)
+    }
+
+    /// Nobody misses this node any more: its death, if it has died, is not in [`Snapshot::died`](super::Snapshot::died).
+    #[doc(hidden)]
+    pub fn forget_death(&self, node: &NodeName) {
+        let Some(dir) = self.dir() else { return };
+        let stem = node.file_stem();
+        for folder in self.folders().filter(|folder| !folder.alive && *folder.stem == *stem) {
+            deaths::sweep(&dir, &folder.stem, folder.incarnation);
+        }
+        deaths::forget(&dir, &stem);
     }
 
     /// Notes at the living nodes of the processes that `is_meant` names that they are asked to stop, or that they no
