@@ -6,7 +6,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 
 use super::order::{Due, InOrder};
-use crate::names;
 use crate::read::{ReadError, Recording, Select};
 
 /// Bytes of messages that wait to be published.
@@ -101,18 +100,10 @@ fn len(item: &Result<Due, ReadError>) -> usize {
 }
 
 fn read(shared: &Shared, recording: &Recording, mut select: Select) {
-    // What messages carry beside their content stands in messages of the recorder, whatever topics are asked for.
-    if !select.topics.is_empty() {
-        select.topics.push(names::META_TOPIC.to_owned());
-    }
-    for meta in recording.channels().filter(|channel| channel.topic == names::META_TOPIC) {
-        select.without_channels.remove(&meta.id);
-    }
-    select.with_reserved = true;
     // Subscribers get what transient_local publishers kept when the playing begins, there or elsewhere.
     select.with_latched = true;
     loop {
-        for item in InOrder::new(recording, recording.messages(select.clone())) {
+        for item in InOrder::new(recording, select.clone()) {
             let mut queue = shared.lock();
             let bytes = len(&item);
             while !queue.closed

@@ -18,6 +18,7 @@ use super::error::ReadError;
 use super::found::Found;
 use super::latched;
 use super::recording::Recording;
+use crate::names;
 
 /// Blocks that are read at the same time.
 const MAX_OPEN: usize = 16;
@@ -38,11 +39,16 @@ pub struct Select {
     /// Also what transient_local publishers kept at `start_ns`: their last messages before it. They come first, with
     /// `start_ns` as their log time.
     pub with_latched: bool,
+    /// Also what messages carry beside their content, as the recorder wrote it (`/_rnet/recording/meta`).
+    pub with_meta: bool,
 }
 
 impl Select {
     /// Whether messages of a channel are among them.
     pub fn takes(&self, channel: &Channel) -> bool {
+        if self.with_meta && channel.topic == names::META_TOPIC {
+            return true;
+        }
         let named = match self.topics.is_empty() {
             true => self.with_reserved || !channel.is_reserved(),
             false => self.topics.contains(&channel.topic),

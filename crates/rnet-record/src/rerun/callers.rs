@@ -62,13 +62,15 @@ impl Callers {
             let servers = own.filter_map(|s| CallTopic::parse(&s.topic));
             let mut servers =
                 servers.filter(|of| of.kind == Kind::Request && of.service == service);
-            let node = node.to_owned();
             let Some(server) = servers.next() else {
-                return Err(RerunError::NotServed { node, service: service.to_owned() });
+                let text = format!(
+                    "{node} does not serve {service}, whose requests were recorded, when it has started"
+                );
+                return Err(RerunError::failed("not_served", text));
             };
             if servers.next().is_some() {
                 let why = format!("requests of {service}, of which the node has several servers");
-                return Err(RerunError::Calls { node, why });
+                return Err(RerunError::calls(node, &why));
             }
             self.servers.insert(service.to_owned(), server.id);
         }
@@ -186,8 +188,7 @@ fn connected(
     let publisher = node.publisher_with::<[u8]>(name, options)?;
     let met = publisher.wait_for_subscribers(1, Some(limit));
     if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
-        let (topic, why) = (channel.topic.clone(), error.to_string());
-        return Err(RerunError::Incompatible { node: "the node".to_owned(), topic, why });
+        return Err(RerunError::incompatible("the node", &channel.topic, &error.to_string()));
     }
     met?;
     Ok(publisher)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::error::RerunError;
 use crate::names;
-use crate::play::{Carried, InOrder};
+use crate::play::{Due, InOrder};
 use crate::read::{Channel, Recording, Select};
 
 /// Where topics of calls begin.
@@ -206,26 +206,22 @@ impl Recorded {
         if calls.is_empty() {
             return Ok(Self::default());
         }
-        let refuse = |why: String| RerunError::Calls { node: node.to_owned(), why };
+        let refuse = |why: String| RerunError::calls(node, &why);
         let of_call = |channel: &&Arc<Channel>| CallTopic::parse(&channel.topic).is_some();
         let topics = recording.channels().filter(of_call).map(|channel| channel.topic.clone());
-        let topics = topics.chain([names::META_TOPIC.to_owned()]).collect();
-        let select = Select { topics, with_reserved: true, ..Select::default() };
-        let (mut carried, mut last) = (Carried::default(), HashMap::<u16, u32>::new());
+        let select = Select { topics: topics.collect(), ..Select::default() };
+        let mut last = HashMap::<u16, u32>::new();
         // By service and correlation: who answered; and all requests, with their channels.
         let (mut answered, mut requests) = (HashMap::<(String, u64), bool>::new(), Vec::new());
         let mut answers = BTreeMap::<(String, Kind), Vec<Arc<Channel>>>::new();
-        for due in InOrder::new(recording, recording.messages(select)) {
-            let message = due?.message;
+        for due in InOrder::new(recording, select) {
+            let Due { message, meta, .. } = due?;
             let channel = &message.channel;
-            let Some(topic) = CallTopic::parse(&channel.topic) else {
-                carried.remember(message.data());
-                continue;
-            };
+            let Some(topic) = CallTopic::parse(&channel.topic) else { continue };
             let is_own = is_by(channel, node);
             let before = last.insert(channel.id, message.sequence());
             let is_whole = before.is_none_or(|seq| seq.wrapping_add(1) == message.sequence());
-            let Some(word) = carried.of(&message).correlation else { continue };
+            let Some(word) = meta.correlation else { continue };
             let service = topic.service.to_owned();
             let is_meant =
                 calls.made.contains(topic.service) || calls.answered.contains(topic.service);

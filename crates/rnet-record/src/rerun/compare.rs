@@ -15,8 +15,7 @@ use super::RerunOptions;
 use super::calls::{CallTopic, Kind, Recorded, is_by};
 use super::error::RerunError;
 use super::trace::Trace;
-use crate::names;
-use crate::play::{Carried, InOrder};
+use crate::play::InOrder;
 use crate::read::{Channel, Message, Recording, Select};
 use fields::{decoded, differences, numbers, picked};
 pub use tolerance::{Tolerance, Tolerances};
@@ -107,7 +106,6 @@ pub struct Comparison<'a> {
     topics_of_node: Vec<String>,
     channels: Vec<Arc<Channel>>,
     recorded: InOrder<'a>,
-    carried: Carried,
     calls: Arc<Recorded>,
     /// Services that give authority over commands: what is asked there depends on the clock.
     authorities: BTreeSet<String>,
@@ -134,16 +132,14 @@ impl<'a> Comparison<'a> {
         let is_of_node = |c: &Channel| is_by(c, &node) && !c.topic.starts_with("/_rnet/");
         let of_node: BTreeSet<String> =
             recording.channels().filter(|c| is_of_node(c)).map(|c| c.topic.clone()).collect();
-        let is_read = |c: &Channel| is_output(c) || c.topic == names::META_TOPIC;
         let channels: Vec<_> = recording.channels().filter(|c| is_output(c)).cloned().collect();
         let topics: BTreeSet<String> = channels.iter().map(|c| label(&c.topic)).collect();
         let without_channels: BTreeSet<u16> =
-            recording.channels().filter(|c| !is_read(c)).map(|c| c.id).collect();
+            recording.channels().filter(|c| !is_output(c)).map(|c| c.id).collect();
         let select = Select {
             without_channels,
             start_ns: options.start_ns,
             end_ns: options.end_ns,
-            with_reserved: true,
             ..Select::default()
         };
         let mut comparison = Self {
@@ -151,8 +147,7 @@ impl<'a> Comparison<'a> {
             node,
             topics_of_node: of_node.into_iter().collect(),
             channels,
-            recorded: InOrder::new(recording, recording.messages(select)),
-            carried: Carried::default(),
+            recorded: InOrder::new(recording, select),
             calls,
             authorities,
             topics: BTreeMap::new(),
@@ -189,11 +184,7 @@ impl<'a> Comparison<'a> {
     fn read(&mut self, topic: Option<&str>) -> Result<bool, RerunError> {
         while let Some(due) = self.recorded.next() {
             let due = due?;
-            if due.message.channel.topic == names::META_TOPIC {
-                self.carried.remember(due.message.data());
-                continue;
-            }
-            let word = self.carried.of(&due.message).correlation;
+            let word = due.meta.correlation;
             if self.begin_ns.is_some_and(|begin| due.at_ns < begin) {
                 continue;
             }

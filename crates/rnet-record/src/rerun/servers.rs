@@ -23,8 +23,7 @@ use super::calls::{
     wants_feedback,
 };
 use super::error::RerunError;
-use crate::names;
-use crate::play::Carried;
+use crate::play::{Due, InOrder};
 use crate::read::{Recording, Select};
 
 /// How long an answer waits for a node that does not read.
@@ -154,7 +153,7 @@ impl Servers {
         }
         let place = stand.heard.len();
         let Some(request) = stand.asked.requests.get(place).copied() else {
-            return Err(RerunError::UnrecordedCall { service: service.to_owned() });
+            return Err(RerunError::unrecorded_call(service));
         };
         stand.hear(node, service, correlation, limit)?;
         stand.given.insert(place);
@@ -171,7 +170,7 @@ impl Servers {
             let requests = stand.asked.requests.iter();
             let before = requests.take_while(|request| request.sent_ns < first_input_ns).count();
             if stand.heard.len() > before {
-                return Err(RerunError::UnrecordedCall { service: service.clone() });
+                return Err(RerunError::unrecorded_call(service));
             }
             stand.heard.resize(before, None);
         }
@@ -319,8 +318,8 @@ impl Stand {
         for publisher in of.values() {
             let met = publisher.wait_for_subscribers(1, Some(limit));
             if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
-                let (topic, why) = (publisher.topic().to_owned(), error.to_string());
-                return Err(RerunError::Incompatible { node: "the node".to_owned(), topic, why });
+                let why = error.to_string();
+                return Err(RerunError::incompatible("the node", publisher.topic(), &why));
             }
             met?;
         }
@@ -374,18 +373,13 @@ fn recorded_answers(
 ) -> Result<Vec<Answer>, RerunError> {
     let kinds = [Kind::Reply, Kind::Status, Kind::Feedback];
     let client = client_of(correlation);
-    let topics = kinds.map(|kind| topic(service, client, kind.name()));
-    let topics = topics.into_iter().chain([names::META_TOPIC.to_owned()]).collect();
-    let select = Select { topics, with_reserved: true, ..Select::default() };
-    let (mut carried, mut answers) = (Carried::default(), Vec::new());
-    for message in recording.messages(select) {
-        let message = message?;
-        match CallTopic::parse(&message.channel.topic) {
-            None => carried.remember(message.data()),
-            Some(of) if carried.of(&message).correlation == Some(correlation) => {
-                answers.push(Answer { kind: of.kind, content: message.data().to_vec() });
-            }
-            Some(_) => {}
+    let topics = kinds.map(|kind| topic(service, client, kind.name())).into();
+    let mut answers = Vec::new();
+    for due in InOrder::new(recording, Select { topics, ..Select::default() }) {
+        let Due { message, meta, .. } = due?;
+        let of = CallTopic::parse(&message.channel.topic);
+        if let (Some(of), true) = (of, meta.correlation == Some(correlation)) {
+            answers.push(Answer { kind: of.kind, content: message.data().to_vec() });
         }
     }
     Ok(answers)

@@ -33,10 +33,10 @@ impl Comparison<'_> {
         // Of a type that cannot be read nobody knows.
         let has =
             |ty: &Option<MessageType>, field| ty.as_ref().is_none_or(|ty| has_field(ty, field));
-        let refused = |field: &str, by: &'static str, topics: Vec<&str>| RerunError::NoField {
-            field: field.to_owned(),
-            by,
-            topics: topics.join(", "),
+        let refused = |field: &str, by: &str, topics: Vec<&str>| {
+            let topics = topics.join(", ");
+            let text = format!("{by} {field}: messages of {topics} have no field {field:?}");
+            RerunError::failed("no_field", text)
         };
         let topics = || results.iter().map(|result| result.topic.as_str());
         for (field, by) in self.options.tolerances.named() {
@@ -67,14 +67,16 @@ impl Comparison<'_> {
             true if results.iter().all(TopicResult::is_empty) => vec!["any topic"],
             true => Vec::new(),
         };
-        match lacking.is_empty() {
-            true => Ok(()),
-            false => Err(RerunError::NothingCompared {
-                node: self.node.clone(),
-                topics: lacking.join(", "),
-                known: self.topics_of_node.join(", "),
-            }),
+        if lacking.is_empty() {
+            return Ok(());
         }
+        let (node, topics, known) =
+            (&self.node, lacking.join(", "), self.topics_of_node.join(", "));
+        let text = format!(
+            "nothing was compared of {topics}: {node} published nothing there after its first input, neither when it was \
+             recorded nor now; in the recording it publishes on {known}"
+        );
+        Err(RerunError::failed("nothing_compared", text))
     }
 }
 
