@@ -4,10 +4,10 @@
 //! is malformed there is not found, and the number is there all the same.
 
 use crate::check::field_text;
-use crate::decode::{Wire, wire};
+use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
-use crate::wire::{Fault, Reader, Record};
+use crate::wire::{Fault, Reader, Record, Wire, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
@@ -97,13 +97,13 @@ impl NumberReader {
         hops: &[Hop],
         mut reader: Reader<'_>,
         found: &mut Option<u64>,
-    ) -> Result<(), (usize, String)> {
+    ) -> Result<(), Fault> {
         let Some((hop, rest)) = hops.split_first() else { return Ok(()) };
         if rest.is_empty() && hop.index.is_none() && !hop.field.supports_presence() {
             *found = found.or(Some(0));
         }
         let mut elements = 0;
-        while let Some(record) = reader.next_record().map_err(text)? {
+        while let Some(record) = reader.next_record()? {
             let number = record.number();
             if number != hop.number {
                 if hop.rivals.contains(&number) {
@@ -120,7 +120,10 @@ impl NumberReader {
                     elements += 1;
                 }
                 (Record::Bytes { body, offset, .. }, wire) if hop.index.is_some() => {
-                    elements += self.packed(hop, wire, (body, offset), elements, found)?;
+                    let wanted = hop.index.and_then(|index| index.checked_sub(elements));
+                    let (count, value) = packed(wire, (body, offset), wanted)?;
+                    *found = value.map(|value| self.bits(value)).or(*found);
+                    elements += count;
                 }
                 (Record::Varint { value, .. }, Wire::Varint) => {
                     self.take(hop, &mut elements, value, found);
@@ -147,44 +150,6 @@ impl NumberReader {
         *elements += 1;
     }
 
-    /// Numbers of a list that stand one after the other. Gives how many.
-    fn packed(
-        &self,
-        hop: &Hop,
-        wire: Wire,
-        (body, offset): (&[u8], usize),
-        before: usize,
-        found: &mut Option<u64>,
-    ) -> Result<usize, (usize, String)> {
-        let wanted = hop.index.and_then(|index| index.checked_sub(before));
-        let size = match wire {
-            Wire::Fixed32 => 4,
-            Wire::Fixed64 => 8,
-            Wire::Varint | Wire::Len => {
-                let mut reader = Reader::new(body, offset);
-                let mut number = 0;
-                while !reader.is_at_end() {
-                    let value = reader.varint().map_err(text)?;
-                    if wanted == Some(number) {
-                        *found = Some(self.bits(value));
-                    }
-                    number += 1;
-                }
-                return Ok(number);
-            }
-        };
-        if !body.len().is_multiple_of(size) {
-            let why = format!("{} bytes of packed numbers of {size} bytes each", body.len());
-            return Err((offset, why));
-        }
-        if let Some(bytes) = wanted.and_then(|wanted| body.chunks_exact(size).nth(wanted)) {
-            let mut value = [0; 8];
-            value[..size].copy_from_slice(bytes);
-            *found = Some(self.bits(u64::from_le_bytes(value)));
-        }
-        Ok(body.len() / size)
-    }
-
     /// What stands on the wire, as the type has it.
     fn bits(&self, value: u64) -> u64 {
         match self.kind() {
@@ -201,10 +166,6 @@ impl NumberReader {
         }
         Ok(message.get(&self.path).and_then(|value| bits_of(&value)))
     }
-}
-
-fn text((offset, why): Fault) -> (usize, String) {
-    (offset, why.to_owned())
 }
 
 /// The way along a path, unless it leads through a map or a group.

@@ -100,7 +100,7 @@ fn over(what: &str, limit_name: &'static str, limit: usize, found: usize) -> Sch
 }
 
 fn fault((offset, why): Fault) -> SchemaError {
-    SchemaError::Malformed { offset, why: why.to_owned() }
+    SchemaError::Malformed { offset, why }
 }
 
 /// The set with only what a schema is made of, small enough to be built.

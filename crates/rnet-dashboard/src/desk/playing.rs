@@ -194,7 +194,6 @@ impl PlaybackControl {
                 Err(error.to_string())
             }
         };
-        self.progress.is_over.store(true, Ordering::Relaxed);
         self.report_start(result);
     }
 
@@ -210,6 +209,16 @@ impl PlaybackControl {
             let mut channels = snapshot.subscriptions.iter().flat_map(|s| &s.channels);
             channels.any(|c| c.publisher == publisher && c.behind.messages > 0)
         })
+    }
+}
+
+impl Drop for PlaybackControl {
+    /// Playback has finished, whatever ended it: another one can start.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *lock(&self.progress.problem) = Some("the player has panicked".to_owned());
+        }
+        self.progress.is_over.store(true, Ordering::Relaxed);
     }
 }
 

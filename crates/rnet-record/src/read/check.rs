@@ -19,8 +19,8 @@ use crate::numbers::Numbers;
 /// The data is read in pieces of this length for its CRC.
 const PIECE_LEN_BYTES: u64 = 1 << 20;
 
-/// Channels whose numbers of messages are told one by one.
-const MAX_TOLD_CHANNELS: usize = 10;
+/// Differences of the statistics that are told one by one.
+const MAX_TOLD: usize = 16;
 
 /// Runs of numbers without a gap that are kept, of all channels: some megabytes.
 const MAX_RUNS: usize = 1 << 16;
@@ -392,28 +392,28 @@ fn differences(said: &Statistics, seen: &Statistics) -> String {
         ("metadata records", said.metadata_count.into(), seen.metadata_count.into()),
         ("attachments", said.attachment_count.into(), seen.attachment_count.into()),
     ];
-    let mut all: Vec<String> = sums
-        .iter()
-        .filter(|(_, said, seen)| said != seen)
-        .map(|(what, said, seen)| format!("there are {said} {what}, and there are {seen}"))
-        .collect();
+    let sums = sums.into_iter().map(|(what, said, seen)| {
+        (said, seen, format!("there are {said} {what}, and there are {seen}"))
+    });
     let times = [
         ("first", said.message_start_time, seen.message_start_time),
         ("last", said.message_end_time, seen.message_end_time),
     ];
-    let times = times.iter().filter(|(_, said, seen)| said != seen);
-    all.extend(times.map(|(which, said, seen)| {
-        format!("the {which} message was logged at {said} ns, and that was at {seen} ns")
-    }));
-    let counts = seen.channel_message_counts.iter().filter_map(|(id, seen)| {
-        let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
-        (said != *seen).then(|| format!("channel {id} has {said} messages, and it has {seen}"))
+    let times = times.into_iter().map(|(which, said, seen)| {
+        let text =
+            format!("the {which} message was logged at {said} ns, and that was at {seen} ns");
+        (said, seen, text)
     });
-    let counts: Vec<String> = counts.collect();
-    let more = counts.len().saturating_sub(MAX_TOLD_CHANNELS);
-    all.extend(counts.into_iter().take(MAX_TOLD_CHANNELS));
+    let counts = seen.channel_message_counts.iter().map(|(id, seen)| {
+        let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
+        (said, *seen, format!("channel {id} has {said} messages, and it has {seen}"))
+    });
+    let all = sums.chain(times).chain(counts).filter(|(said, seen, _)| said != seen);
+    let mut all: Vec<String> = all.map(|(.., text)| text).collect();
+    let more = all.len().saturating_sub(MAX_TOLD);
+    all.truncate(MAX_TOLD);
     if more > 0 {
-        all.push(format!("{more} more channels have other numbers of messages"));
+        all.push(format!("{more} more are different"));
     }
     all.join("; ")
 }

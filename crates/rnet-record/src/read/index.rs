@@ -9,7 +9,7 @@ use super::blocks::Block;
 use super::channels::Channels;
 use super::error::{Problem, ReadError};
 use super::found::Found;
-use super::input::{HEAD_LEN_BYTES, Head, Input};
+use super::input::{HEAD_LEN_BYTES, Head, Input, heads};
 use super::record;
 use super::scan::MAX_RECORD_LEN_BYTES;
 
@@ -251,12 +251,12 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         metadata: Vec::new(),
         attachments: Vec::new(),
     };
-    let (mut channels, mut at) = (Vec::new(), 0);
-    while at < len {
-        let offset = start + at;
-        let head = input_head(&bytes[..len as usize], at, offset)?;
-        let body = &bytes[(at + HEAD_LEN_BYTES) as usize..(head.end() - start) as usize];
-        at = head.end() - start;
+    let mut channels = Vec::new();
+    // The CRC is of some bytes of the footer, too.
+    for head in heads(&bytes[..len as usize], start) {
+        let head = head?;
+        let offset = head.offset;
+        let body = &bytes[(head.body() - start) as usize..(head.end() - start) as usize];
         match record::parse(head.opcode, body, offset)? {
             record @ Record::Schema { .. } => summary.channels.add(record, offset)?,
             // The schemas may stand behind them.
@@ -280,21 +280,4 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         }
     }
     Ok(summary)
-}
-
-fn input_head(bytes: &[u8], at: u64, offset: u64) -> Result<Head, ReadError> {
-    let there = bytes.len() as u64 - at;
-    let cut = |opcode: u8, len: u64| {
-        let what = super::error::RecordName(opcode);
-        ReadError::new(offset, Problem::Cut { what, len, there })
-    };
-    let rest = &bytes[at as usize..];
-    if there < HEAD_LEN_BYTES {
-        return Err(cut(rest[0], HEAD_LEN_BYTES));
-    }
-    let (opcode, body_len) = super::input::split_head(rest);
-    match body_len <= there - HEAD_LEN_BYTES {
-        true => Ok(Head { opcode, offset, body_len }),
-        false => Err(cut(opcode, body_len.saturating_add(HEAD_LEN_BYTES))),
-    }
 }

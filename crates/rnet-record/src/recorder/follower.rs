@@ -331,7 +331,7 @@ impl Follower {
         }
         self.shared.note(format!("{unheard}; it is counted as not heard"));
         let Unheard { topic, node, why, .. } = &unheard;
-        self.shared.progress().unheard.add(topic.as_deref(), node, *why);
+        self.shared.progress().unheard.add_publisher(topic.as_deref(), node, *why);
         self.put(Item::Unheard(unheard));
     }
 

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::loss::Losses;
-use super::unheard::Unheard;
+use super::loss::{Losses, Unheard};
 
 /// Notes that are kept until somebody takes them.
 const MAX_NOTES: usize = 1000;

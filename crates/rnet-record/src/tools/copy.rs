@@ -59,23 +59,32 @@ pub fn filter(
     tell: Tell<'_>,
     stop: Stop,
 ) -> Result<Written, ToolError> {
+    let (output, messages) = copy(from, to, select, remap, tell, stop)?;
+    end(output, to, messages)
+}
+
+/// What is chosen of a file in a new one that is not finished yet, and how many messages that are.
+pub(super) fn copy(
+    from: &Recording,
+    to: &Path,
+    select: Select,
+    remap: &[(String, String)],
+    tell: Tell<'_>,
+    stop: Stop,
+) -> Result<(Output, u64), ToolError> {
     let mut output = begin(from, to)?;
     let mut messages = 0;
-    for message in from.messages(select) {
+    let mut reader = from.messages(select);
+    while let Some(message) = whole(&mut reader, from, tell) {
         goes_on(stop)?;
-        match message {
-            Ok(message) => {
-                let topic = &message.channel.topic;
-                let new = remap.iter().find(|(old, _)| old == topic).map(|(_, new)| new.as_str());
-                output.message(&message, new)?;
-                messages += 1;
-            }
-            Err(problem) => tell(from.path(), &problem),
-        }
+        let topic = &message.channel.topic;
+        let new = remap.iter().find(|(old, _)| old == topic).map(|(_, new)| new.as_str());
+        output.message(&message, new)?;
+        messages += 1;
     }
     attachments(from, &mut output, tell)?;
     metadata(from, &mut output, false)?;
-    end(output, to, messages)
+    Ok((output, messages))
 }
 
 /// Writes the messages of several files in the order of their times, with the attachments and the metadata of all of
@@ -207,15 +216,9 @@ pub fn split(
 ) -> Result<Vec<Written>, ToolError> {
     let mut parts = Vec::new();
     let mut part: Option<Part> = None;
-    for message in from.messages(Select { with_reserved: true, ..Select::default() }) {
+    let mut messages = from.messages(Select { with_reserved: true, ..Select::default() });
+    while let Some(message) = whole(&mut messages, from, tell) {
         goes_on(stop)?;
-        let message = match message {
-            Ok(message) => message,
-            Err(problem) => {
-                tell(from.path(), &problem);
-                continue;
-            }
-        };
         if let Some(full) = part.take_if(|part| part.is_full(&message, cut)) {
             parts.push(full.end(from)?);
         }
@@ -279,7 +282,11 @@ impl Part {
 }
 
 /// The next message that can be read.
-fn whole(reader: &mut Messages<'_>, of: &Recording, tell: Tell<'_>) -> Option<Message> {
+pub(crate) fn whole(
+    reader: &mut Messages<'_>,
+    of: &Recording,
+    tell: Tell<'_>,
+) -> Option<Message> {
     loop {
         match reader.next()? {
             Ok(message) => return Some(message),
@@ -326,6 +333,6 @@ fn attachments(from: &Recording, output: &mut Output, tell: Tell<'_>) -> Result<
     Ok(())
 }
 
-fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
+pub(super) fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
     Ok(Written { path: path.to_owned(), messages, len_bytes: output.finish()?, doubles: 0 })
 }

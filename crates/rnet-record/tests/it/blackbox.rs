@@ -182,7 +182,7 @@ fn fields_that_are_none_fire_nothing_and_are_told() {
         notes.len() >= 8
     });
     assert!(notes.iter().all(|note| note.contains("cannot fire on /")), "{notes:?}");
-    assert!(notes[0].contains("name an element, as volts[0]"), "{notes:?}");
+    assert!(notes[0].contains("such as volts[0]"), "{notes:?}");
     assert_eq!(blackbox.stop().unwrap().fired, 0);
     assert!(files(&net).is_empty());
 }
