@@ -169,34 +169,32 @@ pub fn play(
     }
     let times = recording.found().times.unwrap_or_default();
     let start_ns = options.select.start_ns.unwrap_or(times.0).max(times.0);
-    std::thread::scope(|scope| {
-        let ahead = Ahead::start(scope, recording, &options.select).map_err(PlayError::Thread)?;
-        let player = Player {
-            path: recording.path(),
-            looped: options.looped,
-            publishers,
-            clock,
-            pace: Pace::new(start_ns, options.rate, options.paused),
-            start_ns,
-            end_ns: options.select.end_ns.unwrap_or(u64::MAX).min(times.1),
-            ahead,
-            conductor,
-            played: Played {
-                messages: 0,
-                bytes: 0,
-                failed: 0,
-                damaged: 0,
-                rounds: 0,
-                took: Duration::ZERO,
-                late_ns: Histogram::new_with_bounds(1, MAX_LATE_NS, 3)
-                    .expect("bounds that are allowed"),
-            },
-        };
-        Ok(player.run())
-    })
+    let ahead = Ahead::start(recording, &options.select).map_err(PlayError::Thread)?;
+    let player = Player {
+        path: recording.path(),
+        looped: options.looped,
+        publishers,
+        clock,
+        pace: Pace::new(start_ns, options.rate, options.paused),
+        start_ns,
+        end_ns: options.select.end_ns.unwrap_or(u64::MAX).min(times.1),
+        ahead,
+        conductor,
+        played: Played {
+            messages: 0,
+            bytes: 0,
+            failed: 0,
+            damaged: 0,
+            rounds: 0,
+            took: Duration::ZERO,
+            late_ns: Histogram::new_with_bounds(1, MAX_LATE_NS, 3)
+                .expect("bounds that are allowed"),
+        },
+    };
+    Ok(player.run())
 }
 
-struct Player<'a, 'scope> {
+struct Player<'a> {
     /// The file, for messages.
     path: &'a std::path::Path,
     looped: bool,
@@ -205,7 +203,7 @@ struct Player<'a, 'scope> {
     pace: Pace,
     start_ns: u64,
     end_ns: u64,
-    ahead: Ahead<'scope>,
+    ahead: Ahead,
     conductor: &'a mut dyn Conductor,
     played: Played,
 }
@@ -217,7 +215,7 @@ enum Next {
     Quit,
 }
 
-impl Player<'_, '_> {
+impl Player<'_> {
     fn run(mut self) -> Played {
         let begun = std::time::Instant::now();
         loop {
@@ -302,7 +300,9 @@ impl Player<'_, '_> {
         let Some(publisher) = self.publishers.of(message.channel.id) else { return };
         let late = self.pace.late_ns(due.at_ns.max(self.start_ns));
         let sent = match message.content() {
-            Ok(content) => publisher.send_with(&content, due.meta).map_err(|error| error.to_string()),
+            Ok(content) => {
+                publisher.send_with(&content, due.meta).map_err(|error| error.to_string())
+            }
             Err(why) => {
                 Err(format!("message {} of {}: {why}", message.sequence(), message.channel.topic))
             }

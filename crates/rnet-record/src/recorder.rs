@@ -25,13 +25,14 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use rnet::inspect::{Location, Way, give_way};
+use rnet::inspect::{Way, give_way};
 
 use crate::error::{RecordError, Result};
 use follower::Follower;
 pub(crate) use item::Publisher;
 pub use loss::{Cause, Counts, Losses, Unheard};
 pub use options::RecordOptions;
+pub(crate) use options::{located, part_path};
 pub use progress::Progress;
 pub(crate) use progress::RingPart;
 use progress::Shared;
@@ -85,11 +86,6 @@ impl Recorder {
         let shared = Arc::new(Shared::default());
         let limit = usize::try_from(options.buffer_len_bytes).unwrap_or(usize::MAX);
         let queue = Arc::new(Queue::new(limit));
-        let location = match &options.location {
-            Some(location) => location.clone(),
-            None => Location::new(None, None, None)?,
-        };
-        let options = RecordOptions { location: Some(location), ..options };
         let writer = {
             let (path, options) = (file.to_owned(), options.clone());
             let (queue, shared) = (queue.clone(), shared.clone());
@@ -162,10 +158,11 @@ impl Recorder {
     }
 }
 
-/// A thread that runs what has begun. It gives way to nodes, and so do threads that it starts.
+/// Starts a thread with lower priority than nodes; threads that it starts inherit the priority. Returns when `begin` has
+/// returned.
 ///
 /// # Errors
-/// There is no thread; it could not begin, or panicked.
+/// The thread cannot be started, or `begin` failed or panicked.
 fn begun<T>(
     file: &Path,
     thread: &str,
@@ -180,7 +177,7 @@ fn begun<T>(
             Ok(made) => (Some(made), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        // Whoever started it waits for this.
+        // The starting thread waits for this.
         let _ = tell.send(told);
         made.map_or(Ok(()), run)
     };

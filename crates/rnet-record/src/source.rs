@@ -198,7 +198,7 @@ impl Said<'_> {
     }
 }
 
-/// What a quality of service is called, here and in descriptions of channels.
+/// The name of a quality-of-service value.
 fn word_of(value: impl Serialize) -> Option<String> {
     Some(serde_json::to_value(value).ok()?.as_str()?.to_owned())
 }

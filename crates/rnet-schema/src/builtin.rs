@@ -2,7 +2,7 @@
 //!
 //! `foxglove/` holds the Foxglove schemas under their own names and numbers, so that viewers know
 //! them; `rnet/msgs/` what robots need beside them. What each means, and how their comments are to
-//! be read, says `docs/guide/messages.md`.
+//! be read, says `docs/guide/messages.md`. `build.rs` writes the table.
 
 /// Import path and text of each built-in file, in the order of the paths.
 pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));

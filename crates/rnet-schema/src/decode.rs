@@ -9,7 +9,7 @@ use crate::limits::{
     DECODE_VALUES_PER_MESSAGE, MAX_DECODE_DEPTH, MAX_DECODE_LEN_BYTES, MAX_DECODE_NUMBERS,
     MAX_DECODE_VALUES,
 };
-use crate::wire::{Fault, Reader, Record, Wire, packed};
+use crate::wire::{Fault, Reader, Wire, WireValue, packed};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
 /// How much one message may ask of its reader.
@@ -58,7 +58,7 @@ pub fn walk(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), 
     if bytes.len() > limits.max_len_bytes {
         return Err(scan.over(0, "max_len_bytes", limits.max_len_bytes, bytes.len()));
     }
-    scan.message(schema.descriptor(), Reader::new(bytes, 0), 1)
+    scan.message(schema.descriptor(), Reader::new((bytes, 0)), 1)
 }
 
 struct Scan<'a> {
@@ -68,7 +68,7 @@ struct Scan<'a> {
     numbers: usize,
 }
 
-/// Where it went wrong: each field on the way adds its name to the path.
+/// On the way out each field adds its name to the error's path.
 type Scanned = Result<(), DecodeError>;
 
 impl Scan<'_> {
@@ -99,7 +99,7 @@ impl Scan<'_> {
         }
         while let Some(record) = reader.next_record().map_err(|fault| self.malformed(fault))? {
             let offset = reader.record_offset();
-            let field = desc.get_field(record.number());
+            let field = desc.get_field(record.number);
             let is_message = field.as_ref().is_some_and(|f| matches!(f.kind(), Kind::Message(_)));
             self.values += if is_message { DECODE_VALUES_PER_MESSAGE } else { 1 };
             if self.values > self.limits.max_values {
@@ -107,7 +107,7 @@ impl Scan<'_> {
             }
             // A field of a newer type: kept as it is.
             let Some(field) = field else { continue };
-            let scanned = self.field(&field, record, offset, depth);
+            let scanned = self.field(&field, record.value, offset, depth);
             scanned.map_err(|error| error.within(field.name()))?;
         }
         Ok(())
@@ -116,45 +116,43 @@ impl Scan<'_> {
     fn field(
         &mut self,
         field: &FieldDescriptor,
-        record: Record<'_>,
+        value: WireValue<'_>,
         at: usize,
         depth: usize,
     ) -> Scanned {
         let kind = field.kind();
-        match (record, &kind) {
-            (Record::Group { body, offset, .. }, Kind::Message(inner)) if field.is_group() => {
-                self.message(inner, Reader::new(body, offset), depth + 1)
+        match (value, &kind) {
+            (WireValue::Group(body), Kind::Message(inner)) if field.is_group() => {
+                self.message(inner, Reader::new(body), depth + 1)
             }
-            (Record::Bytes { body, offset, .. }, Kind::Message(inner)) if !field.is_group() => {
-                self.message(inner, Reader::new(body, offset), depth + 1)
+            (WireValue::Bytes(body), Kind::Message(inner)) if !field.is_group() => {
+                self.message(inner, Reader::new(body), depth + 1)
             }
-            (Record::Bytes { body, offset, .. }, Kind::String) => match std::str::from_utf8(body) {
+            (WireValue::Bytes((body, offset)), Kind::String) => match std::str::from_utf8(body) {
                 Ok(_) => Ok(()),
                 Err(error) => {
                     let why = "a string is not UTF-8".to_owned();
                     Err(self.malformed((offset + error.valid_up_to(), why)))
                 }
             },
-            (Record::Bytes { .. }, Kind::Bytes) => Ok(()),
-            (Record::Bytes { body, offset, .. }, _)
-                if field.is_list() && wire(&kind) != Wire::Len =>
-            {
-                let counted = packed(wire(&kind), (body, offset), None);
+            (WireValue::Bytes(_), Kind::Bytes) => Ok(()),
+            (WireValue::Bytes(body), _) if field.is_list() && wire(&kind) != Wire::Len => {
+                let counted = packed(wire(&kind), body, None);
                 let (count, _) = counted.map_err(|fault| self.malformed(fault))?;
                 self.numbers += count;
                 match self.numbers > self.limits.max_numbers {
                     true => {
                         let limit = self.limits.max_numbers;
-                        Err(self.over(offset, "max_numbers", limit, self.numbers))
+                        Err(self.over(body.1, "max_numbers", limit, self.numbers))
                     }
                     false => Ok(()),
                 }
             }
-            (Record::Varint { .. }, _) if wire(&kind) == Wire::Varint => Ok(()),
-            (Record::Fixed32 { .. }, _) if wire(&kind) == Wire::Fixed32 => Ok(()),
-            (Record::Fixed64 { .. }, _) if wire(&kind) == Wire::Fixed64 => Ok(()),
+            (WireValue::Varint(_), _) if wire(&kind) == Wire::Varint => Ok(()),
+            (WireValue::Fixed32(_), _) if wire(&kind) == Wire::Fixed32 => Ok(()),
+            (WireValue::Fixed64(_), _) if wire(&kind) == Wire::Fixed64 => Ok(()),
             _ => {
-                let found = record.wire_type();
+                let found = value.wire_type();
                 let why = format!(
                     "the type says {}, and the bytes have {found}",
                     crate::check::field_text(field)

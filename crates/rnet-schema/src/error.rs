@@ -148,7 +148,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The same, in a field of this name.
+    /// The same error inside a field of this name.
     pub(crate) fn within(mut self, field: &str) -> Self {
         let (Self::Malformed { field_path, .. } | Self::Limit { field_path, .. }) = &mut self;
         *field_path = match field_path.is_empty() {

@@ -7,7 +7,7 @@ use crate::check::field_text;
 use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
-use crate::wire::{Fault, Reader, Record, Wire, packed};
+use crate::wire::{Fault, Reader, Wire, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
@@ -83,7 +83,7 @@ impl NumberReader {
     pub fn read(&self, bytes: &[u8]) -> Result<Option<u64>, DecodeError> {
         let Some(hops) = &self.hops else { return self.by_decoding(bytes) };
         let mut found = None;
-        self.walk(hops, Reader::new(bytes, 0), &mut found).map_err(|(offset, why)| {
+        self.walk(hops, Reader::new((bytes, 0)), &mut found).map_err(|(offset, why)| {
             let (type_name, field_path) = (self.schema.name().to_owned(), self.path.to_string());
             DecodeError::Malformed { type_name, offset, field_path, why }
         })?;
@@ -104,38 +104,35 @@ impl NumberReader {
         }
         let mut elements = 0;
         while let Some(record) = reader.next_record()? {
-            let number = record.number();
-            if number != hop.number {
-                if hop.rivals.contains(&number) {
+            if record.number != hop.number {
+                if hop.rivals.contains(&record.number) {
                     *found = None;
                 }
                 continue;
             }
             let at = reader.record_offset();
-            match (record, hop.wire) {
-                (Record::Bytes { body, offset, .. }, Wire::Len) => {
+            match (record.value, hop.wire) {
+                (WireValue::Bytes(body), Wire::Len) => {
                     if hop.index.is_none_or(|index| index == elements) {
-                        self.walk(rest, Reader::new(body, offset), found)?;
+                        self.walk(rest, Reader::new(body), found)?;
                     }
                     elements += 1;
                 }
-                (Record::Bytes { body, offset, .. }, wire) if hop.index.is_some() => {
+                (WireValue::Bytes(body), wire) if hop.index.is_some() => {
                     let wanted = hop.index.and_then(|index| index.checked_sub(elements));
-                    let (count, value) = packed(wire, (body, offset), wanted)?;
+                    let (count, value) = packed(wire, body, wanted)?;
                     *found = value.map(|value| self.bits(value)).or(*found);
                     elements += count;
                 }
-                (Record::Varint { value, .. }, Wire::Varint) => {
+                (WireValue::Varint(value), Wire::Varint)
+                | (WireValue::Fixed64(value), Wire::Fixed64) => {
                     self.take(hop, &mut elements, value, found);
                 }
-                (Record::Fixed64 { value, .. }, Wire::Fixed64) => {
-                    self.take(hop, &mut elements, value, found);
-                }
-                (Record::Fixed32 { value, .. }, Wire::Fixed32) => {
+                (WireValue::Fixed32(value), Wire::Fixed32) => {
                     self.take(hop, &mut elements, value.into(), found);
                 }
-                (record, _) => {
-                    let (said, there) = (field_text(&hop.field), record.wire_type());
+                (value, _) => {
+                    let (said, there) = (field_text(&hop.field), value.wire_type());
                     return Err((at, format!("the type says {said}, and the bytes have {there}")));
                 }
             }

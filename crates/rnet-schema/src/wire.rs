@@ -11,7 +11,7 @@ pub(crate) type Fault = (usize, String);
 /// How deep groups of unknown fields may be nested when they are skipped.
 const MAX_SKIPPED_GROUP_DEPTH: usize = 64;
 
-/// How numbers stand on the wire, and what is none.
+/// The wire type of a kind of field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wire {
     Varint,
@@ -38,64 +38,43 @@ pub(crate) struct Reader<'a> {
 
 /// One record: a field number and its value as it stands on the wire.
 #[derive(Clone, Copy)]
-pub(crate) enum Record<'a> {
-    Varint {
-        number: u32,
-        value: u64,
-    },
-    Fixed64 {
-        number: u32,
-        value: u64,
-    },
-    Fixed32 {
-        number: u32,
-        value: u32,
-    },
-    /// A string, bytes, a message or packed numbers. `offset` is that of the body in the whole.
-    Bytes {
-        number: u32,
-        body: &'a [u8],
-        offset: usize,
-    },
-    /// What stands between the start and the end of a group. `offset` is that of the body in the whole.
-    Group {
-        number: u32,
-        body: &'a [u8],
-        offset: usize,
-    },
+pub(crate) struct Record<'a> {
+    pub(crate) number: u32,
+    pub(crate) value: WireValue<'a>,
+    /// The bytes of the record, key included.
+    pub(crate) raw: &'a [u8],
 }
 
-impl<'a> Record<'a> {
-    pub(crate) fn number(&self) -> u32 {
-        match *self {
-            Self::Varint { number, .. }
-            | Self::Fixed64 { number, .. }
-            | Self::Fixed32 { number, .. }
-            | Self::Bytes { number, .. }
-            | Self::Group { number, .. } => number,
-        }
-    }
+#[derive(Clone, Copy)]
+pub(crate) enum WireValue<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32(u32),
+    /// A string, bytes, a message or packed numbers.
+    Bytes(Body<'a>),
+    /// The content of a group.
+    Group(Body<'a>),
+}
 
+/// Bytes, and their offset in the whole.
+pub(crate) type Body<'a> = (&'a [u8], usize);
+
+impl WireValue<'_> {
     /// The wire type in words.
     pub(crate) fn wire_type(&self) -> &'static str {
         match self {
-            Self::Varint { .. } => "a varint",
-            Self::Fixed64 { .. } => "8 fixed bytes",
-            Self::Fixed32 { .. } => "4 fixed bytes",
-            Self::Bytes { .. } => "a length-delimited value",
-            Self::Group { .. } => "a group",
+            Self::Varint(_) => "a varint",
+            Self::Fixed64(_) => "8 fixed bytes",
+            Self::Fixed32(_) => "4 fixed bytes",
+            Self::Bytes(_) => "a length-delimited value",
+            Self::Group(_) => "a group",
         }
-    }
-
-    /// The bytes of the record that `reader` read last, key included.
-    pub(crate) fn raw(&self, reader: &Reader<'a>) -> &'a [u8] {
-        &reader.bytes[reader.start..reader.at]
     }
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`, which start `base` bytes into the whole.
-    pub(crate) fn new(bytes: &'a [u8], base: usize) -> Self {
+    /// Reads these bytes.
+    pub(crate) fn new((bytes, base): Body<'a>) -> Self {
         Self { bytes, base, at: 0, start: 0 }
     }
 
@@ -164,21 +143,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next record within so many groups.
+    /// The next record inside of `groups` nested groups.
     fn next_item(&mut self, groups: usize) -> Result<Option<Item<'a>>, Fault> {
         if self.at == self.bytes.len() {
             return Ok(None);
         }
         let (number, wire_type) = self.key()?;
         let start = self.start;
-        let record = match wire_type {
-            0 => Record::Varint { number, value: self.varint()? },
-            1 => Record::Fixed64 { number, value: u64::from_le_bytes(self.fixed()?) },
+        let value = match wire_type {
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(self.fixed()?)),
             2 => {
                 let len = self.varint()?;
                 let offset = self.base + self.at;
                 let body = self.take(usize::try_from(len).unwrap_or(usize::MAX))?;
-                Record::Bytes { number, body, offset }
+                WireValue::Bytes((body, offset))
             }
             3 if groups == MAX_SKIPPED_GROUP_DEPTH => {
                 return Err(self.fault("groups are nested more than 64 deep"));
@@ -197,27 +176,28 @@ impl<'a> Reader<'a> {
                 }
                 let body = &self.bytes[from..self.start];
                 self.start = start;
-                Record::Group { number, body, offset: self.base + from }
+                WireValue::Group((body, self.base + from))
             }
             4 => return Ok(Some(Item::End(number))),
-            5 => Record::Fixed32 { number, value: u32::from_le_bytes(self.fixed()?) },
+            5 => WireValue::Fixed32(u32::from_le_bytes(self.fixed()?)),
             _ => return Err(self.fault("wire types 6 and 7 do not exist")),
         };
-        Ok(Some(Item::Record(record)))
+        let raw = &self.bytes[start..self.at];
+        Ok(Some(Item::Record(Record { number, value, raw })))
     }
 }
 
-/// How many numbers stand one after the other in `body`, which is `offset` bytes into the whole, and the one at `wanted`.
+/// The count of the packed numbers in `body`, and the number at index `wanted`.
 pub(crate) fn packed(
     wire: Wire,
-    (body, offset): (&[u8], usize),
+    (body, offset): Body<'_>,
     wanted: Option<usize>,
 ) -> Result<(usize, Option<u64>), Fault> {
     let size = match wire {
         Wire::Fixed32 => 4,
         Wire::Fixed64 => 8,
         Wire::Varint | Wire::Len => {
-            let (mut reader, mut count, mut found) = (Reader::new(body, offset), 0, None);
+            let (mut reader, mut count, mut found) = (Reader::new((body, offset)), 0, None);
             while reader.at < body.len() {
                 let value = reader.varint()?;
                 found = found.or((wanted == Some(count)).then_some(value));

@@ -249,3 +249,24 @@ impl Conductor for PlaybackControl {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rnet::inspect::Location;
+
+    use super::*;
+
+    #[test]
+    fn a_player_that_panics_has_finished() {
+        let location = Location::new(Some("playing"), Some(std::env::temp_dir()), None).unwrap();
+        let (progress, domain) = (Arc::new(Progress::default()), location.domain().unwrap());
+        let control = PlaybackControl { progress: progress.clone(), domain, started: None };
+        let player = std::thread::spawn(move || {
+            let _control = control;
+            panic!("a player may panic");
+        });
+        assert!(player.join().is_err() && progress.is_over.load(Ordering::Relaxed));
+        let problem = lock(&progress.problem).clone().unwrap();
+        assert!(problem.contains("panicked"), "{problem}");
+    }
+}

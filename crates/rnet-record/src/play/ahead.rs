@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, Scope};
+use std::thread::Builder;
 
 use super::order::{Due, InOrder};
 use crate::read::{ReadError, Recording, Select};
@@ -14,10 +14,8 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_MESSAGES: usize = 16_384;
 
 /// The messages that were read ahead. Dropping it ends the thread.
-pub struct Ahead<'scope> {
+pub struct Ahead {
     shared: Arc<Shared>,
-    /// The thread is of the same scope as what it reads.
-    _scope: std::marker::PhantomData<&'scope ()>,
 }
 
 struct Shared {
@@ -33,7 +31,7 @@ struct Queue {
     ended: bool,
     /// Read from there instead.
     restart: Option<u64>,
-    /// Nobody takes any more.
+    /// The player or the reading thread has ended.
     closed: bool,
 }
 
@@ -42,26 +40,26 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
     fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<'scope> Ahead<'scope> {
-    pub fn start<'env>(
-        scope: &'scope Scope<'scope, 'env>,
-        recording: &'env Recording,
-        select: &Select,
-    ) -> io::Result<Self> {
+impl Ahead {
+    pub fn start(recording: &Recording, select: &Select) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
-        let (of_thread, select) = (shared.clone(), select.clone());
-        Builder::new()
-            .name("rnet-read".to_owned())
-            .spawn_scoped(scope, move || read(&of_thread, recording, select))?;
-        Ok(Self { shared, _scope: std::marker::PhantomData })
+        let (of_thread, recording, select) = (shared.clone(), recording.clone(), select.clone());
+        let thread = Builder::new().name("rnet-read".to_owned());
+        thread.spawn(move || read(&of_thread, &recording, select))?;
+        Ok(Self { shared })
     }
 
-    /// The next message; `None` at the end.
+    /// The next message; `None` at the end. Passes on a panic of the thread.
     pub fn next(&mut self) -> Option<Result<Due, ReadError>> {
         let mut queue = self.shared.lock();
         loop {
@@ -70,6 +68,7 @@ impl<'scope> Ahead<'scope> {
                 self.shared.changed.notify_one();
                 return Some(item);
             }
+            assert!(!queue.closed, "the thread that reads ahead has panicked");
             if queue.ended {
                 return None;
             }
@@ -88,10 +87,18 @@ impl<'scope> Ahead<'scope> {
     }
 }
 
-impl Drop for Ahead<'_> {
+impl Drop for Ahead {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.changed.notify_one();
+        self.shared.close();
+    }
+}
+
+/// Closes the queue when the reading thread ends, so that the player does not wait for ever after a panic.
+struct Reader<'a>(&'a Shared);
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
@@ -100,6 +107,7 @@ fn len(item: &Result<Due, ReadError>) -> usize {
 }
 
 fn read(shared: &Shared, recording: &Recording, mut select: Select) {
+    let _reader = Reader(shared);
     // Subscribers get what transient_local publishers kept when the playing begins, there or elsewhere.
     select.with_latched = true;
     loop {

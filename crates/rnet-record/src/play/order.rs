@@ -17,7 +17,7 @@ const WINDOW_NS: u64 = 200_000_000;
 /// Messages that are held back, at most.
 const MAX_HELD: usize = 4096;
 
-/// A message, when it is due, and what it carried beside its content.
+/// A message, its due time and its metadata.
 pub struct Due {
     /// Time of the recording, in ns since 1970 UTC.
     pub at_ns: u64,
@@ -26,8 +26,8 @@ pub struct Due {
 }
 
 /// The messages of a file in the order in which they are due.
-pub struct InOrder<'a> {
-    messages: Messages<'a>,
+pub struct InOrder {
+    messages: Messages,
     carried: Carried,
     by_sending: bool,
     held: BinaryHeap<Held>,
@@ -42,8 +42,8 @@ struct Held {
     number: u64,
 }
 
-impl<'a> InOrder<'a> {
-    pub fn new(recording: &'a Recording, select: Select) -> InOrder<'a> {
+impl InOrder {
+    pub fn new(recording: &Recording, select: Select) -> InOrder {
         let by_sending = recording.profile() == names::PROFILE;
         let messages = recording.messages(Select { with_meta: true, ..select });
         let (carried, held) = (Carried::default(), BinaryHeap::new());
@@ -63,7 +63,7 @@ impl<'a> InOrder<'a> {
     }
 }
 
-impl Iterator for InOrder<'_> {
+impl Iterator for InOrder {
     type Item = Result<Due, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {

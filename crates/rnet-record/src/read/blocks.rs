@@ -107,7 +107,7 @@ impl Block {
     }
 }
 
-/// What is in the records of a chunk, which begin at `start`.
+/// Reads the records of a chunk, which begin at `start`.
 fn of_records(chunk: Chunk, start: u64, channels: &mut Channels) -> Contents {
     let (mut messages, mut offsets) = (Vec::new(), Vec::new());
     let mut problem = None;

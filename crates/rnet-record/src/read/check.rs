@@ -7,10 +7,10 @@ use mcap::records::{ChunkIndex, MessageHeader, Record, Statistics, op};
 
 use super::blocks::{Block, Contents};
 use super::channels::Channels;
+use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
 use super::index::{self, Summary};
 use super::input::{Head, Input};
-use super::record;
 use super::recording::header;
 use super::scan::MAX_RECORD_LEN_BYTES;
 use crate::names;
@@ -19,7 +19,7 @@ use crate::numbers::Numbers;
 /// The data is read in pieces of this length for its CRC.
 const PIECE_LEN_BYTES: u64 = 1 << 20;
 
-/// Differences of the statistics that are told one by one.
+/// Differences of the statistics that are reported one by one.
 const MAX_TOLD: usize = 16;
 
 /// Runs of numbers without a gap that are kept, of all channels: some megabytes.
@@ -154,8 +154,7 @@ impl Check<'_> {
             op::CHUNK | op::MESSAGE | op::SCHEMA | op::CHANNEL => self.block(head),
             op::MESSAGE_INDEX => self.message_index(head),
             op::METADATA => {
-                let body = self.input.body(head, MAX_RECORD_LEN_BYTES)?;
-                if let Record::Metadata(found) = record::parse(head.opcode, &body, head.offset)? {
+                if let Record::Metadata(found) = self.input.record(head, MAX_RECORD_LEN_BYTES)? {
                     if self.is_ours && found.name == names::UNHEARD {
                         let said = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
                         let Checked { unheard, followed, .. } = &mut self.checked;
@@ -171,9 +170,8 @@ impl Check<'_> {
             }
             op::ATTACHMENT => {
                 self.seen.attachments += 1;
-                let body = self.input.body(head, super::chunk::MAX_CHUNK_LEN_BYTES)?;
                 // Its CRC is compared on the way.
-                record::parse(head.opcode, &body, head.offset).map(drop)
+                self.input.record(head, MAX_CHUNK_LEN_BYTES).map(drop)
             }
             _ => Ok(()),
         }
@@ -258,8 +256,7 @@ impl Check<'_> {
     }
 
     fn message_index(&mut self, head: &Head) -> Result<(), ReadError> {
-        let body = self.input.body(head, super::chunk::MAX_CHUNK_LEN_BYTES)?;
-        let Record::MessageIndex(index) = record::parse(head.opcode, &body, head.offset)? else {
+        let Record::MessageIndex(index) = self.input.record(head, MAX_CHUNK_LEN_BYTES)? else {
             unreachable!("a record of this opcode is parsed as an index");
         };
         let id = index.channel_id;
@@ -300,13 +297,10 @@ impl Check<'_> {
 
     fn data_crc(&mut self, end: &Head) {
         let crc = || -> Result<Option<(u32, u32)>, ReadError> {
-            let body = self.input.body(end, MAX_RECORD_LEN_BYTES)?;
-            let Record::DataEnd(said) = record::parse(end.opcode, &body, end.offset)? else {
-                return Ok(None);
+            let said = match self.input.record(end, MAX_RECORD_LEN_BYTES)? {
+                Record::DataEnd(said) if said.data_section_crc != 0 => said,
+                _ => return Ok(None),
             };
-            if said.data_section_crc == 0 {
-                return Ok(None);
-            }
             let (mut hasher, mut at) = (crc32fast::Hasher::new(), 0);
             while at < end.offset {
                 let len = PIECE_LEN_BYTES.min(end.offset - at);

@@ -225,7 +225,7 @@ fn prim_of(kind: &Kind) -> Prim {
     }
 }
 
-/// Where the steps lead in a plain message, and to what. Fails in words: there is no such field.
+/// Offset and type of the field at the end of the steps. The error names the missing field.
 pub(crate) fn plain_at(
     plain: &PlainType,
     steps: &[Step<'_>],

@@ -95,8 +95,7 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
         if number >= MAX_METADATA {
             continue;
         }
-        let body = input.body(head, MAX_RECORD_LEN_BYTES)?;
-        if let Record::Metadata(metadata) = record::parse(head.opcode, &body, head.offset)? {
+        if let Record::Metadata(metadata) = input.record(head, MAX_RECORD_LEN_BYTES)? {
             if name.is_some_and(|name| name != metadata.name) {
                 named.extend(name.map(|name| (head.offset, name)));
             }
@@ -212,7 +211,7 @@ fn footer(input: &Input) -> Result<(Footer, u64), ReadError> {
     let is_footer =
         |head: &Head| head.opcode == op::FOOTER && head.body_len == FOOTER_BODY_LEN_BYTES;
     let head = head.filter(is_footer).ok_or_else(none)?;
-    match record::parse(op::FOOTER, &input.body(&head, FOOTER_BODY_LEN_BYTES)?, at)? {
+    match input.record(&head, FOOTER_BODY_LEN_BYTES)? {
         Record::Footer(footer) => Ok((footer, at)),
         _ => unreachable!("a record of this opcode is parsed as a footer"),
     }
@@ -252,7 +251,7 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         attachments: Vec::new(),
     };
     let mut channels = Vec::new();
-    // The CRC is of some bytes of the footer, too.
+    // `bytes` also has the part of the footer that the CRC covers.
     for head in heads(&bytes[..len as usize], start) {
         let head = head?;
         let offset = head.offset;

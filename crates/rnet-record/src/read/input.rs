@@ -7,7 +7,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use mcap::records::Record;
+
 use super::error::{Problem, ReadError, RecordName};
+use super::record;
 
 /// Opcode and length, before each record.
 pub const HEAD_LEN_BYTES: u64 = 9;
@@ -92,10 +95,16 @@ impl Input {
         }
         self.read(head.body(), head.body_len)
     }
+
+    /// Reads and parses a record other than a message.
+    pub fn record(&self, head: &Head, limit: u64) -> Result<Record<'static>, ReadError> {
+        let body = self.body(head, limit)?;
+        record::parse(head.opcode, &body, head.offset).map(Record::into_owned)
+    }
 }
 
-/// The head of the record that these bytes begin with, which is at `offset` of something, with `there` bytes from it on.
-/// There is one byte at least.
+/// The head of the record at the start of `bytes` (at least one byte). The record is at `offset` of its section, and
+/// `there` bytes of the section remain.
 pub fn head_of(bytes: &[u8], offset: u64, there: u64) -> Result<Head, Problem> {
     let (opcode, body_len) = match there >= HEAD_LEN_BYTES {
         true => split_head(bytes),
@@ -109,7 +118,7 @@ pub fn head_of(bytes: &[u8], offset: u64, there: u64) -> Result<Head, Problem> {
     }
 }
 
-/// The heads of the records in `bytes`, which are `start` bytes into something, until one is cut off.
+/// The heads of the records in `bytes`, up to a truncated one. `start` is the offset of `bytes`.
 pub fn heads(bytes: &[u8], start: u64) -> impl Iterator<Item = Result<Head, ReadError>> {
     let mut at = Some(0);
     std::iter::from_fn(move || {

@@ -6,9 +6,9 @@ use rnet::inspect::{MissedCause, UnheardCause};
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-/// Names of publishers that were not heard which are kept; publishers beyond these are counted without a name.
+/// Names of unheard publishers that are kept; further publishers are counted without a name.
 const MAX_NAMES: usize = 1000;
-/// What stands for a topic or a node that is not known.
+/// Replaces an unknown topic or node.
 const UNKNOWN: &str = "?";
 
 /// Why a message is not in the recording.
@@ -51,7 +51,7 @@ impl From<MissedCause> for Cause {
     }
 }
 
-/// Numbers by topic, node and cause.
+/// Counts by topic, node and cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts<C> {
     counts: BTreeMap<(String, String, C), u64>,
@@ -60,8 +60,8 @@ pub struct Counts<C> {
 /// Numbers of messages that are missing.
 pub type Losses = Counts<Cause>;
 
-/// Numbers of publishers that were seen and not heard, or not to their end. Nobody knows how many messages they sent. `?`
-/// is a topic or node that is not known.
+/// Numbers of publishers that were seen and not heard to their end. The number of their messages is unknown. `?` is an
+/// unknown topic or node.
 pub type Unheard = Counts<UnheardCause>;
 
 impl<C> Default for Counts<C> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mcap::records::MessageHeader;
 use rnet::inspect::UnheardCause;
@@ -61,7 +61,7 @@ struct Channel {
     in_part: Run,
 }
 
-/// How many messages were written, and the number of the first.
+/// Number of written messages, and the sequence number of the first.
 #[derive(Clone, Copy, Default)]
 struct Run {
     count: u64,
@@ -135,9 +135,9 @@ impl Output {
     }
 
     /// Whether it is to be ended, because it is this long, this old, or has too many channels.
-    pub fn is_over(&self, split_size: Option<u64>, split_time: Option<Duration>) -> bool {
-        split_size.is_some_and(|size| self.part.len_bytes() >= size)
-            || split_time.is_some_and(|time| self.begun.elapsed() >= time)
+    pub fn is_over(&self, options: &RecordOptions) -> bool {
+        options.split_size.is_some_and(|size| self.part.len_bytes() >= size)
+            || options.split_time.is_some_and(|time| self.begun.elapsed() >= time)
             || self.channels.len() >= MAX_CHANNELS
     }
 
@@ -281,7 +281,7 @@ impl Output {
     /// Adds what is missing.
     pub fn missed(&mut self, missed: &Missed) -> Result<()> {
         let at = self.wall(missed.at_ns);
-        self.own(names::MISSED_TOPIC, json::missed(missed).to_string().as_bytes(), at, at)
+        self.own(names::MISSED_TOPIC, &serde_json::to_vec(missed).unwrap_or_default(), at, at)
     }
 
     /// Sees to it that nothing waits for longer than it may, and that a step of the wall clock is told.
@@ -313,7 +313,7 @@ impl Output {
         self.channels.values_mut().for_each(|channel| channel.in_part = Run::default());
     }
 
-    /// The messages that are lost with the file, or with the chunk that is open alone.
+    /// The messages that are lost with the file, or only those of the open chunk.
     pub fn lost(&self, with_file: bool, cause: Cause) -> Vec<Missed> {
         let runs = self.channels.values().map(|channel| {
             (&channel.publisher, if with_file { channel.in_part } else { channel.in_chunk })
@@ -357,7 +357,7 @@ fn clock_metadata(clock: &WallOffset) -> BTreeMap<String, String> {
 }
 
 impl Missed {
-    /// Messages that are not recorded, the number of the first and how many, and why.
+    /// Messages that are not recorded: sequence number of the first, count, and cause.
     pub fn new(of: &Publisher, (first_seq, count): (u64, u64), cause: Cause) -> Missed {
         Missed {
             topic: of.topic.clone(),

@@ -90,10 +90,6 @@ impl Shared {
         locked(&self.progress)
     }
 
-    pub fn set_publishers(&self, publishers: usize) {
-        self.progress().publishers = publishers;
-    }
-
     /// What keeps this from being written, or that nothing does.
     pub fn set_problem(&self, of: &'static str, why: Option<String>) {
         let mut progress = self.progress();

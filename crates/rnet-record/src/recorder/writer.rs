@@ -31,7 +31,7 @@ const PROBLEM: &str = "recording";
 pub struct Writer {
     file: PathBuf,
     options: RecordOptions,
-    /// Tells the recording from others of the host: when it began.
+    /// Id of the recording: the time of its start.
     recording: u64,
     queue: Arc<Queue<Item>>,
     shared: Arc<Shared>,
@@ -194,7 +194,9 @@ impl Writer {
                 self.written.0 += 1;
                 self.written.1 += taken.bytes.len() as u64;
             }
-            Some(Wrote::Malformed) => self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::Malformed)),
+            Some(Wrote::Malformed) => {
+                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::Malformed))
+            }
             Some(Wrote::NoCounterpart) => {
                 if self.without_counterpart.insert(taken.publisher.source.publisher) {
                     let (topic, source) = (&taken.publisher.topic, &taken.publisher.source);
@@ -211,8 +213,12 @@ impl Writer {
                 self.miss(Missed::new(&taken.publisher, (taken.seq, 1), cause));
             }
         }
-        let RecordOptions { split_size, split_time, .. } = self.options;
-        if self.output.as_ref().is_some_and(|output| output.is_over(split_size, split_time)) {
+        self.turn(|output, options| output.is_over(options));
+    }
+
+    /// Begins the next part if the current one is over.
+    fn turn(&mut self, is_over: impl FnOnce(&Output, &RecordOptions) -> bool) {
+        if self.output.as_ref().is_some_and(|output| is_over(output, &self.options)) {
             self.end();
             self.try_to_begin();
         }
@@ -237,9 +243,9 @@ impl Writer {
         untold.and_modify(|run| run.count += missed.count).or_insert(missed);
     }
 
-    /// Counts what was written and is lost after all.
+    /// Counts messages as missing that were counted as written.
     fn take_back(&mut self, lost: Vec<Missed>) {
-        // What is subtracted was added.
+        // First add all written messages, so that the subtraction is exact.
         self.tell_written();
         for missed in lost {
             let messages = self.shared.progress().messages;
@@ -338,7 +344,8 @@ impl Writer {
             self.number += 1;
             path = part_path(&self.file, self.number);
         }
-        let mut output = Output::create(&path, &self.options, self.recording, self.number, self.reached_ns)?;
+        let mut output =
+            Output::create(&path, &self.options, self.recording, self.number, self.reached_ns)?;
         self.number += 1;
         self.begun_ns = rnet::now_ns();
         self.syncer.now(output.part().file()?);
@@ -377,16 +384,9 @@ impl Writer {
         if looks {
             self.looked = Instant::now();
         }
-        if looks && self.output.as_ref().is_some_and(|output| output.part().away().is_some()) {
-            self.end();
-            self.try_to_begin();
-        }
+        self.turn(|output, _| looks && output.part().away().is_some());
         self.write(|output| output.tend(looks));
-        let RecordOptions { split_size, split_time, .. } = self.options;
-        if self.output.as_ref().is_some_and(|output| output.is_over(split_size, split_time)) {
-            self.end();
-            self.try_to_begin();
-        }
+        self.turn(|output, options| output.is_over(options));
         if let Some((cause, since)) = self.blocked
             && self.is_wanted
             && self.output.is_none()

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr};
+
 use super::error::RerunError;
 use crate::names;
 use crate::play::{Due, InOrder};
@@ -22,7 +24,8 @@ const WANTS_DONE: u64 = 1 << 31;
 const WANTS_FEEDBACK: u64 = 1 << 30;
 
 /// What a topic of a call carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     Request,
     Control,
@@ -33,13 +36,7 @@ pub enum Kind {
 
 impl Kind {
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Request => "request",
-            Kind::Control => "control",
-            Kind::Reply => "reply",
-            Kind::Status => "status",
-            Kind::Feedback => "feedback",
-        }
+        self.into()
     }
 
     /// Whether a message of it ends the call with this number.
@@ -64,15 +61,9 @@ impl<'a> CallTopic<'a> {
         let (side, id) = end.split_at_checked(1)?;
         let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
         let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id && !service.is_empty())?;
-        let kind = match (side, kind) {
-            ("s", "request") => Kind::Request,
-            ("s", "control") => Kind::Control,
-            ("c", "reply") => Kind::Reply,
-            ("c", "status") => Kind::Status,
-            ("c", "feedback") => Kind::Feedback,
-            _ => return None,
-        };
-        Some(Self { service, id, kind })
+        let kind = kind.parse().ok()?;
+        let of_server = matches!(kind, Kind::Request | Kind::Control);
+        (side == if of_server { "s" } else { "c" }).then_some(Self { service, id, kind })
     }
 
     /// Whether it may be a request for the authority of a command.

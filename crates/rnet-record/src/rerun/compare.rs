@@ -105,7 +105,7 @@ pub struct Comparison<'a> {
     node: String,
     topics_of_node: Vec<String>,
     channels: Vec<Arc<Channel>>,
-    recorded: InOrder<'a>,
+    recorded: InOrder,
     calls: Arc<Recorded>,
     /// Services that give authority over commands: what is asked there depends on the clock.
     authorities: BTreeSet<String>,
@@ -121,7 +121,7 @@ pub struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     /// With what the node of this name published in the recording, and its calls but for those for authority.
     pub fn new(
-        recording: &'a Recording,
+        recording: &Recording,
         (node, calls): (String, Arc<Recorded>),
         authorities: BTreeSet<String>,
         options: &'a RerunOptions,
@@ -212,35 +212,27 @@ impl<'a> Comparison<'a> {
         sent_ns.is_some_and(|sent_ns| sent_ns >= begin)
     }
 
-    /// The recorded answer to the same request. Servers may answer in another order, where they do several things at once.
-    fn answer(&mut self, topic: &str, key: &Value) -> Result<Option<Message>, RerunError> {
+    /// The recorded message that a new one is compared with: the next one with this key, or without a key the next one.
+    /// If the messages are `in_order`, those before it are missing. Concurrent servers answer in any order.
+    fn partner(
+        &mut self,
+        topic: &str,
+        key: Option<&Value>,
+        in_order: bool,
+    ) -> Result<Option<Message>, RerunError> {
         let mut at = 0;
         while at < self.topic(topic).waiting.len() || at < MAX_AHEAD && self.read(Some(topic))? {
-            let waiting = &mut self.topic(topic).waiting;
-            if waiting[at].1.as_ref() == Some(key) {
-                return Ok(waiting.remove(at).map(|(message, _)| message));
+            let of = self.topic(topic);
+            if key.is_none() || of.waiting[at].1.as_ref() == key {
+                if in_order {
+                    of.result.missing += of.waiting.drain(..at).len() as u64;
+                    at = 0;
+                }
+                return Ok(of.waiting.remove(at).map(|(message, _)| message));
             }
             at += 1;
         }
         Ok(None)
-    }
-
-    /// The recorded message that a new one is compared with.
-    fn partner(&mut self, topic: &str, key: Option<&Value>) -> Result<Option<Message>, RerunError> {
-        let mut at = 0;
-        loop {
-            if at >= self.topic(topic).waiting.len()
-                && (at >= MAX_AHEAD || !self.read(Some(topic))?)
-            {
-                return Ok(None);
-            }
-            let of = self.topic(topic);
-            if key.is_none() || of.waiting[at].1.as_ref() == key {
-                of.result.missing += at as u64;
-                return Ok(of.waiting.drain(..=at).next_back().map(|(message, _)| message));
-            }
-            at += 1;
-        }
     }
 
     fn value_of(&mut self, message: &Message) -> Result<Value, RerunError> {
@@ -281,10 +273,10 @@ impl<'a> Comparison<'a> {
         };
         let partner = match (call, heard.meta.correlation) {
             (Some(call), Some(word)) if call.kind != Kind::Request => {
-                self.answer(topic, &Value::from(word))?
+                self.partner(topic, Some(&Value::from(word)), false)?
             }
             (None, _) if self.options.key.is_some() && key.is_none() => None,
-            _ => self.partner(topic, key.as_ref())?,
+            _ => self.partner(topic, key.as_ref(), true)?,
         };
         let Some(recorded) = partner else {
             self.topic(topic).result.unrecorded += 1;

@@ -9,20 +9,20 @@ use crate::read::{ReadError, TypeError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RerunError {
-    /// The node, or what was recorded of it, is not as a re-run needs it.
+    /// The node or the recording does not allow a re-run.
     #[error("{text}")]
     Failed {
-        /// Its name, the same for good.
+        /// Stable name of the error.
         code: &'static str,
         /// What is wrong, and what to do.
         text: String,
     },
-    /// The node did not do in time what was waited for.
+    /// The node exceeded a time limit.
     #[error("{text}")]
     TimedOut {
-        /// Its name, the same for good.
+        /// Stable name of the error.
         code: &'static str,
-        /// What was waited for, and how long.
+        /// What did not happen, and the limit.
         text: String,
     },
     /// It was told to stop.
@@ -67,7 +67,7 @@ impl RerunError {
         Self::failed("calls", text)
     }
 
-    /// The node calls at its start what was not recorded of its start.
+    /// A call of the starting node that was not recorded.
     pub(super) fn unrecorded_call(service: &str) -> Self {
         let text = format!(
             "the node calls {service} at its start more often than the recording has it before the first input: record \
@@ -82,13 +82,13 @@ impl RerunError {
         Self::failed("incompatible", text)
     }
 
-    /// The node has not come to rest: `at` says after which input, and `why` what it does instead.
+    /// The node did not become idle: `at` names the input before, `why` what it does.
     pub(super) fn restless(node: &str, at: &str, why: &str, limit: Duration) -> Self {
         let text = format!("{node} does not rest {at}: {why} for {limit:?}");
         Self::TimedOut { code: "restless", text }
     }
 
-    /// Its name, the same for good.
+    /// Stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Failed { code, .. } | Self::TimedOut { code, .. } => code,

@@ -213,6 +213,11 @@ impl Tested {
         channels.filter(|c| is_by(c, &self.recorded)).map(|c| c.id).collect()
     }
 
+    /// Whether the recording has a topic of another node.
+    fn is_recorded(&self, recording: &Recording, topic: &str) -> bool {
+        recording.channels().any(|c| c.topic == topic && !is_by(c, &self.recorded))
+    }
+
     fn listen(&mut self, recording: &Recording) -> Result<(), RerunError> {
         let mut topics = BTreeSet::new();
         for channel in recording.channels() {
@@ -232,7 +237,6 @@ impl Tested {
     /// more.
     fn connect(&mut self, recording: &Recording, options: &RerunOptions) -> Result<(), RerunError> {
         let end = Instant::now() + options.timeout;
-        let own_channels = self.own_channels(recording);
         let (mut endpoints, mut changed) = (BTreeSet::new(), Instant::now());
         let at = || "when it started".to_owned();
         loop {
@@ -242,7 +246,7 @@ impl Tested {
             let subscribed = self.subscribed(&snapshot);
             self.receive_commands(&snapshot, &subscribed)?;
             for topic in &subscribed {
-                self.feed(recording, &own_channels, topic, options)?;
+                self.feed(recording, topic, options)?;
             }
             let now: BTreeSet<u64> = of_node(&snapshot, &self.name).collect();
             if now != endpoints {
@@ -349,7 +353,6 @@ impl Tested {
     fn feed(
         &mut self,
         recording: &Recording,
-        own_channels: &BTreeSet<u16>,
         topic: &str,
         options: &RerunOptions,
     ) -> Result<(), RerunError> {
@@ -358,12 +361,7 @@ impl Tested {
             true => !topic.starts_with(OWN_TOPICS),
             false => is_named || topic == CLOCK_TOPIC,
         };
-        let select = Select {
-            topics: vec![topic.to_owned()],
-            without_channels: own_channels.clone(),
-            ..Select::default()
-        };
-        let is_recorded = recording.channels().any(|channel| select.takes(channel));
+        let is_recorded = self.is_recorded(recording, topic);
         if !is_wanted || self.fed.contains(topic) {
             return Ok(());
         }
@@ -373,6 +371,9 @@ impl Tested {
             }
         } else if is_recorded {
             // Reliable publishers all of them: nothing that it is fed is lost.
+            let topics = vec![topic.to_owned()];
+            let without_channels = self.own_channels(recording);
+            let select = Select { topics, without_channels, ..Select::default() };
             let play = Options { select, rate: None, ..Options::default() };
             // The topic is named, so what cannot be read of it is an error.
             let publishers = Publishers::open(recording, &self.node, &Lives::default(), &play)?;
@@ -394,9 +395,7 @@ impl Tested {
                 let why = self.publishers.iter().find_map(|p| p.refused(publisher.id));
                 return match why {
                     None => Ok(false),
-                    Some(why) => {
-                        Err(RerunError::incompatible(&self.name, &publisher.topic, &why))
-                    }
+                    Some(why) => Err(RerunError::incompatible(&self.name, &publisher.topic, &why)),
                 };
             }
         }
@@ -477,15 +476,9 @@ impl Tested {
     /// It has subscribed to something that was recorded, when messages of it had passed.
     pub fn check_late(&mut self, recording: &Recording) -> Result<(), RerunError> {
         let snapshot = self.domain.snapshot()?;
-        let own_channels = self.own_channels(recording);
         for topic in self.subscribed(&snapshot) {
             let is_fed = self.fed.contains(&topic) || topic.starts_with(OWN_TOPICS);
-            let select = Select {
-                topics: vec![topic.clone()],
-                without_channels: own_channels.clone(),
-                ..Select::default()
-            };
-            if !is_fed && recording.channels().any(|channel| select.takes(channel)) {
+            if !is_fed && self.is_recorded(recording, &topic) {
                 let text = format!(
                     "{} has subscribed to {topic} after its start, and missed what was before; name it with --input",
                     self.name

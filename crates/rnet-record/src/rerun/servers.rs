@@ -14,10 +14,11 @@ use prost::Message as _;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CallStatus, CommandReply, CommandRequest, CommandStatus, call_status::State};
 use rnet::{
-    Lane, Message as _, MessageType, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber,
+    Lane, Message as _, MessageType, Meta, Node, Publisher, PublisherOptions, Subscriber,
     SubscriberOptions,
 };
 
+use super::callers::{MAX_CLIENTS, meet, options_of};
 use super::calls::{
     Asked, CallTopic, Kind, Recorded, authority_of, client_of, feedback_type_topic, topic,
     wants_feedback,
@@ -25,11 +26,6 @@ use super::calls::{
 use super::error::RerunError;
 use crate::play::{Due, InOrder};
 use crate::read::{Recording, Select};
-
-/// How long an answer waits for a node that does not read.
-const STALL: Duration = Duration::from_secs(10);
-/// Clients of the node whose calls have ended and that are still known, of a service.
-const MAX_CLIENTS: usize = 64;
 
 /// The id of the server that gives authority over a command.
 const AUTHORITY_SERVER: u32 = 1;
@@ -316,12 +312,7 @@ impl Stand {
             of.insert(*kind, node.publisher_with::<[u8]>(&name, options)?);
         }
         for publisher in of.values() {
-            let met = publisher.wait_for_subscribers(1, Some(limit));
-            if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
-                let why = error.to_string();
-                return Err(RerunError::incompatible("the node", publisher.topic(), &why));
-            }
-            met?;
+            meet(publisher, publisher.topic(), limit)?;
         }
         self.clients.insert(client, Out { of, open: 1 });
         self.order.push_back(client);
@@ -350,11 +341,6 @@ impl Stand {
         out.open -= usize::from(out.open > 0 && answer.kind.ends(correlation));
         Ok(name)
     }
-}
-
-fn options_of(lane: Lane) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
-    if lane == Lane::Urgent { options.urgent() } else { options }
 }
 
 /// The end of a call that the recording has no answer to.

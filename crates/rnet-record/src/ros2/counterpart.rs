@@ -3,73 +3,26 @@
 //! Fields of one name are the same, and `timestamp` with `frame_id` is a header; what differs beside that stands in
 //! [`put`]. What ROS 2 has no field for is left out: docs/design/ros2.md lists it.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use rnet::schema::prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as Reflected};
 
 use super::definition::Definition;
 use super::encode::{Fields, Value};
 use super::standard;
 
-/// Type of ours, type of ROS 2.
-const ALL: &[(&str, &str)] = &[
-    ("foxglove.CameraCalibration", "sensor_msgs/CameraInfo"),
-    ("foxglove.CompressedImage", "sensor_msgs/CompressedImage"),
-    ("foxglove.FrameTransform", "geometry_msgs/TransformStamped"),
-    ("foxglove.FrameTransforms", "tf2_msgs/TFMessage"),
-    ("foxglove.LaserScan", "sensor_msgs/LaserScan"),
-    ("foxglove.LocationFix", "sensor_msgs/NavSatFix"),
-    ("foxglove.Log", "rcl_interfaces/Log"),
-    ("foxglove.Odometry", "nav_msgs/Odometry"),
-    ("foxglove.Point3", "geometry_msgs/Point"),
-    ("foxglove.Point3InFrame", "geometry_msgs/PointStamped"),
-    ("foxglove.PointCloud", "sensor_msgs/PointCloud2"),
-    ("foxglove.Pose", "geometry_msgs/Pose"),
-    ("foxglove.PoseInFrame", "geometry_msgs/PoseStamped"),
-    ("foxglove.PosesInFrame", "geometry_msgs/PoseArray"),
-    ("foxglove.Quaternion", "geometry_msgs/Quaternion"),
-    ("foxglove.RawImage", "sensor_msgs/Image"),
-    ("foxglove.Vector3", "geometry_msgs/Vector3"),
-    ("rnet.msgs.BatteryState", "sensor_msgs/BatteryState"),
-    ("rnet.msgs.Clock", "rosgraph_msgs/Clock"),
-    ("rnet.msgs.Diagnostic", "diagnostic_msgs/DiagnosticArray"),
-    ("rnet.msgs.Imu", "sensor_msgs/Imu"),
-    ("rnet.msgs.JointState", "sensor_msgs/JointState"),
-    ("rnet.msgs.JointTrajectory", "trajectory_msgs/JointTrajectory"),
-    ("rnet.msgs.Joy", "sensor_msgs/Joy"),
-    ("rnet.msgs.MagneticField", "sensor_msgs/MagneticField"),
-    ("rnet.msgs.PoseEstimate", "geometry_msgs/PoseWithCovarianceStamped"),
-    ("rnet.msgs.Pressure", "sensor_msgs/FluidPressure"),
-    ("rnet.msgs.Range", "sensor_msgs/Range"),
-    ("rnet.msgs.RelativeHumidity", "sensor_msgs/RelativeHumidity"),
-    ("rnet.msgs.Temperature", "sensor_msgs/Temperature"),
-    ("rnet.msgs.Twist", "geometry_msgs/Twist"),
-    ("rnet.msgs.TwistInFrame", "geometry_msgs/TwistStamped"),
-    ("rnet.msgs.Wrench", "geometry_msgs/Wrench"),
-    ("rnet.msgs.WrenchInFrame", "geometry_msgs/WrenchStamped"),
-];
-
-/// Type of ours, its field, the name of that in ROS 2.
-const RENAMED: &[(&str, &str, &str)] = &[
-    ("foxglove.CameraCalibration", "D", "d"),
-    ("foxglove.CameraCalibration", "K", "k"),
-    ("foxglove.CameraCalibration", "R", "r"),
-    ("foxglove.CameraCalibration", "P", "p"),
-    ("foxglove.Log", "message", "msg"),
-    ("foxglove.Odometry", "body_frame_id", "child_frame_id"),
-    ("rnet.msgs.BatteryState", "state_of_charge", "percentage"),
-    ("rnet.msgs.BatteryState", "status", "power_supply_status"),
-    ("rnet.msgs.BatteryState", "health", "power_supply_health"),
-    ("rnet.msgs.BatteryState", "technology", "power_supply_technology"),
-    ("rnet.msgs.BatteryState", "cell_voltages", "cell_voltage"),
-    ("rnet.msgs.BatteryState", "cell_temperatures", "cell_temperature"),
-    ("rnet.msgs.Diagnostic.Status", "text", "message"),
-    ("rnet.msgs.JointState", "names", "name"),
-    ("rnet.msgs.JointTrajectory", "names", "joint_names"),
-    ("rnet.msgs.JointTrajectory.Point", "position", "positions"),
-    ("rnet.msgs.JointTrajectory.Point", "velocity", "velocities"),
-    ("rnet.msgs.JointTrajectory.Point", "acceleration", "accelerations"),
-    ("rnet.msgs.MagneticField", "covariance", "magnetic_field_covariance"),
-    ("rnet.msgs.Pressure", "pressure", "fluid_pressure"),
-];
+/// Built-in types by name: their ROS 2 type (`-` for a type that is only part of others), and the fields with another
+/// name in ROS 2. `counterparts.txt` has one per line.
+static ALL: LazyLock<HashMap<&str, (&str, Vec<(&str, &str)>)>> = LazyLock::new(|| {
+    let lines = include_str!("counterparts.txt").lines();
+    let line = |line: &'static str| {
+        let mut words = line.split(' ');
+        let (ours, theirs) = (words.next()?, words.next()?);
+        Some((ours, (theirs, words.filter_map(|word| word.split_once('=')).collect())))
+    };
+    lines.filter_map(line).collect()
+});
 
 /// A type of ROS 2 that stands for one of ours.
 pub struct Counterpart {
@@ -82,7 +35,7 @@ pub struct Counterpart {
 impl Counterpart {
     /// Of a type of ours, by its full name.
     pub fn of(ours: &str) -> Option<Counterpart> {
-        let (_, name) = ALL.iter().find(|(of, _)| *of == ours)?;
+        let (name, _) = ALL.get(ours).filter(|(name, _)| *name != "-")?;
         let text = standard::text(name);
         let definition = Definition::parse(name, &text).ok()?;
         Some(Counterpart { name, text, definition })
@@ -113,7 +66,7 @@ fn fields(message: &DynamicMessage) -> Fields {
         fields.insert("stamp".to_owned(), stamp);
     }
     let of = descriptor.full_name();
-    for (_, ours, theirs) in RENAMED.iter().filter(|(renamed, ..)| *renamed == of) {
+    for (ours, theirs) in ALL.get(of).iter().flat_map(|(_, renamed)| renamed) {
         if let Some(value) = fields.remove(*ours) {
             fields.insert((*theirs).to_owned(), value);
         }
@@ -244,7 +197,8 @@ fn put(of: &str, fields: &mut Fields) {
             set(fields, "level", Value::Int(level));
         }
         "rnet.msgs.PoseEstimate" => {
-            let pose = [("pose", fields.remove("pose")), ("covariance", fields.remove("covariance"))];
+            let pose =
+                [("pose", fields.remove("pose")), ("covariance", fields.remove("covariance"))];
             set(fields, "pose", with(&pose));
         }
         "rnet.msgs.Range" => {

@@ -10,7 +10,7 @@ use super::definition::{Base, Definition, Field, Many};
 /// A value, whatever it is to become.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of 64 bits, signed or not.
+    /// A 64-bit integer, signed or unsigned.
     Int(i128),
     Float(f64),
     Text(String),

@@ -1,4 +1,4 @@
-//! The fields of the standard messages of ROS 2 that ours become: `standard.msg`, in the form of descriptions.
+//! The standard messages of ROS 2 that built-in messages become. `standard.msg` has their fields.
 
 const TYPES: &str = include_str!("standard.msg");
 

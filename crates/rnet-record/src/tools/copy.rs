@@ -11,6 +11,7 @@ use super::output::{Output, ToolError};
 use crate::names;
 use crate::numbers::Numbers;
 use crate::read::{Message, Messages, ReadError, Recording, Select};
+use crate::recorder::part_path;
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub fn filter(
     end(output, to, messages)
 }
 
-/// What is chosen of a file in a new one that is not finished yet, and how many messages that are.
+/// Copies the selected messages into a new, unfinished file. Returns their number, too.
 pub(super) fn copy(
     from: &Recording,
     to: &Path,
@@ -106,7 +107,7 @@ pub fn merge(
     };
     let mut output = begin(first, to)?;
     let all = || Select { with_reserved: true, ..Select::default() };
-    let mut readers: Vec<Messages<'_>> = from.iter().map(|file| file.messages(all())).collect();
+    let mut readers: Vec<Messages> = from.iter().map(|file| file.messages(all())).collect();
     let mut next: Vec<Option<Message>> = Vec::new();
     let mut order = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
@@ -143,14 +144,14 @@ pub fn merge(
 }
 
 /// By how much the times of a file are ahead of the monotonic clock, as the file says.
-fn offset_ns(file: &Recording) -> i64 {
+pub(crate) fn offset_ns(file: &Recording) -> i64 {
     let said = file.metadata(names::CLOCK).and_then(|clock| clock.get("offset_ns")?.parse().ok());
     said.unwrap_or(0)
 }
 
 /// The messages that were written, and what was said of them beside.
 #[derive(Default)]
-struct Met {
+pub(crate) struct Met {
     messages: HashMap<Source, Times>,
     said: HashMap<Source, Times>,
 }
@@ -177,7 +178,7 @@ type Source = [String; 4];
 
 impl Met {
     /// Whether it has not been written yet. Messages of which nobody says the publisher have no number that counts.
-    fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
+    pub fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
         let sent_ns = message.publish_ns();
         let channel = &message.channel;
         if channel.topic == names::META_TOPIC {
@@ -258,7 +259,7 @@ impl Part {
         start_ns: u64,
         tell: Tell<'_>,
     ) -> Result<Part, ToolError> {
-        let path = named(to, number);
+        let path = part_path(to, number as u64);
         let mut output = begin(from, &path)?;
         if number == 0 {
             attachments(from, &mut output, tell)?;
@@ -282,28 +283,13 @@ impl Part {
 }
 
 /// The next message that can be read.
-pub(crate) fn whole(
-    reader: &mut Messages<'_>,
-    of: &Recording,
-    tell: Tell<'_>,
-) -> Option<Message> {
+pub(crate) fn whole(reader: &mut Messages, of: &Recording, tell: Tell<'_>) -> Option<Message> {
     loop {
         match reader.next()? {
             Ok(message) => return Some(message),
             Err(problem) => tell(of.path(), &problem),
         }
     }
-}
-
-/// `run.mcap`, `run_1.mcap`, `run_2.mcap`.
-fn named(first: &Path, part: usize) -> PathBuf {
-    if part == 0 {
-        return first.to_owned();
-    }
-    let mut name = first.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("_{part}."));
-    name.push(first.extension().unwrap_or("mcap".as_ref()));
-    first.with_file_name(name)
 }
 
 /// A new file with what stands first in the old one.

@@ -11,7 +11,7 @@ use crate::names;
 use crate::read::{Recording, Select};
 
 /// Writes all that can be read of a file, which [`Recording::open_without_index`] has opened, into a new file with index,
-/// statistics and CRCs. What could not be read stands in [`Recording::found`].
+/// statistics and CRCs. [`Recording::found`] has the problems.
 ///
 /// A Metadata record `rnet.recovered` says of what it was made, and why. Messages are in the order of time.
 ///
@@ -19,7 +19,7 @@ use crate::read::{Recording, Select};
 /// The new file exists or cannot be written; `Interrupted`.
 pub fn recover(recording: &Recording, to: &Path, stop: Stop) -> Result<Written, ToolError> {
     let select = Select { with_reserved: true, ..Select::default() };
-    // What is wrong was found when the file was opened.
+    // Opening the file has found all problems.
     let (mut output, messages) = copy(recording, to, select, &[], &mut |_, _| {}, stop)?;
     output.metadata(&recovered(recording))?;
     end(output, to, messages)

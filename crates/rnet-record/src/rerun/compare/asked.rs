@@ -84,9 +84,7 @@ impl Comparison<'_> {
 /// Whether messages of a type have a field of this path, `pose.x` or `legs[2].force`. What a map has is not known.
 fn has_field(ty: &MessageType, path: &str) -> bool {
     match ty {
-        MessageType::Plain(plain) => {
-            steps(path).is_ok_and(|steps| plain_at(plain, &steps).is_ok())
-        }
+        MessageType::Plain(plain) => steps(path).is_ok_and(|steps| plain_at(plain, &steps).is_ok()),
         MessageType::Protobuf(schema) => {
             let at = |end: usize| FieldPath::parse(schema, &path[..end]);
             let mut dots = path.match_indices('.');
