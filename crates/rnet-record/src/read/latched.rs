@@ -15,6 +15,9 @@ use super::messages::{Message, Select};
 use super::recording::Recording;
 use crate::names;
 
+/// A message in the bytes of its chunk.
+type InChunk = (MessageHeader, Range<usize>);
+
 /// A message, and before it the record about it that directly precedes it in the file.
 type Pair<T> = (Option<T>, T);
 
@@ -86,11 +89,11 @@ fn take(
     start_ns: u64,
     meta: Option<&Arc<Channel>>,
 ) {
-    let copy = |channel: &Arc<Channel>, (header, data): &(MessageHeader, Range<usize>)| {
+    let copy = |channel: &Arc<Channel>, (header, data): &InChunk| {
         Message::new(channel.clone(), *header, contents.bytes[data.clone()].to_vec())
     };
     let mut said = None;
-    let mut found: BTreeMap<u16, Vec<Pair<&(MessageHeader, Range<usize>)>>> = BTreeMap::new();
+    let mut found: BTreeMap<u16, Vec<Pair<&InChunk>>> = BTreeMap::new();
     for message in &contents.messages {
         let header = &message.0;
         if meta.is_some_and(|meta| meta.id == header.channel_id) {

@@ -12,9 +12,12 @@ use super::definition::Definition;
 use super::encode::{Fields, Value};
 use super::standard;
 
+/// Fields by their names, and their names in ROS 2.
+type Renamed = Vec<(&'static str, &'static str)>;
+
 /// Built-in types by name: their ROS 2 type (`-` for a type that is only part of others), and the fields with another
 /// name in ROS 2. `counterparts.txt` has one per line.
-static ALL: LazyLock<HashMap<&str, (&str, Vec<(&str, &str)>)>> = LazyLock::new(|| {
+static ALL: LazyLock<HashMap<&str, (&str, Renamed)>> = LazyLock::new(|| {
     let lines = include_str!("counterparts.txt").lines();
     let line = |line: &'static str| {
         let mut words = line.split(' ');
