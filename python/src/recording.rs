@@ -22,7 +22,7 @@ fn failed(py: Python<'_>, why: &str) -> PyErr {
 /// An MCAP file, opened.
 #[pyclass(frozen, module = "rnet._rnet")]
 pub(crate) struct RecordingReader {
-    recording: Arc<Recording>,
+    recording: Recording,
 }
 
 #[pymethods]
@@ -31,7 +31,7 @@ impl RecordingReader {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py.detach(|| Recording::open(&path));
         let told = |error: ReadError| failed(py, &format!("{}: {error}", path.display()));
-        Ok(Self { recording: Arc::new(opened.map_err(told)?) })
+        Ok(Self { recording: opened.map_err(told)? })
     }
 
     #[getter]
@@ -166,7 +166,7 @@ impl RecordingReader {
         end_ns: Option<u64>,
     ) -> RecordedMessages {
         let select = Select { topics, start_ns, end_ns, ..Select::default() };
-        let messages = self.recording.shared_messages(select);
+        let messages = self.recording.messages(select);
         RecordedMessages { messages, ready: VecDeque::new() }
     }
 }
@@ -188,7 +188,7 @@ fn array(
 /// is a text where it stands.
 #[pyclass(module = "rnet._rnet")]
 pub(crate) struct RecordedMessages {
-    messages: Messages<'static>,
+    messages: Messages,
     ready: VecDeque<Result<Message, ReadError>>,
 }
 

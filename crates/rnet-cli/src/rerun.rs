@@ -114,9 +114,9 @@ fn command(args: &RerunArgs, place: &Path) -> Outcome<Command> {
 
 fn failure(error: &RerunError) -> Failure {
     let text = tame(&format!("{}: {error}", error.code())).into_owned();
-    match error.is_timeout() {
-        true => Failure::TimedOut(text),
-        false => Failure::Failed(text),
+    match error {
+        RerunError::TimedOut { .. } => Failure::TimedOut(text),
+        _ => Failure::Failed(text),
     }
 }
 

@@ -32,7 +32,7 @@ use serde_json::json;
 
 use crate::error::{RecordError, Result};
 use crate::part::Compress;
-use crate::recorder::{Progress, RecordOptions, Recorder, RingPart};
+use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, located};
 pub use bell::Fired;
 use bell::{Bell, Rung};
 use counters::Counters;
@@ -134,10 +134,7 @@ impl BlackBox {
             let wrong = format!("a file has at most {} s before and after", MAX_TIME.as_secs());
             return Err(RecordError::Options(wrong));
         }
-        let location = match &options.location {
-            Some(location) => location.clone(),
-            None => Location::new(None, None, None)?,
-        };
+        let location = located(&options.location)?;
         let ring = Ring::take(&location, options.memory_len_bytes)?;
         has_room(&Ring::path_of(location.path()), options.memory_len_bytes)?;
         let folder = Folder::open(&options.folder)?;

@@ -18,7 +18,7 @@ pub mod tools;
 
 pub use error::{RecordError, Result};
 pub use part::Compress;
-pub use recorder::{Cause, Losses, Progress, RecordOptions, Recorder, Selection, Unheard};
+pub use recorder::{Cause, Counts, Losses, Progress, RecordOptions, Recorder, Selection, Unheard};
 pub use source::{Kind, Source, SourceError};
 
 /// The MCAP library that recordings are written and read with.

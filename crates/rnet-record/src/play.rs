@@ -23,7 +23,6 @@ use rnet::{Durability, Node, Reliability};
 
 use crate::read::{ReadError, Recording};
 use ahead::Ahead;
-pub(crate) use carried::Carried;
 pub(crate) use clock::Clock;
 pub(crate) use order::{Due, InOrder};
 use pace::{Pace, Waited};
@@ -170,45 +169,41 @@ pub fn play(
     }
     let times = recording.found().times.unwrap_or_default();
     let start_ns = options.select.start_ns.unwrap_or(times.0).max(times.0);
-    std::thread::scope(|scope| {
-        let ahead = Ahead::start(scope, recording, &options.select).map_err(PlayError::Thread)?;
-        let player = Player {
-            path: recording.path(),
-            looped: options.looped,
-            publishers,
-            clock,
-            carried: Carried::default(),
-            pace: Pace::new(start_ns, options.rate, options.paused),
-            start_ns,
-            end_ns: options.select.end_ns.unwrap_or(u64::MAX).min(times.1),
-            ahead,
-            conductor,
-            played: Played {
-                messages: 0,
-                bytes: 0,
-                failed: 0,
-                damaged: 0,
-                rounds: 0,
-                took: Duration::ZERO,
-                late_ns: Histogram::new_with_bounds(1, MAX_LATE_NS, 3)
-                    .expect("bounds that are allowed"),
-            },
-        };
-        Ok(player.run())
-    })
+    let ahead = Ahead::start(recording, &options.select).map_err(PlayError::Thread)?;
+    let player = Player {
+        path: recording.path(),
+        looped: options.looped,
+        publishers,
+        clock,
+        pace: Pace::new(start_ns, options.rate, options.paused),
+        start_ns,
+        end_ns: options.select.end_ns.unwrap_or(u64::MAX).min(times.1),
+        ahead,
+        conductor,
+        played: Played {
+            messages: 0,
+            bytes: 0,
+            failed: 0,
+            damaged: 0,
+            rounds: 0,
+            took: Duration::ZERO,
+            late_ns: Histogram::new_with_bounds(1, MAX_LATE_NS, 3)
+                .expect("bounds that are allowed"),
+        },
+    };
+    Ok(player.run())
 }
 
-struct Player<'a, 'scope> {
+struct Player<'a> {
     /// The file, for messages.
     path: &'a std::path::Path,
     looped: bool,
     publishers: Publishers,
     clock: Option<Clock>,
-    carried: Carried,
     pace: Pace,
     start_ns: u64,
     end_ns: u64,
-    ahead: Ahead<'scope>,
+    ahead: Ahead,
     conductor: &'a mut dyn Conductor,
     played: Played,
 }
@@ -220,17 +215,13 @@ enum Next {
     Quit,
 }
 
-impl Player<'_, '_> {
+impl Player<'_> {
     fn run(mut self) -> Played {
         let begun = std::time::Instant::now();
         loop {
             match self.ahead.next() {
                 // Nothing is published of it, so nobody waits for it, and it is no step.
-                Some(Ok(due)) if self.publishers.of(due.message.channel.id).is_none() => {
-                    if due.message.channel.topic == crate::names::META_TOPIC {
-                        self.carried.remember(due.message.data());
-                    }
-                }
+                Some(Ok(due)) if self.publishers.of(due.message.channel.id).is_none() => {}
                 Some(Ok(due)) => match self.wait_for(&due) {
                     Next::Publish => self.publish(&due),
                     Next::Reread => {}
@@ -298,7 +289,6 @@ impl Player<'_, '_> {
 
     fn go_to(&mut self, ns: u64) {
         self.ahead.restart(ns);
-        self.carried = Carried::default();
         self.pace.go_to(ns);
         if let Some(clock) = &mut self.clock {
             clock.go_to(ns);
@@ -308,10 +298,11 @@ impl Player<'_, '_> {
     fn publish(&mut self, due: &Due) {
         let message = &due.message;
         let Some(publisher) = self.publishers.of(message.channel.id) else { return };
-        let meta = self.carried.of(message);
         let late = self.pace.late_ns(due.at_ns.max(self.start_ns));
         let sent = match message.content() {
-            Ok(content) => publisher.send_with(&content, meta).map_err(|error| error.to_string()),
+            Ok(content) => {
+                publisher.send_with(&content, due.meta).map_err(|error| error.to_string())
+            }
             Err(why) => {
                 Err(format!("message {} of {}: {why}", message.sequence(), message.channel.topic))
             }

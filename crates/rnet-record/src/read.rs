@@ -29,6 +29,7 @@ pub use channels::{Channel, Schema, TypeError};
 pub use check::{Checked, check};
 pub use error::{Problem, ReadError};
 pub use field::{FieldError, FieldReader};
+pub(crate) use field::{Step, plain_at, steps};
 pub use found::Found;
 pub use messages::{Message, Messages, Select};
 pub use recording::Recording;

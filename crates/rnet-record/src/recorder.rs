@@ -18,7 +18,6 @@ mod queue;
 mod selection;
 mod sync;
 mod told;
-mod unheard;
 mod watch;
 mod writer;
 
@@ -26,20 +25,19 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use rnet::inspect::{Location, Way, give_way};
+use rnet::inspect::{Way, give_way};
 
 use crate::error::{RecordError, Result};
 use follower::Follower;
 pub(crate) use item::Publisher;
-pub use loss::{Cause, Losses};
+pub use loss::{Cause, Counts, Losses, Unheard};
 pub use options::RecordOptions;
-use output::About;
+pub(crate) use options::{located, part_path};
 pub use progress::Progress;
 pub(crate) use progress::RingPart;
 use progress::Shared;
 use queue::Queue;
 pub use selection::Selection;
-pub use unheard::Unheard;
 pub(crate) use watch::Watch;
 use writer::Writer;
 
@@ -73,7 +71,7 @@ use writer::Writer;
 pub struct Recorder {
     shared: Arc<Shared>,
     follower: Option<JoinHandle<Result<()>>>,
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Result<()>>>,
 }
 
 impl Recorder {
@@ -88,79 +86,32 @@ impl Recorder {
         let shared = Arc::new(Shared::default());
         let limit = usize::try_from(options.buffer_len_bytes).unwrap_or(usize::MAX);
         let queue = Arc::new(Queue::new(limit));
-        let location = match &options.location {
-            Some(location) => location.clone(),
-            None => Location::new(None, None, None)?,
-        };
-        let about = About {
-            domain: location.id().as_str().to_owned(),
-            host: options.host(),
-            // Told apart from others of the host by when it began.
-            recording: rnet::now_ns(),
-            said: options.said.clone(),
-            compress: options.compress,
-            raw: options.raw,
-            ros2: options.ros2,
-        };
-        let options = RecordOptions { location: Some(location), ..options };
-        let started = |e| RecordError::file("start a thread for", file, e);
-        let (begun, has_begun) = mpsc::sync_channel(1);
         let writer = {
-            let (file, options) = (file.to_owned(), options.clone());
+            let (path, options) = (file.to_owned(), options.clone());
             let (queue, shared) = (queue.clone(), shared.clone());
-            let write = move || {
-                // The thread that syncs inherits it.
-                give_way(Way::Late);
-                match Writer::new(&file, options, about, queue, shared) {
-                    Ok(writer) => {
-                        // Whoever waited for it is told.
-                        let _ = begun.send(Ok(()));
-                        writer.run();
-                    }
-                    Err(error) => drop(begun.send(Err(error))),
-                }
-            };
-            std::thread::Builder::new().name("rnet-rec-write".to_owned()).spawn(write)
+            let begin = move || Writer::new(&path, options, queue, shared);
+            begun(file, "rnet-rec-write", "writer", begin, |writer| {
+                writer.run();
+                Ok(())
+            })?
         };
-        let writer = writer.map_err(started)?;
-        has_begun.recv().unwrap_or(Err(RecordError::Panicked("writer")))?;
-        let (ready, is_ready) = mpsc::sync_channel(1);
         let follower = {
             let (queue, shared) = (queue.clone(), shared.clone());
-            let follow = move || {
-                give_way(Way::Late);
-                let made = Follower::new(options, queue.clone(), shared)
-                    .and_then(|mut follower| follower.begin().map(|()| follower));
-                match made {
-                    Ok(follower) => {
-                        let _ = ready.send(Ok(()));
-                        follower.run()
-                    }
-                    Err(error) => {
-                        queue.close();
-                        let _ = ready.send(Err(error));
-                        Ok(())
-                    }
-                }
+            let begin = move || {
+                let mut follower = Follower::new(options, queue, shared)?;
+                follower.begin().map(|()| follower)
             };
-            std::thread::Builder::new().name("rnet-rec-follow".to_owned()).spawn(follow)
+            begun(file, "rnet-rec-follow", "follower", begin, Follower::run)
         };
-        let recorder = match follower {
-            Ok(follower) => Recorder { shared, follower: Some(follower), writer: Some(writer) },
-            Err(error) => {
-                queue.close();
-                let _ = writer.join();
-                return Err(started(error));
-            }
+        let (follower, failed) = match follower {
+            Ok(follower) => (Some(follower), None),
+            Err(error) => (None, Some(error)),
         };
-        match is_ready.recv().unwrap_or(Err(RecordError::Panicked("follower"))) {
-            Ok(()) => Ok(recorder),
-            Err(error) => {
-                queue.close();
-                recorder.stop()?;
-                Err(error)
-            }
-        }
+        let recorder = Recorder { shared, follower, writer: Some(writer) };
+        let Some(error) = failed else { return Ok(recorder) };
+        queue.close();
+        recorder.stop()?;
+        Err(error)
     }
 
     /// How far it is.
@@ -205,6 +156,35 @@ impl Recorder {
             _ => followed,
         }
     }
+}
+
+/// Starts a thread with lower priority than nodes; threads that it starts inherit the priority. Returns when `begin` has
+/// returned.
+///
+/// # Errors
+/// The thread cannot be started, or `begin` failed or panicked.
+fn begun<T>(
+    file: &Path,
+    thread: &str,
+    name: &'static str,
+    begin: impl FnOnce() -> Result<T> + Send + 'static,
+    run: impl FnOnce(T) -> Result<()> + Send + 'static,
+) -> Result<JoinHandle<Result<()>>> {
+    let (tell, has_begun) = mpsc::sync_channel(1);
+    let work = move || {
+        give_way(Way::Late);
+        let (made, told) = match begin() {
+            Ok(made) => (Some(made), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        // The starting thread waits for this.
+        let _ = tell.send(told);
+        made.map_or(Ok(()), run)
+    };
+    let thread = std::thread::Builder::new().name(thread.to_owned()).spawn(work);
+    let thread = thread.map_err(|e| RecordError::file("start a thread for", file, e))?;
+    has_begun.recv().unwrap_or(Err(RecordError::Panicked(name)))?;
+    Ok(thread)
 }
 
 impl Drop for Recorder {

@@ -147,10 +147,10 @@ pub fn rerun(
         without_channels: feed.own_channels(),
         start_ns: options.start_ns,
         end_ns: options.end_ns,
-        with_reserved: true,
         with_latched: true,
+        ..Select::default()
     };
-    for due in InOrder::new(recording, recording.messages(select)) {
+    for due in InOrder::new(recording, select) {
         let mut due = due?;
         // What was kept for late joiners is there at the start.
         due.at_ns = due.at_ns.max(options.start_ns.unwrap_or(0));

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rnet::{Durability, Lane, PlainType, PublisherQos, Reliability, TypeDesc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::names::{
     DEADLINE_KEY, DEPTH_KEY, DURABILITY_KEY, HOST_KEY, KIND_KEY, LANE_KEY, LAYOUT_KEY,
@@ -49,7 +52,8 @@ pub struct Source {
 }
 
 /// The kind of a type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// Bytes without a description, or of a kind that this version does not know.
     #[default]
@@ -63,11 +67,7 @@ pub enum Kind {
 impl Kind {
     /// Its name in a recording.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Plain => "plain",
-            Self::Protobuf => "protobuf",
-        }
+        self.into()
     }
 }
 
@@ -114,14 +114,6 @@ impl Source {
 
     /// As metadata of a channel.
     pub fn to_metadata(&self) -> BTreeMap<String, String> {
-        let lane = match self.lane {
-            Lane::Urgent => "urgent",
-            Lane::Bulk => "bulk",
-        };
-        let reliability = match self.reliability {
-            Reliability::Reliable => "reliable",
-            Reliability::BestEffort => "best_effort",
-        };
         let (durability, depth) = match self.durability {
             Durability::Volatile => ("volatile", None),
             Durability::TransientLocal { depth } => ("transient_local", Some(depth)),
@@ -135,8 +127,8 @@ impl Source {
             (KIND_KEY, Some(self.kind.name().to_owned())),
             (TYPE_KEY, Some(self.type_name.clone())),
             (LAYOUT_KEY, layout),
-            (LANE_KEY, Some(lane.to_owned())),
-            (RELIABILITY_KEY, Some(reliability.to_owned())),
+            (LANE_KEY, word_of(self.lane)),
+            (RELIABILITY_KEY, word_of(self.reliability)),
             (DURABILITY_KEY, Some(durability.to_owned())),
             (DEPTH_KEY, depth.map(|depth| depth.to_string())),
             (DEADLINE_KEY, ns(self.deadline)),
@@ -153,67 +145,66 @@ impl Source {
     /// [`SourceError`] for a value that means nothing.
     pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Self, SourceError> {
         let text = |key| metadata.get(key).cloned().unwrap_or_default();
-        let one_of = |key, names: &[&str], wanted| match metadata.get(key) {
-            None => Ok(0),
-            Some(value) => names.iter().position(|name| name == value).ok_or_else(|| SourceError {
-                key,
-                value: value.clone(),
-                wanted,
-            }),
-        };
-        let number = |key| match metadata.get(key) {
-            None => Ok(None),
-            Some(value) => {
-                let wanted = "a number";
-                let error = |_| SourceError { key, value: value.clone(), wanted };
-                value.parse::<u64>().map(Some).map_err(error)
-            }
-        };
+        let of = Said(metadata);
         let offered = metadata.get(OFFERED_QOS_KEY).and_then(|text| offered(text));
         let offered = offered.unwrap_or_default();
-        let kinds = [Kind::Bytes, Kind::Plain, Kind::Protobuf];
-        let kind =
-            kinds[one_of(KIND_KEY, &kinds.map(Kind::name), "`bytes`, `plain` or `protobuf`")?];
-        let lanes = [Lane::Bulk, Lane::Urgent];
-        let lane = lanes[one_of(LANE_KEY, &["bulk", "urgent"], "`bulk` or `urgent`")?];
-        let wanted = "`best_effort` or `reliable`";
-        let said = [Reliability::BestEffort, Reliability::Reliable]
-            [one_of(RELIABILITY_KEY, &["best_effort", "reliable"], wanted)?];
-        let is_said = |key| metadata.contains_key(key);
-        let reliability = if is_said(RELIABILITY_KEY) { said } else { offered.reliability };
-        let wanted = "`volatile` or `transient_local`";
-        let durability = match one_of(DURABILITY_KEY, &["volatile", "transient_local"], wanted)? {
-            0 if !is_said(DURABILITY_KEY) => offered.durability,
-            0 => Durability::Volatile,
-            _ => {
-                let depth = number(DEPTH_KEY)?.unwrap_or(1);
-                Durability::TransientLocal { depth: u32::try_from(depth).unwrap_or(u32::MAX) }
-            }
-        };
-        let layout = match metadata.get(LAYOUT_KEY) {
-            None => None,
-            Some(value) => match TypeDesc::from_json(value) {
-                Ok(TypeDesc::Plain(layout)) => Some(layout),
-                _ => {
-                    let wanted = "the layout of a plain type";
-                    return Err(SourceError { key: LAYOUT_KEY, value: value.clone(), wanted });
-                }
-            },
-        };
+        let depth = u32::try_from(of.number(DEPTH_KEY)?.unwrap_or(1)).unwrap_or(u32::MAX);
+        let kind = of.read(KIND_KEY, "`bytes`, `plain` or `protobuf`", |text| text.parse().ok());
+        let durability =
+            of.read(DURABILITY_KEY, "`volatile` or `transient_local`", |text| match text {
+                "volatile" => Some(Durability::Volatile),
+                "transient_local" => Some(Durability::TransientLocal { depth }),
+                _ => None,
+            });
+        let layout = of.read(LAYOUT_KEY, "the layout of a plain type", |text| {
+            TypeDesc::from_json(text).ok()?.as_plain().cloned()
+        });
+        let reliability = of.read(RELIABILITY_KEY, "`best_effort` or `reliable`", word);
+        let time = |key| Ok(of.number(key)?.map(Duration::from_nanos));
         Ok(Self {
             node: text(NODE_KEY),
             host: text(HOST_KEY),
-            publisher: number(PUBLISHER_KEY)?.unwrap_or(0),
-            kind,
+            publisher: of.number(PUBLISHER_KEY)?.unwrap_or(0),
+            kind: kind?.unwrap_or_default(),
             type_name: text(TYPE_KEY),
-            layout,
-            lane,
-            reliability,
-            durability,
-            deadline: number(DEADLINE_KEY)?.map(Duration::from_nanos).or(offered.deadline),
-            lifespan: number(LIFESPAN_KEY)?.map(Duration::from_nanos).or(offered.lifespan),
+            layout: layout?,
+            lane: of.read(LANE_KEY, "`bulk` or `urgent`", word)?.unwrap_or_default(),
+            reliability: reliability?.unwrap_or(offered.reliability),
+            durability: durability?.unwrap_or(offered.durability),
+            deadline: time(DEADLINE_KEY)?.or(offered.deadline),
+            lifespan: time(LIFESPAN_KEY)?.or(offered.lifespan),
         })
     }
+}
+
+/// Metadata of a channel.
+struct Said<'a>(&'a BTreeMap<String, String>);
+
+impl Said<'_> {
+    /// The value of a key, if it is there.
+    fn read<T>(
+        &self,
+        key: &'static str,
+        wanted: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, SourceError> {
+        let Some(value) = self.0.get(key) else { return Ok(None) };
+        let wrong = || SourceError { key, value: value.clone(), wanted };
+        read(value).map(Some).ok_or_else(wrong)
+    }
+
+    fn number(&self, key: &'static str) -> Result<Option<u64>, SourceError> {
+        self.read(key, "a number", |text| text.parse().ok())
+    }
+}
+
+/// The name of a quality-of-service value.
+fn word_of(value: impl Serialize) -> Option<String> {
+    Some(serde_json::to_value(value).ok()?.as_str()?.to_owned())
+}
+
+fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_value(text.into()).ok()
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ mod new_file;
 mod output;
 mod recover;
 
-pub(crate) use copy::goes_on;
 pub use copy::{Cut, Stop, Tell, Written, filter, merge, split};
+pub(crate) use copy::{Met, goes_on, offset_ns, whole};
 pub use new_file::NewFile;
 pub use output::{Output, ToolError};
-pub use recover::{Recovered, recover};
+pub use recover::recover;

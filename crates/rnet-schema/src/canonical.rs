@@ -323,7 +323,15 @@ impl Emit<'_> {
                 let nested_type = self.messages(&full, &message.nested_type);
                 let enum_type = self.enums(&full, &message.enum_type);
                 if self.reached.contains(&full) {
-                    return Some(DescriptorProto { nested_type, enum_type, ..bare(message) });
+                    let reserved = reserved_in(message);
+                    return Some(DescriptorProto {
+                        nested_type,
+                        enum_type,
+                        reserved_range: reserved.reserved_range,
+                        reserved_name: reserved.reserved_name,
+                        extension_range: reserved.extension_range,
+                        ..bare(message)
+                    });
                 }
                 let shell = !(nested_type.is_empty() && enum_type.is_empty());
                 let name = message.name.clone();
@@ -341,7 +349,11 @@ impl Emit<'_> {
 
     fn enums(&self, scope: &str, enums: &[EnumDescriptorProto]) -> Vec<EnumDescriptorProto> {
         let is_reached = |e: &&EnumDescriptorProto| self.reached.contains(&join(scope, e.name()));
-        let mut kept: Vec<_> = enums.iter().filter(is_reached).map(bare_enum).collect();
+        let with_reserved = |e: &EnumDescriptorProto| {
+            let EnumDescriptorProto { reserved_range, reserved_name, .. } = reserved_in_enum(e);
+            EnumDescriptorProto { reserved_range, reserved_name, ..bare_enum(e) }
+        };
+        let mut kept: Vec<_> = enums.iter().filter(is_reached).map(with_reserved).collect();
         kept.sort_by(|a, b| a.name.cmp(&b.name));
         kept
     }
@@ -351,19 +363,8 @@ impl Emit<'_> {
         for name in self.reached {
             let entry = &self.index[name];
             let (kind, body) = match entry.item {
-                Item::Message(message) => {
-                    let mut message = bare(message);
-                    message.reserved_range.clear();
-                    message.reserved_name.clear();
-                    message.extension_range.clear();
-                    (MESSAGE, message.encode_to_vec())
-                }
-                Item::Enum(enumeration) => {
-                    let mut enumeration = bare_enum(enumeration);
-                    enumeration.reserved_range.clear();
-                    enumeration.reserved_name.clear();
-                    (ENUM, enumeration.encode_to_vec())
-                }
+                Item::Message(message) => (MESSAGE, bare(message).encode_to_vec()),
+                Item::Enum(enumeration) => (ENUM, bare_enum(enumeration).encode_to_vec()),
             };
             put(kind + u8::from(entry.proto3), name, &body, &mut out);
         }
@@ -375,19 +376,8 @@ impl Emit<'_> {
         let mut out = Vec::new();
         for name in self.reached {
             let body = match self.index[name].item {
-                Item::Message(message) => {
-                    let mut message = bare(message);
-                    (message.name, message.options) = (None, None);
-                    message.field.clear();
-                    message.oneof_decl.clear();
-                    message.encode_to_vec()
-                }
-                Item::Enum(enumeration) => {
-                    let mut enumeration = bare_enum(enumeration);
-                    (enumeration.name, enumeration.options) = (None, None);
-                    enumeration.value.clear();
-                    enumeration.encode_to_vec()
-                }
+                Item::Message(message) => reserved_in(message).encode_to_vec(),
+                Item::Enum(enumeration) => reserved_in_enum(enumeration).encode_to_vec(),
             };
             if !body.is_empty() {
                 put(RESERVED, name, &body, &mut out);
@@ -410,11 +400,23 @@ fn put(kind: u8, name: &str, body: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A message without the types declared in it, its fields by number.
+/// A message without the types declared in it and without reservations, its fields by number.
 fn bare(message: &DescriptorProto) -> DescriptorProto {
     let mut field: Vec<FieldDescriptorProto> = message.field.iter().map(bare_field).collect();
     field.sort_by_key(FieldDescriptorProto::number);
     let oneof_decl = renumber_oneofs(message, &mut field);
+    DescriptorProto {
+        name: message.name.clone(),
+        field,
+        oneof_decl,
+        options: is_map_entry(message)
+            .then(|| MessageOptions { map_entry: Some(true), ..Default::default() }),
+        ..Default::default()
+    }
+}
+
+/// The numbers and names that a message reserves or leaves to extensions.
+fn reserved_in(message: &DescriptorProto) -> DescriptorProto {
     let mut reserved_range = message.reserved_range.clone();
     reserved_range.sort_by_key(|range| (range.start(), range.end()));
     let mut reserved_name = message.reserved_name.clone();
@@ -424,17 +426,7 @@ fn bare(message: &DescriptorProto) -> DescriptorProto {
         .map(|range| ExtensionRange { start: range.start, end: range.end, options: None })
         .collect();
     extension_range.sort_by_key(|range| (range.start(), range.end()));
-    DescriptorProto {
-        name: message.name.clone(),
-        field,
-        oneof_decl,
-        reserved_range,
-        reserved_name,
-        extension_range,
-        options: is_map_entry(message)
-            .then(|| MessageOptions { map_entry: Some(true), ..Default::default() }),
-        ..Default::default()
-    }
+    DescriptorProto { reserved_range, reserved_name, extension_range, ..Default::default() }
 }
 
 /// Real oneofs by their first field, then those that only carry the presence of an `optional`: the order that protoc demands.
@@ -482,38 +474,25 @@ fn bare_enum(enumeration: &EnumDescriptorProto) -> EnumDescriptorProto {
         number: Some(value.number()),
         options: None,
     };
-    let mut reserved_range = enumeration.reserved_range.clone();
-    reserved_range.sort_by_key(|range| (range.start(), range.end()));
-    let mut reserved_name = enumeration.reserved_name.clone();
-    reserved_name.sort_unstable();
     let alias = enumeration.options.as_ref().is_some_and(EnumOptions::allow_alias);
     EnumDescriptorProto {
         name: enumeration.name.clone(),
         value: enumeration.value.iter().map(bare_value).collect(),
         options: alias.then(|| EnumOptions { allow_alias: Some(true), ..Default::default() }),
-        reserved_range,
-        reserved_name,
+        ..Default::default()
     }
 }
 
-/// Gives each field that has none the name in JSON that follows from its own.
-pub(crate) fn name_in_json(file: &mut FileDescriptorProto) {
-    fn name(fields: &mut [FieldDescriptorProto]) {
-        for field in fields.iter_mut().filter(|field| field.json_name.is_none()) {
-            field.json_name = Some(json_name(field.name()));
-        }
-    }
-    fn within(message: &mut DescriptorProto) {
-        name(&mut message.field);
-        name(&mut message.extension);
-        message.nested_type.iter_mut().for_each(within);
-    }
-    name(&mut file.extension);
-    file.message_type.iter_mut().for_each(within);
+fn reserved_in_enum(enumeration: &EnumDescriptorProto) -> EnumDescriptorProto {
+    let mut reserved_range = enumeration.reserved_range.clone();
+    reserved_range.sort_by_key(|range| (range.start(), range.end()));
+    let mut reserved_name = enumeration.reserved_name.clone();
+    reserved_name.sort_unstable();
+    EnumDescriptorProto { reserved_range, reserved_name, ..Default::default() }
 }
 
 /// The name in JSON that a field has unless its file says another: `frame_id` is `frameId`.
-pub(crate) fn json_name(name: &str) -> String {
+fn json_name(name: &str) -> String {
     let mut json = String::with_capacity(name.len());
     let mut upper = false;
     for c in name.chars() {

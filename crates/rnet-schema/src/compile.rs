@@ -6,7 +6,7 @@
 use crate::builtin;
 use crate::error::{Place, SchemaError};
 use crate::limits::{MAX_PROTO_LEN_BYTES, MAX_SCHEMA_FILES};
-use crate::{canonical, scan, schema};
+use crate::{canonical, schema};
 use prost::Message;
 use prost_reflect::{DescriptorError, DescriptorPool};
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
@@ -152,10 +152,10 @@ impl<'a> Load<'a> {
 
     fn root(mut self, name: &str, text: &str) -> Result<Compiled, SchemaError> {
         self.text(name, text)?;
-        let file = self.pool.file_descriptor_protos().cloned().collect();
+        let mut file: Vec<_> = self.pool.file_descriptor_protos().cloned().collect();
+        file.iter_mut().for_each(strip_uncommented);
         // The same limits as for a set that came from elsewhere: what one side can compile, the other can take.
-        let bytes = FileDescriptorSet { file }.encode_to_vec();
-        let set = schema::read_set(&strip_uncommented(&bytes)?)?;
+        let set = schema::read_set(&FileDescriptorSet { file }.encode_to_vec())?;
         Ok(Compiled { file: Some(name.to_owned()), set })
     }
 
@@ -242,17 +242,12 @@ impl<'a> Load<'a> {
 }
 
 /// Source positions are by far the most of a compiled set, and only comments are wanted of them.
-fn strip_uncommented(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
-    let malformed = |why: String| SchemaError::Malformed { offset: 0, why };
-    let mut set = FileDescriptorSet::decode(bytes).map_err(|error| malformed(error.to_string()))?;
-    for file in &mut set.file {
-        let Some(info) = &mut file.source_code_info else { continue };
-        info.location.retain(|l| l.leading_comments.is_some() || l.trailing_comments.is_some());
-        for location in &mut info.location {
-            location.leading_detached_comments.clear();
-        }
+fn strip_uncommented(file: &mut FileDescriptorProto) {
+    let Some(info) = &mut file.source_code_info else { return };
+    info.location.retain(|l| l.leading_comments.is_some() || l.trailing_comments.is_some());
+    for location in &mut info.location {
+        location.leading_detached_comments.clear();
     }
-    scan::filter(&set.encode_to_vec())
 }
 
 fn read_file(path: &Path) -> Result<String, SchemaError> {

@@ -5,10 +5,9 @@
 
 use crate::escape::is_steering;
 use crate::name::join;
+use prost_reflect::{DescriptorPool, FileDescriptor};
 use prost_types::source_code_info::Location;
-use prost_types::{
-    DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo,
-};
+use prost_types::{EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The comments of a schema, by full name. The value of an enum is found as `package.Enum.VALUE`.
@@ -60,33 +59,7 @@ const EARLIER_HOLDERS_UNIT: &str = "the holder's";
 const PLAIN_NUMBER: &str = "1";
 
 /// Units in words, as the published schemas write them, and their symbols. Longer ones first.
-const UNITS_IN_WORDS: &[(&str, &str)] = &[
-    ("in meters per second squared", "m/s²"),
-    ("in m/s^2", "m/s²"),
-    ("in radians per second squared", "rad/s²"),
-    ("in meters per second", "m/s"),
-    ("in radians per second", "rad/s"),
-    ("in rad/s", "rad/s"),
-    ("in m/s", "m/s"),
-    ("in newton meters", "N·m"),
-    ("in newton-meters", "N·m"),
-    ("in newtons", "N"),
-    ("in meters", "m"),
-    ("in metres", "m"),
-    ("in radians", "rad"),
-    ("in degrees celsius", "°C"),
-    ("in degrees", "°"),
-    ("in seconds", "s"),
-    ("in nanoseconds", "ns"),
-    ("in pixels", "px"),
-    ("in bytes", "B"),
-    ("in volts", "V"),
-    ("in amperes", "A"),
-    ("in ampere hours", "Ah"),
-    ("in pascals", "Pa"),
-    ("in tesla", "T"),
-    ("in hertz", "Hz"),
-];
+const UNITS_IN_WORDS: &str = include_str!("units.txt");
 
 /// Longest text that is taken for a unit, in bytes.
 const MAX_UNIT_LEN_BYTES: usize = 48;
@@ -125,97 +98,60 @@ pub fn unit_of(comment: &str) -> Option<&str> {
     }
     let lower = comment.to_lowercase();
     let ends_there = |at: usize| !lower[at..].starts_with(|c: char| c.is_alphanumeric());
-    UNITS_IN_WORDS
-        .iter()
-        .find(|(words, _)| lower.find(words).is_some_and(|at| ends_there(at + words.len())))
-        .map(|(_, symbol)| *symbol)
-}
-
-// Numbers of the fields of google/protobuf/descriptor.proto, of which the path of a comment is made.
-const FILE_MESSAGE: i32 = 4;
-const FILE_ENUM: i32 = 5;
-const MESSAGE_FIELD: i32 = 2;
-const MESSAGE_NESTED: i32 = 3;
-const MESSAGE_ENUM: i32 = 4;
-const ENUM_VALUE: i32 = 2;
-
-/// Calls `with(path, full name of the element, full name of its type)` for all that can have a comment.
-fn walk(file: &FileDescriptorProto, with: &mut impl FnMut(&[i32], String, &str)) {
-    let mut path = Vec::new();
-    for (i, message) in file.message_type.iter().enumerate() {
-        path.extend([FILE_MESSAGE, i as i32]);
-        walk_message(file.package(), message, &mut path, with);
-        path.clear();
-    }
-    for (i, enumeration) in file.enum_type.iter().enumerate() {
-        path.extend([FILE_ENUM, i as i32]);
-        walk_enum(file.package(), enumeration, &mut path, with);
-        path.clear();
-    }
-}
-
-fn walk_message(
-    scope: &str,
-    message: &DescriptorProto,
-    path: &mut Vec<i32>,
-    with: &mut impl FnMut(&[i32], String, &str),
-) {
-    let full = join(scope, message.name());
-    with(path, full.clone(), &full);
-    let len = path.len();
-    for (i, field) in message.field.iter().enumerate() {
-        path.extend([MESSAGE_FIELD, i as i32]);
-        with(path, join(&full, field.name()), &full);
-        path.truncate(len);
-    }
-    for (i, nested) in message.nested_type.iter().enumerate() {
-        path.extend([MESSAGE_NESTED, i as i32]);
-        walk_message(&full, nested, path, with);
-        path.truncate(len);
-    }
-    for (i, enumeration) in message.enum_type.iter().enumerate() {
-        path.extend([MESSAGE_ENUM, i as i32]);
-        walk_enum(&full, enumeration, path, with);
-        path.truncate(len);
-    }
-}
-
-fn walk_enum(
-    scope: &str,
-    enumeration: &EnumDescriptorProto,
-    path: &mut Vec<i32>,
-    with: &mut impl FnMut(&[i32], String, &str),
-) {
-    let full = join(scope, enumeration.name());
-    with(path, full.clone(), &full);
-    let len = path.len();
-    for (i, value) in enumeration.value.iter().enumerate() {
-        path.extend([ENUM_VALUE, i as i32]);
-        with(path, join(&full, value.name()), &full);
-        path.truncate(len);
-    }
+    let mut units = UNITS_IN_WORDS.lines().filter_map(|line| line.split_once(" = "));
+    let is_named = |words: &str| lower.find(words).is_some_and(|at| ends_there(at + words.len()));
+    units.find(|(words, _)| is_named(words)).map(|(_, symbol)| symbol)
 }
 
 /// The comments of the types that are reached.
 pub(crate) fn collect(files: &[FileDescriptorProto], reached: &BTreeSet<String>) -> Docs {
     let mut by_name = BTreeMap::new();
     for file in files {
-        let Some(info) = &file.source_code_info else { continue };
-        let comments: HashMap<&[i32], String> = info
-            .location
-            .iter()
-            .filter_map(|location| Some((&*location.path, comment(location)?)))
-            .collect();
-        if comments.is_empty() {
-            continue;
-        }
-        walk(file, &mut |path, full, of| {
-            if let Some(text) = comments.get(path).filter(|_| reached.contains(of)) {
-                by_name.insert(full, text.clone());
+        for location in file.source_code_info.iter().flat_map(|info| &info.location) {
+            let Some(text) = comment(location) else { continue };
+            if let Some((full, of)) = names_at(file, &location.path)
+                && reached.contains(&of)
+            {
+                by_name.insert(full, text);
             }
-        });
+        }
     }
     Docs { by_name }
+}
+
+/// Full names of the element at a path, and of the type that it belongs to. A path has the numbers of fields of
+/// google/protobuf/descriptor.proto, each with an index.
+fn names_at(file: &FileDescriptorProto, path: &[i32]) -> Option<(String, String)> {
+    let at = |index: i32| usize::try_from(index).ok();
+    let (first, mut rest) = path.split_at_checked(2)?;
+    let mut message = match *first {
+        [4, index] => file.message_type.get(at(index)?)?,
+        [5, index] => return names_in(file.package(), file.enum_type.get(at(index)?)?, rest),
+        _ => return None,
+    };
+    let mut full = join(file.package(), message.name());
+    loop {
+        match *rest {
+            [] => return Some((full.clone(), full)),
+            [2, index] => return Some((join(&full, message.field.get(at(index)?)?.name()), full)),
+            [3, index, ..] => message = message.nested_type.get(at(index)?)?,
+            [4, index, ..] => {
+                return names_in(&full, message.enum_type.get(at(index)?)?, &rest[2..]);
+            }
+            _ => return None,
+        }
+        full = join(&full, message.name());
+        rest = &rest[2..];
+    }
+}
+
+fn names_in(scope: &str, of: &EnumDescriptorProto, rest: &[i32]) -> Option<(String, String)> {
+    let full = join(scope, of.name());
+    match *rest {
+        [] => Some((full.clone(), full)),
+        [2, index] => Some((join(&full, of.value.get(usize::try_from(index).ok()?)?.name()), full)),
+        _ => None,
+    }
 }
 
 /// The text before and behind an element, without the blanks around its lines.
@@ -231,24 +167,35 @@ fn comment(location: &Location) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Puts the comments back where descriptor sets have them, for those who read them there (recordings, viewers).
-pub(crate) fn attach(set: &FileDescriptorSet, docs: &Docs) -> FileDescriptorSet {
-    let mut set = set.clone();
-    for file in &mut set.file {
-        let mut location = Vec::new();
-        walk(file, &mut |path, full, _| {
-            if let Some(text) = docs.get(&full) {
-                location.push(Location {
-                    path: path.to_vec(),
-                    span: vec![0, 0, 0],
-                    leading_comments: Some(format!(" {text}\n")),
-                    ..Default::default()
-                });
-            }
-        });
-        if !location.is_empty() {
-            file.source_code_info = Some(SourceCodeInfo { location });
+/// Puts the comments into a set of the files of a pool, for those who read them there (recordings, viewers).
+pub(crate) fn attach(
+    mut set: FileDescriptorSet,
+    pool: &DescriptorPool,
+    docs: &Docs,
+) -> FileDescriptorSet {
+    let mut locations: HashMap<String, Vec<Location>> = HashMap::new();
+    let mut add = |file: FileDescriptor, path: &[i32], full: &str| {
+        let Some(text) = docs.get(full) else { return };
+        let (path, span) = (path.to_vec(), vec![0, 0, 0]);
+        let leading_comments = Some(format!(" {text}\n"));
+        let location = Location { path, span, leading_comments, ..Default::default() };
+        locations.entry(file.name().to_owned()).or_default().push(location);
+    };
+    for message in pool.all_messages() {
+        add(message.parent_file(), message.path(), message.full_name());
+        for field in message.fields() {
+            add(field.parent_file(), field.path(), field.full_name());
         }
+    }
+    for of in pool.all_enums() {
+        add(of.parent_file(), of.path(), of.full_name());
+        for value in of.values() {
+            add(of.parent_file(), value.path(), &join(of.full_name(), value.name()));
+        }
+    }
+    for file in &mut set.file {
+        let location = locations.remove(file.name());
+        file.source_code_info = location.map(|location| SourceCodeInfo { location });
     }
     set
 }

@@ -147,6 +147,18 @@ pub enum DecodeError {
     },
 }
 
+impl DecodeError {
+    /// The same error inside a field of this name.
+    pub(crate) fn within(mut self, field: &str) -> Self {
+        let (Self::Malformed { field_path, .. } | Self::Limit { field_path, .. }) = &mut self;
+        *field_path = match field_path.is_empty() {
+            true => field.to_owned(),
+            false => format!("{field}.{field_path}"),
+        };
+        self
+    }
+}
+
 fn in_field(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!(" (field `{path}`)") }
 }

@@ -96,13 +96,18 @@ fn value_within(value: &Value, kind: &Kind, options: &JsonOptions, any: Any) -> 
             Json::Array(values.iter().map(|v| value_within(v, kind, options, any)).collect())
         }
         Value::Map(entries) => {
-            let inner = kind.as_message().filter(|m| m.is_map_entry());
-            let inner = inner.map_or_else(|| kind.clone(), |m| m.map_entry_value_field().kind());
+            let inner = value_kind(kind);
             let entries = sorted(entries).into_iter();
             let shown = |(k, v)| (key_text(k), value_within(v, &inner, options, any));
             Json::Object(entries.map(shown).collect())
         }
     }
+}
+
+/// The value type of a map whose entries have the type `kind`.
+pub(crate) fn value_kind(kind: &Kind) -> Kind {
+    let entry = kind.as_message().filter(|message| message.is_map_entry());
+    entry.map_or_else(|| kind.clone(), |entry| entry.map_entry_value_field().kind())
 }
 
 fn enum_value(number: i32, kind: &Kind) -> Json {

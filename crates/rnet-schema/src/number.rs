@@ -4,10 +4,10 @@
 //! is malformed there is not found, and the number is there all the same.
 
 use crate::check::field_text;
-use crate::decode::{Wire, wire};
+use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
-use crate::wire::{Fault, Reader, Record};
+use crate::wire::{Fault, Reader, Wire, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
@@ -83,7 +83,7 @@ impl NumberReader {
     pub fn read(&self, bytes: &[u8]) -> Result<Option<u64>, DecodeError> {
         let Some(hops) = &self.hops else { return self.by_decoding(bytes) };
         let mut found = None;
-        self.walk(hops, Reader::new(bytes, 0), &mut found).map_err(|(offset, why)| {
+        self.walk(hops, Reader::new((bytes, 0)), &mut found).map_err(|(offset, why)| {
             let (type_name, field_path) = (self.schema.name().to_owned(), self.path.to_string());
             DecodeError::Malformed { type_name, offset, field_path, why }
         })?;
@@ -97,42 +97,42 @@ impl NumberReader {
         hops: &[Hop],
         mut reader: Reader<'_>,
         found: &mut Option<u64>,
-    ) -> Result<(), (usize, String)> {
+    ) -> Result<(), Fault> {
         let Some((hop, rest)) = hops.split_first() else { return Ok(()) };
         if rest.is_empty() && hop.index.is_none() && !hop.field.supports_presence() {
             *found = found.or(Some(0));
         }
         let mut elements = 0;
-        while let Some(record) = reader.next_record().map_err(text)? {
-            let number = record.number();
-            if number != hop.number {
-                if hop.rivals.contains(&number) {
+        while let Some(record) = reader.next_record()? {
+            if record.number != hop.number {
+                if hop.rivals.contains(&record.number) {
                     *found = None;
                 }
                 continue;
             }
             let at = reader.record_offset();
-            match (record, hop.wire) {
-                (Record::Bytes { body, offset, .. }, Wire::Len) => {
+            match (record.value, hop.wire) {
+                (WireValue::Bytes(body), Wire::Len) => {
                     if hop.index.is_none_or(|index| index == elements) {
-                        self.walk(rest, Reader::new(body, offset), found)?;
+                        self.walk(rest, Reader::new(body), found)?;
                     }
                     elements += 1;
                 }
-                (Record::Bytes { body, offset, .. }, wire) if hop.index.is_some() => {
-                    elements += self.packed(hop, wire, (body, offset), elements, found)?;
+                (WireValue::Bytes(body), wire) if hop.index.is_some() => {
+                    let wanted = hop.index.and_then(|index| index.checked_sub(elements));
+                    let (count, value) = packed(wire, body, wanted)?;
+                    *found = value.map(|value| self.bits(value)).or(*found);
+                    elements += count;
                 }
-                (Record::Varint { value, .. }, Wire::Varint) => {
+                (WireValue::Varint(value), Wire::Varint)
+                | (WireValue::Fixed64(value), Wire::Fixed64) => {
                     self.take(hop, &mut elements, value, found);
                 }
-                (Record::Fixed64 { value, .. }, Wire::Fixed64) => {
-                    self.take(hop, &mut elements, value, found);
-                }
-                (Record::Fixed32 { value, .. }, Wire::Fixed32) => {
+                (WireValue::Fixed32(value), Wire::Fixed32) => {
                     self.take(hop, &mut elements, value.into(), found);
                 }
-                (record, _) => {
-                    let (said, there) = (field_text(&hop.field), record.wire_type());
+                (value, _) => {
+                    let (said, there) = (field_text(&hop.field), value.wire_type());
                     return Err((at, format!("the type says {said}, and the bytes have {there}")));
                 }
             }
@@ -145,44 +145,6 @@ impl NumberReader {
             *found = Some(self.bits(value));
         }
         *elements += 1;
-    }
-
-    /// Numbers of a list that stand one after the other. Gives how many.
-    fn packed(
-        &self,
-        hop: &Hop,
-        wire: Wire,
-        (body, offset): (&[u8], usize),
-        before: usize,
-        found: &mut Option<u64>,
-    ) -> Result<usize, (usize, String)> {
-        let wanted = hop.index.and_then(|index| index.checked_sub(before));
-        let size = match wire {
-            Wire::Fixed32 => 4,
-            Wire::Fixed64 => 8,
-            Wire::Varint | Wire::Len => {
-                let mut reader = Reader::new(body, offset);
-                let mut number = 0;
-                while !reader.is_at_end() {
-                    let value = reader.varint().map_err(text)?;
-                    if wanted == Some(number) {
-                        *found = Some(self.bits(value));
-                    }
-                    number += 1;
-                }
-                return Ok(number);
-            }
-        };
-        if !body.len().is_multiple_of(size) {
-            let why = format!("{} bytes of packed numbers of {size} bytes each", body.len());
-            return Err((offset, why));
-        }
-        if let Some(bytes) = wanted.and_then(|wanted| body.chunks_exact(size).nth(wanted)) {
-            let mut value = [0; 8];
-            value[..size].copy_from_slice(bytes);
-            *found = Some(self.bits(u64::from_le_bytes(value)));
-        }
-        Ok(body.len() / size)
     }
 
     /// What stands on the wire, as the type has it.
@@ -201,10 +163,6 @@ impl NumberReader {
         }
         Ok(message.get(&self.path).and_then(|value| bits_of(&value)))
     }
-}
-
-fn text((offset, why): Fault) -> (usize, String) {
-    (offset, why.to_owned())
 }
 
 /// The way along a path, unless it leads through a map or a group.

@@ -93,6 +93,11 @@ impl FieldPath {
         Some(Self { text: names.join("."), steps, kind })
     }
 
+    /// Whether it ends at a whole map.
+    pub fn is_map(&self) -> bool {
+        self.kind.as_message().is_some_and(MessageDescriptor::is_map_entry)
+    }
+
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }

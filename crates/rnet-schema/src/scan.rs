@@ -10,7 +10,7 @@ use crate::limits::{
     MAX_SCHEMA_ENUM_VALUES, MAX_SCHEMA_FIELDS, MAX_SCHEMA_FILES, MAX_SCHEMA_LEN_BYTES,
     MAX_SCHEMA_NESTING, MAX_SCHEMA_RECORDS, MAX_SCHEMA_TYPES,
 };
-use crate::wire::{Fault, Reader, Record, put_len_record};
+use crate::wire::{Fault, Reader, WireValue, put_len_record};
 
 /// What a length-delimited record of the set is.
 #[derive(Clone, Copy, PartialEq)]
@@ -100,7 +100,7 @@ fn over(what: &str, limit_name: &'static str, limit: usize, found: usize) -> Sch
 }
 
 fn fault((offset, why): Fault) -> SchemaError {
-    SchemaError::Malformed { offset, why: why.to_owned() }
+    SchemaError::Malformed { offset, why }
 }
 
 /// The set with only what a schema is made of, small enough to be built.
@@ -110,7 +110,7 @@ pub(crate) fn filter(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
         return Err(over(what, "MAX_SCHEMA_LEN_BYTES", MAX_SCHEMA_LEN_BYTES, bytes.len()));
     }
     let mut out = Vec::with_capacity(bytes.len());
-    copy(Node::Set, Reader::new(bytes, 0), 0, &mut Counts::default(), &mut out)?;
+    copy(Node::Set, Reader::new((bytes, 0)), 0, &mut Counts::default(), &mut out)?;
     Ok(out)
 }
 
@@ -123,20 +123,20 @@ fn copy(
     out: &mut Vec<u8>,
 ) -> Result<(), SchemaError> {
     while let Some(record) = reader.next_record().map_err(fault)? {
-        let Some(kind) = child(node, record.number()) else { continue };
+        let Some(kind) = child(node, record.number) else { continue };
         counts.add(kind)?;
-        match record {
-            Record::Bytes { number, body, offset } if kind != Node::Leaf => {
+        match record.value {
+            WireValue::Bytes(body) if kind != Node::Leaf => {
                 let depth = depth + usize::from(kind == Node::Message);
                 if depth > MAX_SCHEMA_NESTING {
                     let what = "depth of messages declared in messages";
                     return Err(over(what, "MAX_SCHEMA_NESTING", MAX_SCHEMA_NESTING, depth));
                 }
                 let mut inner = Vec::new();
-                copy(kind, Reader::new(body, offset), depth, counts, &mut inner)?;
-                put_len_record(number, &inner, out);
+                copy(kind, Reader::new(body), depth, counts, &mut inner)?;
+                put_len_record(record.number, &inner, out);
             }
-            other => out.extend_from_slice(other.raw(&reader)),
+            _ => out.extend_from_slice(record.raw),
         }
     }
     Ok(())

@@ -117,15 +117,19 @@ impl Schema {
 
     /// The same with the comments in it, for recordings and for people.
     pub fn descriptor_set_with_docs(&self) -> Vec<u8> {
-        docs::attach(&self.inner.set, &self.inner.docs).encode_to_vec()
+        self.with_docs(self.inner.set.clone())
     }
 
     /// As protoc writes it, with each field's name in JSON and the comments, for readers that are not ours: some fill in
     /// no name that is missing.
     pub fn descriptor_set_for_others(&self) -> Vec<u8> {
-        let mut set = docs::attach(&self.inner.set, &self.inner.docs);
-        set.file.iter_mut().for_each(canonical::name_in_json);
-        set.encode_to_vec()
+        // The pool has filled in the names.
+        let files = self.inner.descriptor.parent_pool().file_descriptor_protos();
+        self.with_docs(FileDescriptorSet { file: files.cloned().collect() })
+    }
+
+    fn with_docs(&self, set: FileDescriptorSet) -> Vec<u8> {
+        docs::attach(set, self.inner.descriptor.parent_pool(), &self.inner.docs).encode_to_vec()
     }
 
     /// The comments of the type and of all that it holds.

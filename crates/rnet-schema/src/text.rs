@@ -7,7 +7,7 @@ use crate::docs::Docs;
 use crate::escape::quoted_json;
 use crate::json::{self, JsonOptions};
 use crate::path::key_text;
-use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 use std::fmt::Write as _;
 
 /// How much of a message is shown; the rest is counted.
@@ -70,10 +70,7 @@ impl Text<'_> {
     /// The fields of a message that stands in a field of this unit.
     fn fields(&mut self, message: &DynamicMessage, holder: Option<&str>, indent: usize) {
         for field in message.descriptor().fields() {
-            // What has no presence is always there, zero or not: on a robot zero is a value.
-            let shown = message.has_field(&field)
-                || !(field.supports_presence() || field.is_list() || field.is_map());
-            if shown {
+            if is_shown(message, &field) {
                 let docs = self.docs;
                 let unit = docs.unit_within(field.full_name(), holder);
                 let value = message.get_field(&field);
@@ -114,9 +111,7 @@ impl Text<'_> {
                 self.more(values.len(), below);
             }
             Value::Map(entries) if !entries.is_empty() => {
-                let inner = kind.as_message().filter(|m| m.is_map_entry());
-                let inner =
-                    inner.map_or_else(|| kind.clone(), |m| m.map_entry_value_field().kind());
+                let inner = json::value_kind(kind);
                 let below = self.label(label, indent);
                 for (key, value) in
                     json::sorted(entries).into_iter().take(self.options.max_elements)
@@ -209,13 +204,14 @@ impl Text<'_> {
 /// Whether a value needs lines of its own.
 fn has_lines(value: &Value) -> bool {
     let Value::Message(message) = value else { return false };
-    let shown = |message: &DynamicMessage| {
-        message.descriptor().fields().any(|field| {
-            message.has_field(&field)
-                || !(field.supports_presence() || field.is_list() || field.is_map())
-        })
-    };
-    !json::is_well_known(message.descriptor().full_name()) && shown(message)
+    let descriptor = message.descriptor();
+    !json::is_well_known(descriptor.full_name())
+        && descriptor.fields().any(|field| is_shown(message, &field))
+}
+
+/// What has no presence is always there, zero or not: on a robot zero is a value.
+fn is_shown(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
+    message.has_field(field) || !(field.supports_presence() || field.is_list() || field.is_map())
 }
 
 /// How YAML writes what is no number.

@@ -1,13 +1,30 @@
 //! The wire format of protobuf, as far as it can be read without a type: records of a number and a value.
 //!
-//! prost reads it too, but says neither where it stopped nor how much it would have to build; both are wanted of bytes that
+//! prost decodes it too, but says neither where it stopped nor how much it would have to build; both are wanted of bytes that
 //! come from elsewhere. The format is that of <https://protobuf.dev/programming-guides/encoding/>.
 
+use prost::encoding::{WireType, decode_varint, encode_key, encode_varint};
+
 /// Offset from the start of the whole, and what is wrong there.
-pub(crate) type Fault = (usize, &'static str);
+pub(crate) type Fault = (usize, String);
 
 /// How deep groups of unknown fields may be nested when they are skipped.
 const MAX_SKIPPED_GROUP_DEPTH: usize = 64;
+
+/// The wire type of a kind of field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wire {
+    Varint,
+    Fixed32,
+    Fixed64,
+    Len,
+}
+
+/// A record, or the end of the group with this number.
+enum Item<'a> {
+    Record(Record<'a>),
+    End(u32),
+}
 
 /// Walks the records of one message.
 pub(crate) struct Reader<'a> {
@@ -21,64 +38,43 @@ pub(crate) struct Reader<'a> {
 
 /// One record: a field number and its value as it stands on the wire.
 #[derive(Clone, Copy)]
-pub(crate) enum Record<'a> {
-    Varint {
-        number: u32,
-        value: u64,
-    },
-    Fixed64 {
-        number: u32,
-        value: u64,
-    },
-    Fixed32 {
-        number: u32,
-        value: u32,
-    },
-    /// A string, bytes, a message or packed numbers. `offset` is that of the body in the whole.
-    Bytes {
-        number: u32,
-        body: &'a [u8],
-        offset: usize,
-    },
-    /// What stands between the start and the end of a group. `offset` is that of the body in the whole.
-    Group {
-        number: u32,
-        body: &'a [u8],
-        offset: usize,
-    },
+pub(crate) struct Record<'a> {
+    pub(crate) number: u32,
+    pub(crate) value: WireValue<'a>,
+    /// The bytes of the record, key included.
+    pub(crate) raw: &'a [u8],
 }
 
-impl<'a> Record<'a> {
-    pub(crate) fn number(&self) -> u32 {
-        match *self {
-            Self::Varint { number, .. }
-            | Self::Fixed64 { number, .. }
-            | Self::Fixed32 { number, .. }
-            | Self::Bytes { number, .. }
-            | Self::Group { number, .. } => number,
-        }
-    }
+#[derive(Clone, Copy)]
+pub(crate) enum WireValue<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32(u32),
+    /// A string, bytes, a message or packed numbers.
+    Bytes(Body<'a>),
+    /// The content of a group.
+    Group(Body<'a>),
+}
 
+/// Bytes, and their offset in the whole.
+pub(crate) type Body<'a> = (&'a [u8], usize);
+
+impl WireValue<'_> {
     /// The wire type in words.
     pub(crate) fn wire_type(&self) -> &'static str {
         match self {
-            Self::Varint { .. } => "a varint",
-            Self::Fixed64 { .. } => "8 fixed bytes",
-            Self::Fixed32 { .. } => "4 fixed bytes",
-            Self::Bytes { .. } => "a length-delimited value",
-            Self::Group { .. } => "a group",
+            Self::Varint(_) => "a varint",
+            Self::Fixed64(_) => "8 fixed bytes",
+            Self::Fixed32(_) => "4 fixed bytes",
+            Self::Bytes(_) => "a length-delimited value",
+            Self::Group(_) => "a group",
         }
-    }
-
-    /// The bytes of the record that `reader` read last, key included.
-    pub(crate) fn raw(&self, reader: &Reader<'a>) -> &'a [u8] {
-        &reader.bytes[reader.start..reader.at]
     }
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`, which start `base` bytes into the whole.
-    pub(crate) fn new(bytes: &'a [u8], base: usize) -> Self {
+    /// Reads these bytes.
+    pub(crate) fn new((bytes, base): Body<'a>) -> Self {
         Self { bytes, base, at: 0, start: 0 }
     }
 
@@ -87,8 +83,8 @@ impl<'a> Reader<'a> {
         self.base + self.start
     }
 
-    fn fault(&self, why: &'static str) -> Fault {
-        (self.base + self.at, why)
+    fn fault(&self, why: &str) -> Fault {
+        (self.base + self.at, why.to_owned())
     }
 
     /// Where the next record starts in the whole.
@@ -96,32 +92,20 @@ impl<'a> Reader<'a> {
         self.base + self.at
     }
 
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.at == self.bytes.len()
-    }
-
     /// A varint of up to ten bytes.
-    pub(crate) fn varint(&mut self) -> Result<u64, Fault> {
-        let mut value = 0_u64;
-        for (i, &byte) in self.bytes[self.at..].iter().take(10).enumerate() {
-            if i == 9 && byte > 1 {
-                return Err(self.fault("a varint is longer than 64 bits"));
-            }
-            value |= u64::from(byte & 0x7f) << (7 * i);
-            if byte < 0x80 {
-                self.at += i + 1;
-                return Ok(value);
-            }
-        }
-        Err(self.fault(if self.bytes.len() - self.at < 10 {
-            "a varint ends in the middle"
-        } else {
-            "a varint is longer than 64 bits"
-        }))
+    fn varint(&mut self) -> Result<u64, Fault> {
+        let mut rest = &self.bytes[self.at..];
+        let len = rest.len();
+        let value = decode_varint(&mut rest).map_err(|_| match len < 10 {
+            true => self.fault("a varint ends in the middle"),
+            false => self.fault("a varint is longer than 64 bits"),
+        })?;
+        self.at += len - rest.len();
+        Ok(value)
     }
 
     /// The next `len` bytes.
-    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
         match self.bytes[self.at..].get(..len) {
             Some(slice) => {
                 self.at += len;
@@ -152,81 +136,91 @@ impl<'a> Reader<'a> {
 
     /// The next record, or `None` at the end.
     pub(crate) fn next_record(&mut self) -> Result<Option<Record<'a>>, Fault> {
-        if self.is_at_end() {
+        match self.next_item(0)? {
+            None => Ok(None),
+            Some(Item::Record(record)) => Ok(Some(record)),
+            Some(Item::End(_)) => Err(self.fault("a group ends that never began")),
+        }
+    }
+
+    /// The next record inside of `groups` nested groups.
+    fn next_item(&mut self, groups: usize) -> Result<Option<Item<'a>>, Fault> {
+        if self.at == self.bytes.len() {
             return Ok(None);
         }
         let (number, wire_type) = self.key()?;
-        Ok(Some(match wire_type {
-            0 => Record::Varint { number, value: self.varint()? },
-            1 => Record::Fixed64 { number, value: u64::from_le_bytes(self.fixed()?) },
+        let start = self.start;
+        let value = match wire_type {
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(self.fixed()?)),
             2 => {
                 let len = self.varint()?;
                 let offset = self.base + self.at;
                 let body = self.take(usize::try_from(len).unwrap_or(usize::MAX))?;
-                Record::Bytes { number, body, offset }
+                WireValue::Bytes((body, offset))
+            }
+            3 if groups == MAX_SKIPPED_GROUP_DEPTH => {
+                return Err(self.fault("groups are nested more than 64 deep"));
             }
             3 => {
-                let (from, start) = (self.at, self.start);
-                let end = self.skip_group(number)?;
+                let from = self.at;
+                loop {
+                    match self.next_item(groups + 1)? {
+                        Some(Item::Record(_)) => {}
+                        Some(Item::End(end)) if end == number => break,
+                        Some(Item::End(_)) => {
+                            return Err(self.fault("a group ends that is not the innermost one"));
+                        }
+                        None => return Err(self.fault("a group has no end")),
+                    }
+                }
+                let body = &self.bytes[from..self.start];
                 self.start = start;
-                let body = &self.bytes[from..end];
-                Record::Group { number, body, offset: self.base + from }
+                WireValue::Group((body, self.base + from))
             }
-            4 => return Err(self.fault("a group ends that never began")),
-            5 => Record::Fixed32 { number, value: u32::from_le_bytes(self.fixed()?) },
+            4 => return Ok(Some(Item::End(number))),
+            5 => WireValue::Fixed32(u32::from_le_bytes(self.fixed()?)),
             _ => return Err(self.fault("wire types 6 and 7 do not exist")),
-        }))
+        };
+        let raw = &self.bytes[start..self.at];
+        Ok(Some(Item::Record(Record { number, value, raw })))
     }
+}
 
-    /// Moves behind the end of the group that has just begun, and gives where its body ends.
-    fn skip_group(&mut self, number: u32) -> Result<usize, Fault> {
-        let mut open = vec![number];
-        loop {
-            if self.is_at_end() {
-                return Err(self.fault("a group has no end"));
+/// The count of the packed numbers in `body`, and the number at index `wanted`.
+pub(crate) fn packed(
+    wire: Wire,
+    (body, offset): Body<'_>,
+    wanted: Option<usize>,
+) -> Result<(usize, Option<u64>), Fault> {
+    let size = match wire {
+        Wire::Fixed32 => 4,
+        Wire::Fixed64 => 8,
+        Wire::Varint | Wire::Len => {
+            let (mut reader, mut count, mut found) = (Reader::new((body, offset)), 0, None);
+            while reader.at < body.len() {
+                let value = reader.varint()?;
+                found = found.or((wanted == Some(count)).then_some(value));
+                count += 1;
             }
-            let (number, wire_type) = self.key()?;
-            match wire_type {
-                0 => {
-                    self.varint()?;
-                }
-                1 => {
-                    self.take(8)?;
-                }
-                2 => {
-                    let len = self.varint()?;
-                    self.take(usize::try_from(len).unwrap_or(usize::MAX))?;
-                }
-                3 if open.len() < MAX_SKIPPED_GROUP_DEPTH => open.push(number),
-                3 => return Err(self.fault("groups are nested more than 64 deep")),
-                4 => {
-                    if open.pop() != Some(number) {
-                        return Err(self.fault("a group ends that is not the innermost one"));
-                    }
-                    if open.is_empty() {
-                        return Ok(self.start);
-                    }
-                }
-                5 => {
-                    self.take(4)?;
-                }
-                _ => return Err(self.fault("wire types 6 and 7 do not exist")),
-            }
+            return Ok((count, found));
         }
+    };
+    if !body.len().is_multiple_of(size) {
+        let why = format!("{} bytes of packed numbers of {size} bytes each", body.len());
+        return Err((offset, why));
     }
+    let found = wanted.and_then(|wanted| body.chunks_exact(size).nth(wanted)).map(|bytes| {
+        let mut value = [0; 8];
+        value[..size].copy_from_slice(bytes);
+        u64::from_le_bytes(value)
+    });
+    Ok((body.len() / size, found))
 }
 
 /// Appends a length-delimited record.
 pub(crate) fn put_len_record(number: u32, body: &[u8], out: &mut Vec<u8>) {
-    put_varint(u64::from(number) << 3 | 2, out);
-    put_varint(body.len() as u64, out);
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(body.len() as u64, out);
     out.extend_from_slice(body);
-}
-
-fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

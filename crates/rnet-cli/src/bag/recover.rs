@@ -17,12 +17,13 @@ pub fn run(context: &mut Context, args: &RecoverArgs) -> Outcome {
     let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
     let opened = signal::reading(|| Recording::open_without_index(&args.file))?;
     let recording = opened.map_err(|error| file::unreadable(&args.file, &error))?;
-    let recovered = recover(recording, &to, signal::stopped)?;
-    for problem in &recovered.problems {
+    let recovered = recover(&recording, &to, signal::stopped)?;
+    let found = recording.found();
+    for problem in &found.problems {
         file::tell(context, &args.file, problem);
     }
-    if recovered.more_problems > 0 {
-        context.say(format_args!("{} more problems", recovered.more_problems));
+    if found.more_problems > 0 {
+        context.say(format_args!("{} more problems", found.more_problems));
     }
     if context.json() {
         return context.document(&json!({

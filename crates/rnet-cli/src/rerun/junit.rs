@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn an_error_is_a_case_of_its_own_and_text_stays_text() {
-        let error = RerunError::Several("/a\"<b>\u{1}, /c".to_owned());
+        let text = "/a\"<b>\u{1}, /c".to_owned();
+        let error = RerunError::Failed { code: "several_nodes", text };
         let text = document(Path::new("a&b.mcap"), 0, &Err(error));
         assert!(text.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{text}");
         assert!(text.contains("name=\"rnet rerun a&amp;b.mcap\""), "{text}");

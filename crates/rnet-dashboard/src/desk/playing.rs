@@ -191,7 +191,6 @@ impl PlaybackControl {
                 Err(error.to_string())
             }
         };
-        self.progress.is_over.store(true, Ordering::Relaxed);
         self.report_start(result);
     }
 
@@ -207,6 +206,16 @@ impl PlaybackControl {
             let mut channels = snapshot.subscriptions.iter().flat_map(|s| &s.channels);
             channels.any(|c| c.publisher == publisher && c.behind.messages > 0)
         })
+    }
+}
+
+impl Drop for PlaybackControl {
+    /// Playback has finished, whatever ended it: another one can start.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *lock(&self.progress.problem) = Some("the player has panicked".to_owned());
+        }
+        self.progress.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -235,5 +244,26 @@ impl Conductor for PlaybackControl {
                 std::thread::sleep(DRAIN_POLL);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet::inspect::Location;
+
+    use super::*;
+
+    #[test]
+    fn a_player_that_panics_has_finished() {
+        let location = Location::new(Some("playing"), Some(std::env::temp_dir()), None).unwrap();
+        let (progress, domain) = (Arc::new(Progress::default()), location.domain().unwrap());
+        let control = PlaybackControl { progress: progress.clone(), domain, started: None };
+        let player = std::thread::spawn(move || {
+            let _control = control;
+            panic!("a player may panic");
+        });
+        assert!(player.join().is_err() && progress.is_over.load(Ordering::Relaxed));
+        let problem = lock(&progress.problem).clone().unwrap();
+        assert!(problem.contains("panicked"), "{problem}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::{CommandEvent, Log};
 use rnet::schema::prost_reflect::prost::Message as _;
-use rnet::{LOG_TOPIC, LogLevel, MessageType, Prim};
+use rnet::{LOG_TOPIC, LogLevel, MessageType};
 
 use super::NODE;
 use super::bell::{Bell, Fired};
@@ -129,10 +129,8 @@ impl Armed {
     fn why(&mut self, sent_ns: u64, message: &[u8]) -> Option<String> {
         match &mut self.on {
             On::Field { reader, op, limit, holds } => {
-                self.bytes.clear();
                 // Without the field there is nothing to compare.
-                let has_it = reader.read(message, &mut self.bytes).unwrap_or(false);
-                let value = if has_it { number(reader.prim, &self.bytes) } else { None };
+                let value = reader.read_f64(message, &mut self.bytes).ok().flatten();
                 let now = value.is_some_and(|value| op.holds(value, *limit));
                 let begins = !std::mem::replace(holds, now) && now;
                 begins.then(|| format!("it is {}", value.unwrap_or(f64::NAN)))
@@ -176,30 +174,5 @@ fn reader(publisher: &Publisher, field: &str) -> Result<FieldReader, String> {
         (None, Some(plain)) => MessageType::Plain(plain.clone()),
         (None, None) => MessageType::Raw,
     };
-    let reader = FieldReader::of_type(&ty, "bytes", field)?;
-    match reader.shape.is_empty() {
-        true => Ok(reader),
-        false => Err(format!("{field} is an array; name an element, as {field}[0]")),
-    }
-}
-
-fn number(prim: Prim, bytes: &[u8]) -> Option<f64> {
-    macro_rules! of {
-        ($ty:ty) => {
-            <$ty>::from_le_bytes(bytes.try_into().ok()?) as f64
-        };
-    }
-    Some(match prim {
-        Prim::U8 => of!(u8),
-        Prim::U16 => of!(u16),
-        Prim::U32 => of!(u32),
-        Prim::U64 => of!(u64),
-        Prim::I8 => of!(i8),
-        Prim::I16 => of!(i16),
-        Prim::I32 => of!(i32),
-        Prim::I64 => of!(i64),
-        Prim::F32 => of!(f32),
-        Prim::F64 => of!(f64),
-        Prim::Bool => f64::from(u8::from(*bytes.first()? != 0)),
-    })
+    FieldReader::number_of(&ty, field)
 }

@@ -10,6 +10,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::Serialize;
 
+use super::folder::named;
 use crate::error::{RecordError, Result};
 use crate::names;
 use crate::read::Recording;
@@ -89,10 +90,9 @@ impl Ring {
 
     /// What an earlier box has left, the oldest first. What cannot be read at all is removed.
     pub fn left(&self) -> Vec<RingPart> {
-        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let files =
-            files.map(|file| file.path()).filter(|path| path.extension() == Some("mcap".as_ref()));
+        let files = named(&self.dir, |name| name.ends_with(".mcap")).unwrap_or_default();
         let mut left: Vec<RingPart> = files
+            .into_iter()
             .filter_map(|path| {
                 let part = part(&path);
                 if part.is_none() {
@@ -107,10 +107,9 @@ impl Ring {
     }
 }
 
-/// Which boot of the machine this is; empty where the kernel does not say it.
+/// Which boot of the machine this is, in names of files.
 fn boot_id() -> String {
-    let said = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    said.trim().to_owned()
+    format!("{:016x}", rnet::boot_id())
 }
 
 /// The memory of a domain's black box, as its ring shows it to who looks from outside.

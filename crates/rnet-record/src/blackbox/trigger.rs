@@ -38,36 +38,23 @@ pub(super) enum What {
     Log { level: LogLevel, text: String },
 }
 
+/// How a value is compared with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Equal,
-    NotEqual,
-}
+pub(super) struct Op(&'static str);
 
 impl Op {
     /// Those of two characters first.
-    const ALL: [(&'static str, Op); 6] = [
-        ("<=", Op::LessOrEqual),
-        (">=", Op::GreaterOrEqual),
-        ("==", Op::Equal),
-        ("!=", Op::NotEqual),
-        ("<", Op::Less),
-        (">", Op::Greater),
-    ];
+    const ALL: [&'static str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
     /// Whether it holds. A value that is no number is different from all, and nothing else holds of it.
     pub(super) fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Op::Less => value < limit,
-            Op::LessOrEqual => value <= limit,
-            Op::Greater => value > limit,
-            Op::GreaterOrEqual => value >= limit,
-            Op::Equal => value == limit,
-            Op::NotEqual => value != limit,
+        match self.0 {
+            "<" => value < limit,
+            "<=" => value <= limit,
+            ">" => value > limit,
+            ">=" => value >= limit,
+            "==" => value == limit,
+            _ => value != limit,
         }
     }
 }
@@ -96,8 +83,7 @@ fn field(text: &str) -> Result<What, String> {
     let expected = || format!("expected {EXPECTED}");
     let at = text.find(['<', '>', '=', '!']).ok_or_else(expected)?;
     let (path, rest) = text.split_at(at);
-    let (sign, op) =
-        Op::ALL.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(expected)?;
+    let sign = Op::ALL.into_iter().find(|sign| rest.starts_with(sign)).ok_or_else(expected)?;
     let number = rest[sign.len()..].trim();
     let limit: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
     if limit.is_nan() {
@@ -113,7 +99,7 @@ fn field(text: &str) -> Result<What, String> {
         return Err(format!("{path:?} names no field, as /battery.voltage does"));
     }
     let topic = TopicName::new(topic).map_err(|error| error.to_string())?.as_str().to_owned();
-    Ok(What::Field { topic, field: field.to_owned(), op, limit })
+    Ok(What::Field { topic, field: field.to_owned(), op: Op(sign), limit })
 }
 
 fn word(text: &str) -> Result<What, String> {
@@ -149,10 +135,10 @@ mod tests {
     #[test]
     fn what_is_meant_is_read() {
         for (text, topic, field, op, limit) in [
-            ("/battery.voltage < 21", "/battery", "voltage", Op::Less, 21.0),
-            (" /a/b.c.d[2]>=-1e3 ", "/a/b", "c.d[2]", Op::GreaterOrEqual, -1e3),
-            ("/a.b!=0", "/a", "b", Op::NotEqual, 0.0),
-            ("/a.b == inf", "/a", "b", Op::Equal, f64::INFINITY),
+            ("/battery.voltage < 21", "/battery", "voltage", Op("<"), 21.0),
+            (" /a/b.c.d[2]>=-1e3 ", "/a/b", "c.d[2]", Op(">="), -1e3),
+            ("/a.b!=0", "/a", "b", Op("!="), 0.0),
+            ("/a.b == inf", "/a", "b", Op("=="), f64::INFINITY),
         ] {
             let What::Field { topic: t, field: f, op: o, limit: l } =
                 text.parse::<Trigger>().unwrap().what
@@ -194,6 +180,6 @@ mod tests {
             let error = text.parse::<Trigger>().unwrap_err().to_string();
             assert!(error.contains(why), "{text:?}: {error}");
         }
-        assert!(!Op::Less.holds(f64::NAN, 1.0) && Op::NotEqual.holds(f64::NAN, 1.0));
+        assert!(!Op("<").holds(f64::NAN, 1.0) && Op("!=").holds(f64::NAN, 1.0));
     }
 }

@@ -403,10 +403,7 @@ fn read(dir: &Path) -> io::Result<Pending> {
 
 /// The parts of a window, the oldest first.
 fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let files: io::Result<Vec<fs::DirEntry>> = fs::read_dir(dir)?.collect();
-    let files = files?.into_iter().map(|entry| entry.path());
-    let mut parts: Vec<PathBuf> =
-        files.filter(|path| path.extension() == Some("mcap".as_ref())).collect();
+    let mut parts = named(dir, |name| name.ends_with(".mcap"))?;
     // `ring-START-BOOT.mcap`, `ring-START-BOOT_1.mcap`: by their numbers.
     parts.sort_by_key(|path| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -9,7 +9,7 @@ use rnet::WallOffset;
 use super::bell::Fired;
 use crate::names;
 use crate::read::{Message, Recording, Select};
-use crate::tools::{Output, ToolError};
+use crate::tools::{Met, Output, ToolError, offset_ns};
 
 /// Writes the parts, the oldest first, as one file, with what made it be written, and why it lacks some, if it does. Says
 /// which parts cannot be read.
@@ -64,9 +64,10 @@ pub fn write(
                 _ => output.metadata(metadata)?,
             }
         }
+        let offset_ns = offset_ns(&part);
         for message in part.messages(Select { with_reserved: true, ..Select::default() }) {
             match message {
-                Ok(message) if said.again(&message) => {}
+                Ok(message) if said.again(&message, offset_ns) => {}
                 Ok(message) => output.message(&message, None)?,
                 Err(error) => unread.push(format!("{}: {error}", path.display())),
             }
@@ -129,41 +130,25 @@ fn trigger(fired: &Fired, wall: &WallOffset, incomplete: Option<&str>) -> Metada
 /// What a part may say once more.
 #[derive(Default)]
 struct Said {
-    /// The last number of each transient_local publisher, by its id.
-    kept: HashMap<String, u32>,
+    /// Messages of transient_local publishers, and records about messages.
+    met: Met,
     /// The last revision of each key of the state.
     keys: HashMap<String, u64>,
 }
 
 impl Said {
     /// Whether it was said already.
-    fn again(&mut self, message: &Message) -> bool {
+    fn again(&mut self, message: &Message, offset_ns: i64) -> bool {
         let channel = &message.channel;
+        let is_kept = |durability: &String| durability == "transient_local";
         match &*channel.topic {
             names::STATE_TOPIC => self.key(message.data()).unwrap_or(false),
-            names::META_TOPIC => self.meta(message.data()).unwrap_or(false),
-            _ if channel.metadata.get(names::DURABILITY_KEY).map(String::as_str)
-                == Some("transient_local") =>
-            {
-                let publisher = channel.metadata.get(names::PUBLISHER_KEY).cloned();
-                self.kept(publisher.unwrap_or_default(), message.sequence())
+            names::META_TOPIC => !self.met.is_new(message, offset_ns),
+            _ if channel.metadata.get(names::DURABILITY_KEY).is_some_and(is_kept) => {
+                !self.met.is_new(message, offset_ns)
             }
             _ => false,
         }
-    }
-
-    fn kept(&mut self, publisher: String, sequence: u32) -> bool {
-        let again = self.has(&publisher, sequence);
-        if !again {
-            self.kept.insert(publisher, sequence);
-        }
-        again
-    }
-
-    fn has(&self, publisher: &str, sequence: u32) -> bool {
-        // The number has the low 32 bits only.
-        let is_before = |last: &u32| sequence.wrapping_sub(*last) as i32 <= 0;
-        self.kept.get(publisher).is_some_and(is_before)
     }
 
     fn key(&mut self, text: &[u8]) -> Option<bool> {
@@ -171,10 +156,5 @@ impl Said {
         let (key, revision) = (said.get("key")?.as_str()?, said.get("revision")?.as_u64()?);
         let before = self.keys.insert(key.to_owned(), revision);
         Some(said.get("initial").is_some() && before == Some(revision))
-    }
-
-    fn meta(&self, text: &[u8]) -> Option<bool> {
-        let said: serde_json::Value = serde_json::from_slice(text).ok()?;
-        Some(self.has(said.get("publisher")?.as_str()?, said.get("seq")?.as_u64()? as u32))
     }
 }

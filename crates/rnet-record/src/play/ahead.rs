@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, Scope};
+use std::thread::Builder;
 
 use super::order::{Due, InOrder};
-use crate::names;
 use crate::read::{ReadError, Recording, Select};
 
 /// Bytes of messages that wait to be published.
@@ -15,10 +14,8 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_MESSAGES: usize = 16_384;
 
 /// The messages that were read ahead. Dropping it ends the thread.
-pub struct Ahead<'scope> {
+pub struct Ahead {
     shared: Arc<Shared>,
-    /// The thread is of the same scope as what it reads.
-    _scope: std::marker::PhantomData<&'scope ()>,
 }
 
 struct Shared {
@@ -34,7 +31,7 @@ struct Queue {
     ended: bool,
     /// Read from there instead.
     restart: Option<u64>,
-    /// Nobody takes any more.
+    /// The player or the reading thread has ended.
     closed: bool,
 }
 
@@ -43,26 +40,26 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
     fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<'scope> Ahead<'scope> {
-    pub fn start<'env>(
-        scope: &'scope Scope<'scope, 'env>,
-        recording: &'env Recording,
-        select: &Select,
-    ) -> io::Result<Self> {
+impl Ahead {
+    pub fn start(recording: &Recording, select: &Select) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
-        let (of_thread, select) = (shared.clone(), select.clone());
-        Builder::new()
-            .name("rnet-read".to_owned())
-            .spawn_scoped(scope, move || read(&of_thread, recording, select))?;
-        Ok(Self { shared, _scope: std::marker::PhantomData })
+        let (of_thread, recording, select) = (shared.clone(), recording.clone(), select.clone());
+        let thread = Builder::new().name("rnet-read".to_owned());
+        thread.spawn(move || read(&of_thread, &recording, select))?;
+        Ok(Self { shared })
     }
 
-    /// The next message; `None` at the end.
+    /// The next message; `None` at the end. Passes on a panic of the thread.
     pub fn next(&mut self) -> Option<Result<Due, ReadError>> {
         let mut queue = self.shared.lock();
         loop {
@@ -71,6 +68,7 @@ impl<'scope> Ahead<'scope> {
                 self.shared.changed.notify_one();
                 return Some(item);
             }
+            assert!(!queue.closed, "the thread that reads ahead has panicked");
             if queue.ended {
                 return None;
             }
@@ -89,10 +87,18 @@ impl<'scope> Ahead<'scope> {
     }
 }
 
-impl Drop for Ahead<'_> {
+impl Drop for Ahead {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.changed.notify_one();
+        self.shared.close();
+    }
+}
+
+/// Closes the queue when the reading thread ends, so that the player does not wait for ever after a panic.
+struct Reader<'a>(&'a Shared);
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
@@ -101,18 +107,11 @@ fn len(item: &Result<Due, ReadError>) -> usize {
 }
 
 fn read(shared: &Shared, recording: &Recording, mut select: Select) {
-    // What messages carry beside their content stands in messages of the recorder, whatever topics are asked for.
-    if !select.topics.is_empty() {
-        select.topics.push(names::META_TOPIC.to_owned());
-    }
-    for meta in recording.channels().filter(|channel| channel.topic == names::META_TOPIC) {
-        select.without_channels.remove(&meta.id);
-    }
-    select.with_reserved = true;
+    let _reader = Reader(shared);
     // Subscribers get what transient_local publishers kept when the playing begins, there or elsewhere.
     select.with_latched = true;
     loop {
-        for item in InOrder::new(recording, recording.messages(select.clone())) {
+        for item in InOrder::new(recording, select.clone()) {
             let mut queue = shared.lock();
             let bytes = len(&item);
             while !queue.closed

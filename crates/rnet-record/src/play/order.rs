@@ -6,24 +6,29 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use rnet::Meta;
+
+use super::carried::Carried;
 use crate::names;
-use crate::read::{Message, Messages, ReadError, Recording};
+use crate::read::{Message, Messages, ReadError, Recording, Select};
 
 /// How long before it was taken a message is sent, at most, to find its place. Others are sent when they are found.
 const WINDOW_NS: u64 = 200_000_000;
 /// Messages that are held back, at most.
 const MAX_HELD: usize = 4096;
 
-/// A message, and when it is due.
+/// A message, its due time and its metadata.
 pub struct Due {
     /// Time of the recording, in ns since 1970 UTC.
     pub at_ns: u64,
     pub message: Message,
+    pub meta: Meta,
 }
 
 /// The messages of a file in the order in which they are due.
-pub struct InOrder<'a> {
-    messages: Messages<'a>,
+pub struct InOrder {
+    messages: Messages,
+    carried: Carried,
     by_sending: bool,
     held: BinaryHeap<Held>,
     taken: u64,
@@ -37,11 +42,12 @@ struct Held {
     number: u64,
 }
 
-impl InOrder<'_> {
-    pub fn new<'a>(recording: &Recording, messages: Messages<'a>) -> InOrder<'a> {
+impl InOrder {
+    pub fn new(recording: &Recording, select: Select) -> InOrder {
         let by_sending = recording.profile() == names::PROFILE;
-        let held = BinaryHeap::new();
-        InOrder { messages, by_sending, held, taken: 0, read_ns: 0, ended: false }
+        let messages = recording.messages(Select { with_meta: true, ..select });
+        let (carried, held) = (Carried::default(), BinaryHeap::new());
+        InOrder { messages, carried, by_sending, held, taken: 0, read_ns: 0, ended: false }
     }
 
     /// Whether nothing that is still to be read can be due before the first that is held.
@@ -57,19 +63,22 @@ impl InOrder<'_> {
     }
 }
 
-impl Iterator for InOrder<'_> {
+impl Iterator for InOrder {
     type Item = Result<Due, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.by_sending {
-            let due = |message: Message| Due { at_ns: message.log_ns(), message };
-            return self.messages.next().map(|message| message.map(due));
-        }
         while !self.is_ready() {
             match self.messages.next() {
+                Some(Ok(message)) if message.channel.topic == names::META_TOPIC => {
+                    self.carried.remember(message.data());
+                }
                 Some(Ok(message)) => {
                     self.read_ns = message.log_ns();
-                    let due = Due { at_ns: message.publish_ns(), message };
+                    let meta = self.carried.of(&message);
+                    if !self.by_sending {
+                        return Some(Ok(Due { at_ns: self.read_ns, message, meta }));
+                    }
+                    let due = Due { at_ns: message.publish_ns(), message, meta };
                     self.held.push(Held { due, number: self.taken });
                     self.taken += 1;
                 }

@@ -3,7 +3,7 @@
 use super::channels::Channels;
 use super::chunk::{Chunk, MAX_CHUNK_LEN_BYTES};
 use super::error::{Problem, ReadError, RecordName};
-use super::input::{HEAD_LEN_BYTES, Head, Input, split_head};
+use super::input::{HEAD_LEN_BYTES, Head, Input, heads, split_head};
 use super::record;
 use mcap::records::{ChunkHeader, MessageHeader, op};
 use std::ops::Range;
@@ -71,8 +71,9 @@ impl Block {
             }
             read => read?,
         };
+        let mut contents = of_records(chunk, 0, channels);
         // What is wrong inside is reported at the chunk: what is compressed has no offset in the file.
-        let mut contents = of_records(chunk, |_| self.offset, channels);
+        contents.problem.iter_mut().for_each(|problem| problem.offset = self.offset);
         if !is_same {
             let problem = Problem::Head { what: RecordName(opcode), said, len: body_len };
             contents.problem.get_or_insert(ReadError::new(self.offset, problem));
@@ -102,37 +103,37 @@ impl Block {
         };
         let chunk = Chunk { header, records: bytes };
         // Offsets of what is wrong in it are those of the file.
-        Ok(of_records(chunk, |at| self.offset + at as u64, channels))
+        Ok(of_records(chunk, self.offset, channels))
     }
 }
 
-fn of_records(chunk: Chunk, offset_of: impl Fn(usize) -> u64, channels: &mut Channels) -> Contents {
+/// Reads the records of a chunk, which begin at `start`.
+fn of_records(chunk: Chunk, start: u64, channels: &mut Channels) -> Contents {
     let (mut messages, mut offsets) = (Vec::new(), Vec::new());
     let mut problem = None;
-    let mut last = 0;
-    for inner in chunk.inner() {
-        let inner = match inner {
-            Ok(inner) => inner,
+    for head in heads(&chunk.records, start) {
+        let head = match head {
+            Ok(head) => head,
             Err(wrong) => {
-                problem = Some(ReadError::new(offset_of(last), wrong));
+                problem = Some(wrong);
                 break;
             }
         };
-        last = inner.body.end;
-        let offset = offset_of(inner.offset);
-        let body = &chunk.records[inner.body.clone()];
-        let taken = match inner.opcode {
+        let offset = head.offset;
+        let range = (head.body() - start) as usize..(head.end() - start) as usize;
+        let body = &chunk.records[range.clone()];
+        let taken = match head.opcode {
             op::MESSAGE => record::message_header(body, offset).and_then(|header| {
                 if channels.get(header.channel_id).is_none() {
                     let channel = header.channel_id;
                     return Err(ReadError::new(offset, Problem::UnknownChannel { channel }));
                 }
-                let data = inner.body.start + record::MESSAGE_HEADER_LEN_BYTES..inner.body.end;
+                let data = range.start + record::MESSAGE_HEADER_LEN_BYTES..range.end;
                 messages.push((header, data));
-                offsets.push(inner.offset as u64);
+                offsets.push(offset - start);
                 Ok(())
             }),
-            op::SCHEMA | op::CHANNEL => record::parse(inner.opcode, body, offset)
+            op::SCHEMA | op::CHANNEL => record::parse(head.opcode, body, offset)
                 .and_then(|record| channels.add(record, offset)),
             _ => Ok(()),
         };

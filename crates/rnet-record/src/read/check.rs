@@ -7,10 +7,10 @@ use mcap::records::{ChunkIndex, MessageHeader, Record, Statistics, op};
 
 use super::blocks::{Block, Contents};
 use super::channels::Channels;
+use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
 use super::index::{self, Summary};
 use super::input::{Head, Input};
-use super::record;
 use super::recording::header;
 use super::scan::MAX_RECORD_LEN_BYTES;
 use crate::names;
@@ -19,8 +19,8 @@ use crate::numbers::Numbers;
 /// The data is read in pieces of this length for its CRC.
 const PIECE_LEN_BYTES: u64 = 1 << 20;
 
-/// Channels whose numbers of messages are told one by one.
-const MAX_TOLD_CHANNELS: usize = 10;
+/// Differences of the statistics that are reported one by one.
+const MAX_TOLD: usize = 16;
 
 /// Runs of numbers without a gap that are kept, of all channels: some megabytes.
 const MAX_RUNS: usize = 1 << 16;
@@ -154,8 +154,7 @@ impl Check<'_> {
             op::CHUNK | op::MESSAGE | op::SCHEMA | op::CHANNEL => self.block(head),
             op::MESSAGE_INDEX => self.message_index(head),
             op::METADATA => {
-                let body = self.input.body(head, MAX_RECORD_LEN_BYTES)?;
-                if let Record::Metadata(found) = record::parse(head.opcode, &body, head.offset)? {
+                if let Record::Metadata(found) = self.input.record(head, MAX_RECORD_LEN_BYTES)? {
                     if self.is_ours && found.name == names::UNHEARD {
                         let said = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
                         let Checked { unheard, followed, .. } = &mut self.checked;
@@ -171,9 +170,8 @@ impl Check<'_> {
             }
             op::ATTACHMENT => {
                 self.seen.attachments += 1;
-                let body = self.input.body(head, super::chunk::MAX_CHUNK_LEN_BYTES)?;
                 // Its CRC is compared on the way.
-                record::parse(head.opcode, &body, head.offset).map(drop)
+                self.input.record(head, MAX_CHUNK_LEN_BYTES).map(drop)
             }
             _ => Ok(()),
         }
@@ -258,8 +256,7 @@ impl Check<'_> {
     }
 
     fn message_index(&mut self, head: &Head) -> Result<(), ReadError> {
-        let body = self.input.body(head, super::chunk::MAX_CHUNK_LEN_BYTES)?;
-        let Record::MessageIndex(index) = record::parse(head.opcode, &body, head.offset)? else {
+        let Record::MessageIndex(index) = self.input.record(head, MAX_CHUNK_LEN_BYTES)? else {
             unreachable!("a record of this opcode is parsed as an index");
         };
         let id = index.channel_id;
@@ -300,13 +297,10 @@ impl Check<'_> {
 
     fn data_crc(&mut self, end: &Head) {
         let crc = || -> Result<Option<(u32, u32)>, ReadError> {
-            let body = self.input.body(end, MAX_RECORD_LEN_BYTES)?;
-            let Record::DataEnd(said) = record::parse(end.opcode, &body, end.offset)? else {
-                return Ok(None);
+            let said = match self.input.record(end, MAX_RECORD_LEN_BYTES)? {
+                Record::DataEnd(said) if said.data_section_crc != 0 => said,
+                _ => return Ok(None),
             };
-            if said.data_section_crc == 0 {
-                return Ok(None);
-            }
             let (mut hasher, mut at) = (crc32fast::Hasher::new(), 0);
             while at < end.offset {
                 let len = PIECE_LEN_BYTES.min(end.offset - at);
@@ -392,28 +386,28 @@ fn differences(said: &Statistics, seen: &Statistics) -> String {
         ("metadata records", said.metadata_count.into(), seen.metadata_count.into()),
         ("attachments", said.attachment_count.into(), seen.attachment_count.into()),
     ];
-    let mut all: Vec<String> = sums
-        .iter()
-        .filter(|(_, said, seen)| said != seen)
-        .map(|(what, said, seen)| format!("there are {said} {what}, and there are {seen}"))
-        .collect();
+    let sums = sums.into_iter().map(|(what, said, seen)| {
+        (said, seen, format!("there are {said} {what}, and there are {seen}"))
+    });
     let times = [
         ("first", said.message_start_time, seen.message_start_time),
         ("last", said.message_end_time, seen.message_end_time),
     ];
-    let times = times.iter().filter(|(_, said, seen)| said != seen);
-    all.extend(times.map(|(which, said, seen)| {
-        format!("the {which} message was logged at {said} ns, and that was at {seen} ns")
-    }));
-    let counts = seen.channel_message_counts.iter().filter_map(|(id, seen)| {
-        let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
-        (said != *seen).then(|| format!("channel {id} has {said} messages, and it has {seen}"))
+    let times = times.into_iter().map(|(which, said, seen)| {
+        let text =
+            format!("the {which} message was logged at {said} ns, and that was at {seen} ns");
+        (said, seen, text)
     });
-    let counts: Vec<String> = counts.collect();
-    let more = counts.len().saturating_sub(MAX_TOLD_CHANNELS);
-    all.extend(counts.into_iter().take(MAX_TOLD_CHANNELS));
+    let counts = seen.channel_message_counts.iter().map(|(id, seen)| {
+        let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
+        (said, *seen, format!("channel {id} has {said} messages, and it has {seen}"))
+    });
+    let all = sums.chain(times).chain(counts).filter(|(said, seen, _)| said != seen);
+    let mut all: Vec<String> = all.map(|(.., text)| text).collect();
+    let more = all.len().saturating_sub(MAX_TOLD);
+    all.truncate(MAX_TOLD);
     if more > 0 {
-        all.push(format!("{more} more channels have other numbers of messages"));
+        all.push(format!("{more} more are different"));
     }
     all.join("; ")
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use mcap::records::{ChunkHeader, Record, op};
 
 use super::error::{Problem, ReadError, RecordName};
-use super::input::{HEAD_LEN_BYTES, Head, Input, split_head};
+use super::input::{Head, Input};
 use super::record;
 
 /// The longest chunk that is read, compressed and not.
@@ -15,15 +15,6 @@ pub const MAX_CHUNK_LEN_BYTES: u64 = 1 << 30;
 pub struct Chunk {
     pub header: ChunkHeader,
     pub records: Vec<u8>,
-}
-
-/// A record in a chunk.
-pub struct Inner {
-    pub opcode: u8,
-    /// Where it begins in the chunk.
-    pub offset: usize,
-    /// Where its body stands in the chunk.
-    pub body: std::ops::Range<usize>,
 }
 
 impl Chunk {
@@ -41,29 +32,6 @@ impl Chunk {
         let records = decompress(&header, &data).and_then(|records| crc(&header, records));
         let records = records.map_err(|problem| ReadError::new(head.offset, problem))?;
         Ok(Self { header, records })
-    }
-
-    /// Its records, until one is cut off.
-    pub fn inner(&self) -> impl Iterator<Item = Result<Inner, Problem>> {
-        let mut at = Some(0);
-        std::iter::from_fn(move || {
-            let offset = at.filter(|at| *at < self.records.len())?;
-            let there = (self.records.len() - offset) as u64;
-            let rest = &self.records[offset..];
-            let (opcode, len) = match rest.len() as u64 >= HEAD_LEN_BYTES {
-                true => split_head(rest),
-                false => (rest[0], 0),
-            };
-            let whole = len.saturating_add(HEAD_LEN_BYTES);
-            if whole > there {
-                at = None;
-                return Some(Err(Problem::Cut { what: RecordName(opcode), len: whole, there }));
-            }
-            let body = offset + HEAD_LEN_BYTES as usize;
-            let end = offset + whole as usize;
-            at = Some(end);
-            Some(Ok(Inner { opcode, offset, body: body..end }))
-        })
     }
 }
 

@@ -150,27 +150,15 @@ pub enum Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordName(pub u8);
 
+/// By opcode, from 1 on.
+const NAMES: &str = "Header Footer Schema Channel Message Chunk MessageIndex ChunkIndex Attachment \
+                     AttachmentIndex Statistics Metadata MetadataIndex SummaryOffset DataEnd";
+
 impl fmt::Display for RecordName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use mcap::records::op;
-        let name = match self.0 {
-            op::HEADER => "Header",
-            op::FOOTER => "Footer",
-            op::SCHEMA => "Schema",
-            op::CHANNEL => "Channel",
-            op::MESSAGE => "Message",
-            op::CHUNK => "Chunk",
-            op::MESSAGE_INDEX => "MessageIndex",
-            op::CHUNK_INDEX => "ChunkIndex",
-            op::ATTACHMENT => "Attachment",
-            op::ATTACHMENT_INDEX => "AttachmentIndex",
-            op::STATISTICS => "Statistics",
-            op::METADATA => "Metadata",
-            op::METADATA_INDEX => "MetadataIndex",
-            op::SUMMARY_OFFSET => "SummaryOffset",
-            op::DATA_END => "DataEnd",
-            other => return write!(f, "0x{other:02x}"),
-        };
-        f.write_str(name)
+        match usize::from(self.0).checked_sub(1).and_then(|at| NAMES.split(' ').nth(at)) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "0x{:02x}", self.0),
+        }
     }
 }

@@ -25,7 +25,7 @@ pub struct FieldError {
 }
 
 /// Why a type has no number there.
-pub(crate) enum Refused {
+enum Refused {
     /// It has no such field.
     Missing(String),
     /// It is not a number.
@@ -72,7 +72,7 @@ impl FieldReader {
     }
 
     /// Of messages of this type, which are called `encoding` where they have none.
-    pub(crate) fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, Refused> {
+    fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, Refused> {
         match ty {
             MessageType::Plain(plain) => Self::plain(plain, field),
             MessageType::Protobuf(schema) => {
@@ -114,25 +114,8 @@ impl FieldReader {
     }
 
     fn plain(plain: &PlainType, field: &str) -> Result<Self, Refused> {
-        let (mut offset, mut at) = (0, FieldType::Struct(plain.clone()));
-        for step in steps(field).map_err(Refused::Other)? {
-            let found = match (step, at) {
-                (Step::Field(name), FieldType::Struct(of)) => {
-                    let named = |field: &&rnet::Field| field.name == name && !field.is_padding();
-                    let found = of.fields.iter().find(named).ok_or_else(|| no_field(name, &of));
-                    found.map(|found| (offset + found.offset, found.ty.clone()))
-                }
-                (Step::Index(index), FieldType::Array { of, len }) if index < len as usize => {
-                    Ok((offset + index * of.size(), *of))
-                }
-                (Step::Index(index), FieldType::Array { len, .. }) => {
-                    Err(format!("there is no [{index}]: the array has {len} elements"))
-                }
-                (Step::Field(name), ty) => Err(format!("{ty} has no field {name:?}")),
-                (Step::Index(index), ty) => Err(format!("{ty} has no element [{index}]")),
-            };
-            (offset, at) = found.map_err(Refused::Missing)?;
-        }
+        let steps = steps(field).map_err(Refused::Other)?;
+        let (offset, mut at) = plain_at(plain, &steps).map_err(Refused::Missing)?;
         let (size, mut shape) = (at.size(), Vec::new());
         let prim = loop {
             at = match at {
@@ -242,13 +225,39 @@ fn prim_of(kind: &Kind) -> Prim {
     }
 }
 
-enum Step<'a> {
+/// Offset and type of the field at the end of the steps. The error names the missing field.
+pub(crate) fn plain_at(
+    plain: &PlainType,
+    steps: &[Step<'_>],
+) -> Result<(usize, FieldType), String> {
+    let (mut offset, mut at) = (0, FieldType::Struct(plain.clone()));
+    for step in steps {
+        (offset, at) = match (step, at) {
+            (Step::Field(name), FieldType::Struct(of)) => {
+                let named = |field: &&rnet::Field| field.name == *name && !field.is_padding();
+                let found = of.fields.iter().find(named).ok_or_else(|| no_field(name, &of))?;
+                (offset + found.offset, found.ty.clone())
+            }
+            (Step::Index(index), FieldType::Array { of, len }) if *index < len as usize => {
+                (offset + index * of.size(), *of)
+            }
+            (Step::Index(index), FieldType::Array { len, .. }) => {
+                return Err(format!("there is no [{index}]: the array has {len} elements"));
+            }
+            (Step::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
+            (Step::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
+        };
+    }
+    Ok((offset, at))
+}
+
+pub(crate) enum Step<'a> {
     Field(&'a str),
     Index(usize),
 }
 
 /// The steps of a path such as `legs[2].force`.
-fn steps(field: &str) -> Result<Vec<Step<'_>>, String> {
+pub(crate) fn steps(field: &str) -> Result<Vec<Step<'_>>, String> {
     let mut steps = Vec::new();
     for part in field.split('.') {
         let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));

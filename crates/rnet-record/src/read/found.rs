@@ -44,15 +44,11 @@ impl Found {
         }
     }
 
-    /// Whether nothing is wrong but that the file has no end: it is still written, or whoever wrote it was killed.
-    pub fn is_without_end(&self) -> bool {
-        let is_end = |one: &ReadError| matches!(one.problem, Problem::Cut { .. } | Problem::NoEnd);
-        !self.problems.is_empty() && self.more_problems == 0 && self.problems.iter().all(is_end)
-    }
-
-    /// Whether something that was written to the file cannot be read. Of one without an end, what is there is whole.
+    /// Whether some written data cannot be read. A file without an end (still written, or its writer was killed) is not
+    /// damaged.
     pub fn is_damaged(&self) -> bool {
-        !self.problems.is_empty() && !self.is_without_end()
+        let is_end = |one: &ReadError| matches!(one.problem, Problem::Cut { .. } | Problem::NoEnd);
+        self.more_problems > 0 || !self.problems.iter().all(is_end)
     }
 
     /// Messages of all channels.

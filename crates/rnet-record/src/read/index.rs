@@ -9,7 +9,7 @@ use super::blocks::Block;
 use super::channels::Channels;
 use super::error::{Problem, ReadError};
 use super::found::Found;
-use super::input::{HEAD_LEN_BYTES, Head, Input};
+use super::input::{HEAD_LEN_BYTES, Head, Input, heads};
 use super::record;
 use super::scan::MAX_RECORD_LEN_BYTES;
 
@@ -95,8 +95,7 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
         if number >= MAX_METADATA {
             continue;
         }
-        let body = input.body(head, MAX_RECORD_LEN_BYTES)?;
-        if let Record::Metadata(metadata) = record::parse(head.opcode, &body, head.offset)? {
+        if let Record::Metadata(metadata) = input.record(head, MAX_RECORD_LEN_BYTES)? {
             if name.is_some_and(|name| name != metadata.name) {
                 named.extend(name.map(|name| (head.offset, name)));
             }
@@ -212,7 +211,7 @@ fn footer(input: &Input) -> Result<(Footer, u64), ReadError> {
     let is_footer =
         |head: &Head| head.opcode == op::FOOTER && head.body_len == FOOTER_BODY_LEN_BYTES;
     let head = head.filter(is_footer).ok_or_else(none)?;
-    match record::parse(op::FOOTER, &input.body(&head, FOOTER_BODY_LEN_BYTES)?, at)? {
+    match input.record(&head, FOOTER_BODY_LEN_BYTES)? {
         Record::Footer(footer) => Ok((footer, at)),
         _ => unreachable!("a record of this opcode is parsed as a footer"),
     }
@@ -251,12 +250,12 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         metadata: Vec::new(),
         attachments: Vec::new(),
     };
-    let (mut channels, mut at) = (Vec::new(), 0);
-    while at < len {
-        let offset = start + at;
-        let head = input_head(&bytes[..len as usize], at, offset)?;
-        let body = &bytes[(at + HEAD_LEN_BYTES) as usize..(head.end() - start) as usize];
-        at = head.end() - start;
+    let mut channels = Vec::new();
+    // `bytes` also has the part of the footer that the CRC covers.
+    for head in heads(&bytes[..len as usize], start) {
+        let head = head?;
+        let offset = head.offset;
+        let body = &bytes[(head.body() - start) as usize..(head.end() - start) as usize];
         match record::parse(head.opcode, body, offset)? {
             record @ Record::Schema { .. } => summary.channels.add(record, offset)?,
             // The schemas may stand behind them.
@@ -280,21 +279,4 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         }
     }
     Ok(summary)
-}
-
-fn input_head(bytes: &[u8], at: u64, offset: u64) -> Result<Head, ReadError> {
-    let there = bytes.len() as u64 - at;
-    let cut = |opcode: u8, len: u64| {
-        let what = super::error::RecordName(opcode);
-        ReadError::new(offset, Problem::Cut { what, len, there })
-    };
-    let rest = &bytes[at as usize..];
-    if there < HEAD_LEN_BYTES {
-        return Err(cut(rest[0], HEAD_LEN_BYTES));
-    }
-    let (opcode, body_len) = super::input::split_head(rest);
-    match body_len <= there - HEAD_LEN_BYTES {
-        true => Ok(Head { opcode, offset, body_len }),
-        false => Err(cut(opcode, body_len.saturating_add(HEAD_LEN_BYTES))),
-    }
 }

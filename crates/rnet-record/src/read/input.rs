@@ -7,7 +7,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use mcap::records::Record;
+
 use super::error::{Problem, ReadError, RecordName};
+use super::record;
 
 /// Opcode and length, before each record.
 pub const HEAD_LEN_BYTES: u64 = 9;
@@ -79,20 +82,9 @@ impl Input {
             return Ok(None);
         }
         let there = end - offset;
-        if there < HEAD_LEN_BYTES {
-            let what = RecordName(self.read(offset, 1)?[0]);
-            return Err(ReadError::new(offset, Problem::Cut { what, len: HEAD_LEN_BYTES, there }));
-        }
-        let bytes = self.read(offset, HEAD_LEN_BYTES)?;
-        let (opcode, len) = split_head(&bytes);
-        let head = Head { opcode, offset, body_len: len };
-        match len <= there - HEAD_LEN_BYTES {
-            true => Ok(Some(head)),
-            false => {
-                let len = len.saturating_add(HEAD_LEN_BYTES);
-                Err(ReadError::new(offset, Problem::Cut { what: head.name(), len, there }))
-            }
-        }
+        let bytes = self.read(offset, HEAD_LEN_BYTES.min(there))?;
+        let head = head_of(&bytes, offset, there);
+        head.map(Some).map_err(|problem| ReadError::new(offset, problem))
     }
 
     /// What a record holds.
@@ -103,6 +95,39 @@ impl Input {
         }
         self.read(head.body(), head.body_len)
     }
+
+    /// Reads and parses a record other than a message.
+    pub fn record(&self, head: &Head, limit: u64) -> Result<Record<'static>, ReadError> {
+        let body = self.body(head, limit)?;
+        record::parse(head.opcode, &body, head.offset).map(Record::into_owned)
+    }
+}
+
+/// The head of the record at the start of `bytes` (at least one byte). The record is at `offset` of its section, and
+/// `there` bytes of the section remain.
+pub fn head_of(bytes: &[u8], offset: u64, there: u64) -> Result<Head, Problem> {
+    let (opcode, body_len) = match there >= HEAD_LEN_BYTES {
+        true => split_head(bytes),
+        false => (bytes[0], 0),
+    };
+    let head = Head { opcode, offset, body_len };
+    let len = body_len.saturating_add(HEAD_LEN_BYTES);
+    match len <= there {
+        true => Ok(head),
+        false => Err(Problem::Cut { what: head.name(), len, there }),
+    }
+}
+
+/// The heads of the records in `bytes`, up to a truncated one. `start` is the offset of `bytes`.
+pub fn heads(bytes: &[u8], start: u64) -> impl Iterator<Item = Result<Head, ReadError>> {
+    let mut at = Some(0);
+    std::iter::from_fn(move || {
+        let rest = bytes.get(at?..).filter(|rest| !rest.is_empty())?;
+        let offset = start + at? as u64;
+        let head = head_of(rest, offset, rest.len() as u64);
+        at = head.as_ref().ok().map(|head| (head.end() - start) as usize);
+        Some(head.map_err(|problem| ReadError::new(offset, problem)))
+    })
 }
 
 /// Opcode and length of the record that these bytes begin with, of which there are nine at least.

@@ -15,31 +15,24 @@ use super::messages::{Message, Select};
 use super::recording::Recording;
 use crate::names;
 
-/// The messages of a channel that are kept.
+/// A message in the bytes of its chunk.
+type InChunk = (MessageHeader, Range<usize>);
+
+/// A message, and before it the record about it that directly precedes it in the file.
+type Pair<T> = (Option<T>, T);
+
+/// The retained messages of a channel. They are copies, so that a message does not keep its whole chunk in memory.
 struct Kept {
     channel: Arc<Channel>,
     depth: usize,
-    messages: Vec<Latched>,
-}
-
-struct Latched {
-    header: MessageHeader,
-    bytes: Arc<Vec<u8>>,
-    data: Range<usize>,
-    /// What the recorder wrote about this message, directly before it.
-    meta: Option<(MessageHeader, Range<usize>)>,
+    messages: Vec<Pair<Message>>,
 }
 
 impl Kept {
     /// Whether messages up to this log time may be among the last.
     fn takes(&self, last_ns: u64) -> bool {
         self.messages.len() < self.depth
-            || self.messages.first().is_some_and(|first| first.header.log_time < last_ns)
-    }
-
-    fn trim(&mut self) {
-        self.messages.sort_by_key(|latched| latched.header.log_time);
-        self.messages.drain(..self.messages.len().saturating_sub(self.depth));
+            || self.messages.first().is_some_and(|(_, first)| first.log_ns() < last_ns)
     }
 }
 
@@ -52,7 +45,7 @@ pub fn before(
     channels: &mut Channels,
     problems: &mut Vec<ReadError>,
 ) -> Vec<Message> {
-    let found = &recording.found;
+    let found = recording.found();
     let select = Select { start_ns: None, end_ns: Some(start_ns), ..select.clone() };
     let selected = found.channels.iter().filter(|channel| select.takes(channel));
     let mut kept: BTreeMap<u16, Kept> = selected
@@ -65,7 +58,7 @@ pub fn before(
         })
         .collect();
     let meta = found.channels.iter().find(|channel| channel.topic == names::META_TOPIC);
-    let meta = meta.filter(|channel| select.takes(channel)).cloned();
+    let meta = meta.filter(|channel| select.takes(channel));
     let mut blocks: Vec<usize> = select.blocks(found).collect();
     blocks.sort_by_key(|at| Reverse(found.blocks[*at].times.1));
     for at in blocks {
@@ -74,46 +67,54 @@ pub fn before(
         if !kept.iter().any(|(id, of)| is_there(id) && of.takes(block.times.1)) {
             continue;
         }
-        let mut contents = match recording.contents(block, channels, &select) {
-            Ok(contents) => contents,
-            Err(problem) => {
-                problems.extend(found.scanned.is_none().then_some(problem));
-                continue;
+        let problem = match recording.contents(block, channels, &select) {
+            Ok(mut contents) => {
+                take(&mut kept, &contents, start_ns, meta);
+                contents.problem.take()
             }
+            Err(problem) => Some(problem),
         };
-        problems.extend(contents.problem.take().filter(|_| found.scanned.is_none()));
-        take(&mut kept, contents, start_ns, meta.as_ref().map(|channel| channel.id));
+        problems.extend(problem.filter(|_| found.scanned.is_none()));
     }
-    let mut all: Vec<(u64, Option<Message>, Message)> = Vec::new();
-    for Kept { channel, messages, .. } in kept.into_values() {
-        for Latched { header, bytes, data, meta: said } in messages {
-            let log_time = start_ns;
-            let said = said.zip(meta.as_ref()).map(|((header, data), channel)| {
-                let header = MessageHeader { log_time, ..header };
-                Message::new(channel.clone(), header, bytes.clone(), data)
-            });
-            let at_ns = header.log_time;
-            let header = MessageHeader { log_time, ..header };
-            all.push((at_ns, said, Message::new(channel.clone(), header, bytes, data)));
-        }
-    }
-    all.sort_by_key(|(at_ns, ..)| *at_ns);
-    all.into_iter().flat_map(|(_, said, message)| said.into_iter().chain([message])).collect()
+    let mut all: Vec<Pair<Message>> = kept.into_values().flat_map(|of| of.messages).collect();
+    all.sort_by_key(|(_, message)| message.log_ns());
+    let all = all.into_iter().flat_map(|(said, message)| said.into_iter().chain([message]));
+    all.map(|message| message.logged_at(start_ns)).collect()
 }
 
 /// Takes the messages of a chunk that may be among the last.
-fn take(kept: &mut BTreeMap<u16, Kept>, contents: Contents, start_ns: u64, meta: Option<u16>) {
-    let bytes = Arc::new(contents.bytes);
-    let mut said: Option<(MessageHeader, Range<usize>)> = None;
-    for (header, data) in contents.messages {
-        if Some(header.channel_id) == meta {
-            said = Some((header, data));
+fn take(
+    kept: &mut BTreeMap<u16, Kept>,
+    contents: &Contents,
+    start_ns: u64,
+    meta: Option<&Arc<Channel>>,
+) {
+    let copy = |channel: &Arc<Channel>, (header, data): &InChunk| {
+        Message::new(channel.clone(), *header, contents.bytes[data.clone()].to_vec())
+    };
+    let mut said = None;
+    let mut found: BTreeMap<u16, Vec<Pair<&InChunk>>> = BTreeMap::new();
+    for message in &contents.messages {
+        let header = &message.0;
+        if meta.is_some_and(|meta| meta.id == header.channel_id) {
+            said = Some(message);
             continue;
         }
-        let meta = said.take().filter(|(said, _)| said.publish_time == header.publish_time);
-        if let Some(of) = kept.get_mut(&header.channel_id).filter(|_| header.log_time < start_ns) {
-            of.messages.push(Latched { header, bytes: bytes.clone(), data, meta });
+        let said = said.take().filter(|(said, _)| said.publish_time == header.publish_time);
+        if header.log_time < start_ns {
+            found.entry(header.channel_id).or_default().push((said, message));
         }
     }
-    kept.values_mut().for_each(Kept::trim);
+    for (id, of) in kept {
+        let mut found = found.remove(id).unwrap_or_default();
+        found.sort_by_key(|(_, (header, _))| header.log_time);
+        found.drain(..found.len().saturating_sub(of.depth));
+        let found = found.into_iter().map(|(said, message)| {
+            let said = said.zip(meta).map(|(said, channel)| copy(channel, said));
+            (said, copy(&of.channel, message))
+        });
+        of.messages.extend(found);
+        of.messages.sort_by_key(|(_, message)| message.log_ns());
+        of.messages.drain(..of.messages.len().saturating_sub(of.depth));
+    }
 }

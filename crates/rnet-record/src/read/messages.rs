@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use mcap::records::MessageHeader;
@@ -18,6 +18,7 @@ use super::error::ReadError;
 use super::found::Found;
 use super::latched;
 use super::recording::Recording;
+use crate::names;
 
 /// Blocks that are read at the same time.
 const MAX_OPEN: usize = 16;
@@ -38,11 +39,16 @@ pub struct Select {
     /// Also what transient_local publishers kept at `start_ns`: their last messages before it. They come first, with
     /// `start_ns` as their log time.
     pub with_latched: bool,
+    /// Include the records about messages (`/_rnet/recording/meta`).
+    pub with_meta: bool,
 }
 
 impl Select {
     /// Whether messages of a channel are among them.
     pub fn takes(&self, channel: &Channel) -> bool {
+        if self.with_meta && channel.topic == names::META_TOPIC {
+            return true;
+        }
         let named = match self.topics.is_empty() {
             true => self.with_reserved || !channel.is_reserved(),
             false => self.topics.contains(&channel.topic),
@@ -93,19 +99,20 @@ impl Message {
         self.channel.content(self.data())
     }
 
-    pub(super) fn new(
-        channel: Arc<Channel>,
-        header: MessageHeader,
-        bytes: Arc<Vec<u8>>,
-        data: Range<usize>,
-    ) -> Message {
-        Message { channel, header, bytes, data }
+    pub(super) fn new(channel: Arc<Channel>, header: MessageHeader, content: Vec<u8>) -> Message {
+        let data = 0..content.len();
+        Message { channel, header, bytes: Arc::new(content), data }
     }
 
     /// The same message with another content.
     pub(crate) fn with(&self, channel: Arc<Channel>, content: Vec<u8>) -> Message {
-        let data = 0..content.len();
-        Message { channel, header: self.header, bytes: Arc::new(content), data }
+        Message::new(channel, self.header, content)
+    }
+
+    /// The same message with another log time.
+    pub(super) fn logged_at(mut self, log_ns: u64) -> Message {
+        self.header.log_time = log_ns;
+        self
     }
 
     /// Its number, or the low 32 bits of it.
@@ -131,8 +138,8 @@ impl Message {
 
 /// The messages of a file, ordered by log time. What cannot be read is an error where it stands, and the messages
 /// behind it follow; but what opening the file has found already ([`super::Found::problems`]) is not told again.
-pub struct Messages<'a> {
-    recording: Of<'a>,
+pub struct Messages {
+    recording: Recording,
     select: Select,
     /// Those of the recording, and what blocks describe besides.
     channels: Channels,
@@ -146,32 +153,15 @@ pub struct Messages<'a> {
     latched: std::vec::IntoIter<Message>,
 }
 
-/// The file that is read.
-pub(super) enum Of<'a> {
-    Borrowed(&'a Recording),
-    Shared(Arc<Recording>),
-}
-
-impl Deref for Of<'_> {
-    type Target = Recording;
-
-    fn deref(&self) -> &Recording {
-        match self {
-            Self::Borrowed(recording) => recording,
-            Self::Shared(recording) => recording,
-        }
-    }
-}
-
 struct Open {
     bytes: Arc<Vec<u8>>,
     messages: std::vec::IntoIter<(MessageHeader, Range<usize>)>,
     offset: u64,
 }
 
-impl<'a> Messages<'a> {
-    pub(super) fn new(recording: Of<'a>, select: Select) -> Self {
-        let found = &recording.found;
+impl Messages {
+    pub(super) fn new(recording: Recording, select: Select) -> Self {
+        let found = recording.found();
         let mut waiting: Vec<usize> = select.blocks(found).collect();
         let begin = |at: &usize| (found.blocks[*at].times.0, found.blocks[*at].offset);
         waiting.sort_by_key(|at| Reverse(begin(at)));
@@ -190,7 +180,7 @@ impl<'a> Messages<'a> {
     /// Opens all blocks in which the next message may be.
     fn open_blocks(&mut self) {
         while let Some(at) = self.waiting.last() {
-            let block = &self.recording.found.blocks[*at];
+            let block = &self.recording.found().blocks[*at];
             let due = match self.next.peek() {
                 Some(Reverse((next, ..))) => block.times.0 <= *next && self.next.len() < MAX_OPEN,
                 None => true,
@@ -210,7 +200,7 @@ impl<'a> Messages<'a> {
 
     /// What is wrong with a file that was read to its end when it was opened stands there already.
     fn problem(&mut self, problem: ReadError) {
-        if self.recording.found.scanned.is_none() {
+        if self.recording.found().scanned.is_none() {
             self.problems.push(problem);
         }
     }
@@ -219,7 +209,7 @@ impl<'a> Messages<'a> {
         let Contents { bytes, mut messages, problem, .. } = contents;
         problem.into_iter().for_each(|problem| self.problem(problem));
         messages.retain(|(header, _)| {
-            let channel = self.recording.found.channels.get(header.channel_id);
+            let channel = self.recording.found().channels.get(header.channel_id);
             channel.is_some_and(|channel| self.select.takes(channel))
                 && self.select.takes_time(header.log_time)
         });
@@ -237,7 +227,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-impl Iterator for Messages<'_> {
+impl Iterator for Messages {
     type Item = Result<Message, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -259,7 +249,7 @@ impl Iterator for Messages<'_> {
                 }
                 None => self.open[at] = None,
             }
-            let channel = self.recording.found.channels.get(header.channel_id);
+            let channel = self.recording.found().channels.get(header.channel_id);
             let Some(channel) = channel else { continue };
             return Some(Ok(Message { channel: channel.clone(), header, bytes, data }));
         }

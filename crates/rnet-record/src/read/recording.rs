@@ -13,8 +13,8 @@ use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
 use super::found::Found;
 use super::input::Input;
-use super::messages::{Messages, Of, Select};
-use super::{index, record, scan};
+use super::messages::{Messages, Select};
+use super::{index, scan};
 use crate::names;
 
 /// The highest version of a recording that is read.
@@ -34,13 +34,20 @@ const MAX_HEADER_LEN_BYTES: u64 = 1 << 20;
 /// }
 /// # Ok::<(), rnet_record::read::ReadError>(())
 /// ```
-#[derive(Debug)]
+///
+/// Clones share the open file.
+#[derive(Clone, Debug)]
 pub struct Recording {
-    pub(super) path: PathBuf,
-    pub(super) input: Input,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    input: Input,
     profile: String,
     library: String,
-    pub(crate) found: Found,
+    found: Found,
 }
 
 impl Recording {
@@ -72,7 +79,8 @@ impl Recording {
         let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
         let (profile, library, start) = header(&input)?;
         let found = read(&input, start);
-        let recording = Self { path: path.to_owned(), input, profile, library, found };
+        let inner = Inner { path: path.to_owned(), input, profile, library, found };
+        let recording = Self { inner: Arc::new(inner) };
         recording.check_version()?;
         Ok(recording)
     }
@@ -90,42 +98,42 @@ impl Recording {
 
     /// Its path, as it was opened.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.inner.path
     }
 
     /// Length of the file when it was opened, in bytes.
     pub fn len_bytes(&self) -> u64 {
-        self.input.len()
+        self.inner.input.len()
     }
 
     /// Profile in its header: `rnet`, `ros2`, or whatever its writer says.
     pub fn profile(&self) -> &str {
-        &self.profile
+        &self.inner.profile
     }
 
     /// The library that wrote it, as that says.
     pub fn library(&self) -> &str {
-        &self.library
+        &self.inner.library
     }
 
     /// What is in it.
     pub fn found(&self) -> &Found {
-        &self.found
+        &self.inner.found
     }
 
     /// Its channels, by id.
     pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
-        self.found.channels.iter()
+        self.inner.found.channels.iter()
     }
 
     /// Its schemas, by id.
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
-        self.found.channels.schemas()
+        self.inner.found.channels.schemas()
     }
 
     /// The first metadata record of this name.
     pub fn metadata(&self, name: &str) -> Option<&BTreeMap<String, String>> {
-        let found = self.found.metadata.iter().find(|metadata| metadata.name == name);
+        let found = self.inner.found.metadata.iter().find(|metadata| metadata.name == name);
         found.map(|metadata| &metadata.metadata)
     }
 
@@ -134,13 +142,12 @@ impl Recording {
     /// # Errors
     /// There is none, or it is longer than 1 GiB.
     pub fn attachment(&self, place: (u64, u64)) -> Result<mcap::Attachment<'static>, ReadError> {
-        let head = self.input.head(place.0, place.1)?;
+        let head = self.inner.input.head(place.0, place.1)?;
         let head = head.filter(|head| head.opcode == op::ATTACHMENT).ok_or_else(|| {
             let why = "an attachment is said to stand here".to_owned();
             ReadError::new(place.0, Problem::Index(why))
         })?;
-        let body = self.input.body(&head, MAX_CHUNK_LEN_BYTES)?;
-        match record::parse(head.opcode, &body, head.offset)? {
+        match self.inner.input.record(&head, MAX_CHUNK_LEN_BYTES)? {
             Record::Attachment { header, data, .. } => Ok(mcap::Attachment {
                 log_time: header.log_time,
                 create_time: header.create_time,
@@ -160,10 +167,10 @@ impl Recording {
         channels: &mut Channels,
         select: &Select,
     ) -> Result<Contents, ReadError> {
-        let mut contents = block.read(&self.input, channels)?;
+        let mut contents = block.read(&self.inner.input, channels)?;
         let is_left_out = |header: &MessageHeader| {
             let id = header.channel_id;
-            self.found.channels.get(id).is_none()
+            self.inner.found.channels.get(id).is_none()
                 && channels.get(id).is_some_and(|channel| select.takes(channel))
                 && select.takes_time(header.log_time)
         };
@@ -179,13 +186,8 @@ impl Recording {
     }
 
     /// Its messages.
-    pub fn messages(&self, select: Select) -> Messages<'_> {
-        Messages::new(Of::Borrowed(self), select)
-    }
-
-    /// The same, which keep the file open.
-    pub fn shared_messages(self: &Arc<Self>, select: Select) -> Messages<'static> {
-        Messages::new(Of::Shared(self.clone()), select)
+    pub fn messages(&self, select: Select) -> Messages {
+        Messages::new(self.clone(), select)
     }
 }
 
@@ -220,8 +222,7 @@ pub(super) fn header(input: &Input) -> Result<(String, String, u64), ReadError> 
         let why = "it stands where the Header record belongs".to_owned();
         return Err(ReadError::new(magic, Problem::Record { what: head.name(), why }));
     }
-    let body = input.body(&head, MAX_HEADER_LEN_BYTES)?;
-    match record::parse(head.opcode, &body, head.offset)? {
+    match input.record(&head, MAX_HEADER_LEN_BYTES)? {
         Record::Header(header) => Ok((header.profile, header.library, head.end())),
         _ => unreachable!("a record of this opcode is parsed as a header"),
     }

@@ -10,7 +10,6 @@ use super::error::{Problem, ReadError};
 use super::found::Found;
 use super::index::Summary;
 use super::input::{HEAD_LEN_BYTES, Head, Input};
-use super::record;
 
 /// Longest record that is neither a chunk nor a message.
 pub const MAX_RECORD_LEN_BYTES: u64 = 64 << 20;
@@ -144,8 +143,7 @@ fn add(input: &Input, head: &Head, found: &mut Found) -> Result<(), ReadError> {
             take(input, block, found)
         }
         op::METADATA => {
-            let body = input.body(head, MAX_RECORD_LEN_BYTES)?;
-            if let Record::Metadata(metadata) = record::parse(head.opcode, &body, head.offset)? {
+            if let Record::Metadata(metadata) = input.record(head, MAX_RECORD_LEN_BYTES)? {
                 found.metadata.push(metadata);
             }
             Ok(())

@@ -228,7 +228,7 @@ impl Series {
         readers: &BTreeMap<u16, Readers<'_>>,
     ) {
         // What opening the file has found is told here too: the rows do not say what is missing between them.
-        let found = &recording.found;
+        let found = recording.found();
         found.problems.iter().for_each(|problem| self.problem(problem.to_string()));
         self.more_problems += found.more_problems;
         let mut channels = found.channels.clone();
@@ -293,7 +293,7 @@ impl Series {
 
     /// What is wrong with a file that was read to its end when it was opened has been told.
     fn unread(&mut self, recording: &Recording, problem: &ReadError) {
-        if recording.found.scanned.is_none() {
+        if recording.found().scanned.is_none() {
             self.problem(problem.to_string());
         }
     }

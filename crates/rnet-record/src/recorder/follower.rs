@@ -14,7 +14,7 @@ use super::interest::Interest;
 use super::item::{Item, Missed, Publisher, Taken};
 use super::keys;
 use super::loss::Cause;
-use super::options::RecordOptions;
+use super::options::{RecordOptions, located};
 use super::progress::Shared;
 use super::queue::{LARGE_LEN_BYTES, Queue};
 use super::selection::host_and_node;
@@ -67,10 +67,7 @@ impl Follower {
         queue: Arc<Queue<Item>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
-        let location = match &options.location {
-            Some(location) => location.clone(),
-            None => Location::new(None, None, None)?,
-        };
+        let location = located(&options.location)?;
         let own_host = options.host();
         let remote = Arc::new(Mutex::new(BTreeSet::new()));
         let (selection, host, found) =
@@ -306,7 +303,7 @@ impl Follower {
         }
         self.look_at_state();
         self.look_at_remote();
-        self.shared.set_publishers(followed.len());
+        self.shared.progress().publishers = followed.len();
         self.tell();
         Ok(())
     }
@@ -331,7 +328,7 @@ impl Follower {
         }
         self.shared.note(format!("{unheard}; it is counted as not heard"));
         let Unheard { topic, node, why, .. } = &unheard;
-        self.shared.progress().unheard.add(topic.as_deref(), node, *why);
+        self.shared.progress().unheard.add_publisher(topic.as_deref(), node, *why);
         self.put(Item::Unheard(unheard));
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rnet::inspect::Unheard;
 use rnet::schema::Schema;
 use rnet::{Meta, PlainType, TypeDesc};
+use serde::{Serialize, Serializer};
 
 use super::loss::Cause;
 use crate::source::Source;
@@ -41,16 +42,23 @@ pub struct Taken {
     pub bytes: Vec<u8>,
 }
 
-/// Messages that were not seen.
-#[derive(Debug)]
+/// Missing messages, in the form of the recording.
+#[derive(Debug, Serialize)]
 pub struct Missed {
     pub topic: String,
     pub node: String,
+    /// As text: readers of JSON keep 53 bits of a number.
+    #[serde(serialize_with = "as_text")]
     pub publisher: u64,
     pub first_seq: u64,
     pub count: u64,
     pub cause: Cause,
+    #[serde(skip)]
     pub at_ns: u64,
+}
+
+fn as_text<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
 }
 
 /// A key of the state as it is now.

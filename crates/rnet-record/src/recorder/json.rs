@@ -7,8 +7,6 @@ use rnet::state::{Change, StateMessage, Value};
 use rnet::{MessageType, Meta, TypeDesc, float_to_json};
 use serde_json::{Map, Value as Json, json};
 
-use super::item::Missed;
-
 /// What a message carries beside its content; `None` if it is nothing.
 pub fn meta(publisher: u64, seq: u64, meta: &Meta) -> Option<Json> {
     if *meta == Meta::default() {
@@ -33,18 +31,6 @@ pub fn meta(publisher: u64, seq: u64, meta: &Meta) -> Option<Json> {
         said["gap"] = json!({"cause": gap.cause.name(), "size": gap.size});
     }
     Some(said)
-}
-
-/// A run of messages that are missing.
-pub fn missed(missed: &Missed) -> Json {
-    json!({
-        "topic": missed.topic,
-        "node": missed.node,
-        "publisher": missed.publisher.to_string(),
-        "first_seq": missed.first_seq,
-        "count": missed.count,
-        "cause": missed.cause.name(),
-    })
 }
 
 /// A change of the state.

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use rnet::inspect::MissedCause;
+use rnet::inspect::{MissedCause, UnheardCause};
 use serde::Serialize;
+use strum::IntoStaticStr;
+
+/// Names of unheard publishers that are kept; further publishers are counted without a name.
+const MAX_NAMES: usize = 1000;
+/// Replaces an unknown topic or node.
+const UNKNOWN: &str = "?";
 
 /// Why a message is not in the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
     /// The publisher wrote over it before the recorder had read it.
@@ -31,16 +38,7 @@ pub enum Cause {
 impl Cause {
     /// Its name in a recording.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Overrun => "overrun",
-            Self::Reused => "reused",
-            Self::Queue => "queue",
-            Self::DiskFull => "disk_full",
-            Self::Malformed => "malformed",
-            Self::NoCounterpart => "no_counterpart",
-            Self::Removed => "removed",
-            Self::Write => "write",
-        }
+        self.into()
     }
 }
 
@@ -53,15 +51,28 @@ impl From<MissedCause> for Cause {
     }
 }
 
-/// Numbers of messages that are missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    counts: BTreeMap<(String, String, Cause), u64>,
+/// Counts by topic, node and cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts<C> {
+    counts: BTreeMap<(String, String, C), u64>,
 }
 
-impl Losses {
-    /// Counts `count` messages of a topic from a node.
-    pub fn add(&mut self, topic: &str, node: &str, cause: Cause, count: u64) {
+/// Numbers of messages that are missing.
+pub type Losses = Counts<Cause>;
+
+/// Numbers of publishers that were seen and not heard to their end. The number of their messages is unknown. `?` is an
+/// unknown topic or node.
+pub type Unheard = Counts<UnheardCause>;
+
+impl<C> Default for Counts<C> {
+    fn default() -> Self {
+        Self { counts: BTreeMap::new() }
+    }
+}
+
+impl<C: Copy + Ord> Counts<C> {
+    /// Counts `count` of a topic from a node.
+    pub fn add(&mut self, topic: &str, node: &str, cause: C, count: u64) {
         let count_of = self.counts.entry((topic.to_owned(), node.to_owned(), cause)).or_default();
         *count_of = count_of.saturating_add(count);
     }
@@ -72,10 +83,20 @@ impl Losses {
     }
 
     /// Topic, node, cause, number, for each that has any.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, Cause, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, C, u64)> {
         self.counts.iter().map(|((topic, node, cause), count)| (&**topic, &**node, *cause, *count))
     }
 
+    /// As the record at the end of a file.
+    pub fn to_metadata(&self, name: fn(C) -> &'static str) -> BTreeMap<String, String> {
+        let counts = self.iter().map(|(topic, node, cause, count)| {
+            (format!("{topic} {node} {}", name(cause)), count.to_string())
+        });
+        counts.chain([("total".to_owned(), self.total().to_string())]).collect()
+    }
+}
+
+impl Losses {
     /// Numbers by cause, of all topics.
     pub fn by_cause(&self) -> BTreeMap<Cause, u64> {
         let mut sums = BTreeMap::new();
@@ -85,12 +106,33 @@ impl Losses {
         }
         sums
     }
+}
 
-    /// As the record at the end of a file.
-    pub fn to_metadata(&self) -> BTreeMap<String, String> {
-        let counts = self.iter().map(|(topic, node, cause, count)| {
-            (format!("{topic} {node} {}", cause.name()), count.to_string())
-        });
-        counts.chain([("total".to_owned(), self.total().to_string())]).collect()
+impl Unheard {
+    /// Counts a publisher.
+    pub(super) fn add_publisher(&mut self, topic: Option<&str>, node: &str, why: UnheardCause) {
+        let (topic, node) = match self.counts.len() < MAX_NAMES {
+            true => (topic.unwrap_or(UNKNOWN), node),
+            false => (UNKNOWN, UNKNOWN),
+        };
+        self.add(topic, node, why, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_up_to_a_number_and_counts_are_not_lost() {
+        let mut unheard = Unheard::default();
+        for n in 0..MAX_NAMES + 5 {
+            unheard.add_publisher(Some("/scan"), &format!("/n{n}"), UnheardCause::Closed);
+        }
+        unheard.add_publisher(None, "/n0", UnheardCause::Unreadable);
+        assert_eq!(unheard.total(), MAX_NAMES as u64 + 6);
+        let metadata = unheard.to_metadata(UnheardCause::name);
+        assert_eq!((&*metadata["? ? closed"], &*metadata["/scan /n0 closed"]), ("5", "1"));
+        assert_eq!(&*metadata["? ? unreadable"], "1");
     }
 }

@@ -95,6 +95,7 @@ impl Default for RecordOptions {
 impl RecordOptions {
     /// Checks them, and says what follows from them.
     pub(super) fn checked(mut self) -> Result<Self> {
+        self.location = Some(located(&self.location)?);
         if let Some(max) = self.max_disk {
             let split = *self.split_size.get_or_insert(max / PARTS_PER_MAX_DISK);
             if split > max / 2 {
@@ -137,15 +138,23 @@ impl RecordOptions {
     }
 }
 
+/// This location, or that of the environment.
+pub(crate) fn located(location: &Option<Location>) -> rnet::Result<Location> {
+    location.clone().map_or_else(|| Location::new(None, None, None), Ok)
+}
+
 /// The file of a part: `run.mcap`, `run_1.mcap`, `run_2.mcap`.
-pub(super) fn part_path(file: &Path, number: u64) -> PathBuf {
+pub(crate) fn part_path(file: &Path, number: u64) -> PathBuf {
     if number == 0 {
         return file.to_owned();
     }
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let end =
-        file.extension().map_or_else(String::new, |end| format!(".{}", end.to_string_lossy()));
-    file.with_file_name(format!("{stem}_{number}{end}"))
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("_{number}"));
+    if let Some(end) = file.extension() {
+        name.push(".");
+        name.push(end);
+    }
+    file.with_file_name(name)
 }
 
 #[cfg(test)]

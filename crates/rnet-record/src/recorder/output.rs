@@ -3,20 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mcap::records::MessageHeader;
+use rnet::inspect::UnheardCause;
 use rnet::msgs::plain::to_protobuf;
 use rnet::schema::{Dynamic, Schema};
 use rnet::{TypeDesc, WallOffset};
 
 use super::item::{Key, Missed, Publisher, Taken};
 use super::json;
-use super::loss::{Cause, Losses};
-use super::unheard::Unheard;
+use super::loss::{Cause, Losses, Unheard};
+use super::options::RecordOptions;
 use crate::error::RecordError;
 use crate::names;
-use crate::part::{Compress, Ended, Part};
+use crate::part::{Ended, Part};
 use crate::ros2::qos::{OFFERED_QOS_KEY, profile};
 use crate::ros2::{self, Counterpart};
 use crate::source::Kind;
@@ -27,19 +28,6 @@ type Result<T, E = RecordError> = std::result::Result<T, E>;
 const MAX_CHANNELS: usize = 60_000;
 /// The wall clock has been set if it is this far from where it was.
 const CLOCK_STEP_NS: u64 = 1_000_000;
-
-/// What every part says of the recording.
-#[derive(Clone, Debug)]
-pub struct About {
-    pub domain: String,
-    pub host: String,
-    pub recording: u64,
-    pub said: String,
-    pub compress: Compress,
-    pub raw: bool,
-    /// For ROS 2: messages in CDR, and nothing that the recorder says itself.
-    pub ros2: bool,
-}
 
 /// A part that is written.
 pub struct Output {
@@ -68,10 +56,25 @@ struct Channel {
     id: u16,
     publisher: Arc<Publisher>,
     /// Messages in the chunk that is open.
-    in_chunk: u64,
-    /// Messages in the part, without those of its beginning, and the number of the first.
-    in_part: u64,
+    in_chunk: Run,
+    /// Messages in the part, without those of its beginning.
+    in_part: Run,
+}
+
+/// Number of written messages, and the sequence number of the first.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    count: u64,
     first_seq: u64,
+}
+
+impl Run {
+    fn add(&mut self, seq: u64) {
+        if self.count == 0 {
+            self.first_seq = seq;
+        }
+        self.count += 1;
+    }
 }
 
 /// What became of a message.
@@ -85,22 +88,28 @@ pub enum Wrote {
 }
 
 impl Output {
-    /// Begins part `number` at `path`. What is written until [`Output::begun`] repeats earlier parts and is logged at
-    /// `begun_ns`, so that the part covers its own time alone.
-    pub fn create(path: &Path, about: &About, number: u64, begun_ns: u64) -> Result<Output> {
-        let profile = if about.ros2 { ros2::PROFILE } else { names::PROFILE };
-        let mut part = Part::create(path, about.compress, profile)?;
+    /// Begins part `number` of `recording` at `path`. What is written until [`Output::begun`] repeats earlier parts and is
+    /// logged at `begun_ns`, so that the part covers its own time alone.
+    pub fn create(
+        path: &Path,
+        options: &RecordOptions,
+        recording: u64,
+        number: u64,
+        begun_ns: u64,
+    ) -> Result<Output> {
+        let profile = if options.ros2 { ros2::PROFILE } else { names::PROFILE };
+        let mut part = Part::create(path, options.compress, profile)?;
         let clock = rnet::wall_offset();
         let start_ns = wall(rnet::now_ns(), &clock);
         let said = [
             ("version", "1".to_owned()),
             ("rnet", rnet::VERSION.to_owned()),
-            ("domain", about.domain.clone()),
-            ("host", about.host.clone()),
+            ("domain", options.location.as_ref().map_or("", |of| of.id().as_str()).to_owned()),
+            ("host", options.host()),
             ("start_ns", start_ns.to_string()),
-            ("recording", format!("{:016x}", about.recording)),
+            ("recording", format!("{recording:016x}")),
             ("part", number.to_string()),
-            ("options", about.said.clone()),
+            ("options", options.said.clone()),
         ];
         part.add_metadata(names::RECORDING, said.map(|(key, v)| (key.to_owned(), v)).into())?;
         part.add_metadata(names::CLOCK, clock_metadata(&clock))?;
@@ -109,8 +118,8 @@ impl Output {
             begun: Instant::now(),
             begun_ns,
             is_beginning: true,
-            raw: about.raw && !about.ros2,
-            ros2: about.ros2,
+            raw: options.raw && !options.ros2,
+            ros2: options.ros2,
             clock,
             clock_said: clock,
             channels: HashMap::new(),
@@ -126,9 +135,9 @@ impl Output {
     }
 
     /// Whether it is to be ended, because it is this long, this old, or has too many channels.
-    pub fn is_over(&self, split_size: Option<u64>, split_time: Option<Duration>) -> bool {
-        split_size.is_some_and(|size| self.part.len_bytes() >= size)
-            || split_time.is_some_and(|time| self.begun.elapsed() >= time)
+    pub fn is_over(&self, options: &RecordOptions) -> bool {
+        options.split_size.is_some_and(|size| self.part.len_bytes() >= size)
+            || options.split_time.is_some_and(|time| self.begun.elapsed() >= time)
             || self.channels.len() >= MAX_CHANNELS
     }
 
@@ -167,11 +176,8 @@ impl Output {
         // The number has 32 bits in this format; a reader tells gaps by differences.
         let sequence = taken.seq as u32;
         if let Some(channel) = self.channels.get_mut(&source.publisher) {
-            channel.in_chunk += 1;
-            if channel.in_part == 0 {
-                channel.first_seq = taken.seq;
-            }
-            channel.in_part += 1;
+            channel.in_chunk.add(taken.seq);
+            channel.in_part.add(taken.seq);
         }
         self.part
             .add(&MessageHeader { channel_id: id, sequence, log_time, publish_time }, bytes)?;
@@ -227,8 +233,8 @@ impl Output {
             metadata.insert(OFFERED_QOS_KEY.to_owned(), profile(&said));
         }
         let id = self.part.add_channel(&publisher.topic, encoding, schema, &metadata)?;
-        let channel =
-            Channel { id, publisher: publisher.clone(), in_chunk: 0, in_part: 0, first_seq: 0 };
+        let (in_chunk, in_part) = (Run::default(), Run::default());
+        let channel = Channel { id, publisher: publisher.clone(), in_chunk, in_part };
         self.channels.insert(source.publisher, channel);
         Ok(id)
     }
@@ -275,7 +281,7 @@ impl Output {
     /// Adds what is missing.
     pub fn missed(&mut self, missed: &Missed) -> Result<()> {
         let at = self.wall(missed.at_ns);
-        self.own(names::MISSED_TOPIC, json::missed(missed).to_string().as_bytes(), at, at)
+        self.own(names::MISSED_TOPIC, &serde_json::to_vec(missed).unwrap_or_default(), at, at)
     }
 
     /// Sees to it that nothing waits for longer than it may, and that a step of the wall clock is told.
@@ -297,41 +303,31 @@ impl Output {
 
     fn note_flushed(&mut self) {
         if !self.part.has_open_chunk() {
-            self.channels.values_mut().for_each(|channel| channel.in_chunk = 0);
+            self.channels.values_mut().for_each(|channel| channel.in_chunk = Run::default());
         }
-    }
-
-    /// The messages that are lost with the chunk that is open, by topic and node.
-    pub fn unwritten(&self) -> Vec<(Arc<Publisher>, u64)> {
-        let open = self.channels.values().filter(|channel| channel.in_chunk > 0);
-        open.map(|channel| (channel.publisher.clone(), channel.in_chunk)).collect()
     }
 
     /// What was written by now stands in earlier parts, too, and is not lost with this one.
     pub fn begun(&mut self) {
         self.is_beginning = false;
-        self.channels.values_mut().for_each(|channel| channel.in_part = 0);
+        self.channels.values_mut().for_each(|channel| channel.in_part = Run::default());
     }
 
-    /// The messages that are lost with the file.
-    pub fn lost(&self) -> Vec<Missed> {
-        let written = self.channels.values().filter(|channel| channel.in_part > 0);
-        let lost = written.map(|channel| Missed {
-            topic: channel.publisher.topic.clone(),
-            node: channel.publisher.source.node.clone(),
-            publisher: channel.publisher.source.publisher,
-            first_seq: channel.first_seq,
-            count: channel.in_part,
-            cause: Cause::Removed,
-            at_ns: rnet::now_ns(),
+    /// The messages that are lost with the file, or only those of the open chunk.
+    pub fn lost(&self, with_file: bool, cause: Cause) -> Vec<Missed> {
+        let runs = self.channels.values().map(|channel| {
+            (&channel.publisher, if with_file { channel.in_part } else { channel.in_chunk })
         });
-        lost.collect()
+        let lost = runs.filter(|(_, run)| run.count > 0);
+        lost.map(|(of, run)| Missed::new(of, (run.first_seq, run.count), cause)).collect()
     }
 
     /// Ends the file, which says at its end what is missing, who was not heard, and how many were followed.
     pub fn end(mut self, losses: &Losses, unheard: (&Unheard, u64)) -> Result<Ended> {
-        self.part.add_metadata(names::LOSSES, losses.to_metadata())?;
-        self.part.add_metadata(names::UNHEARD, unheard.0.to_metadata(unheard.1))?;
+        self.part.add_metadata(names::LOSSES, losses.to_metadata(Cause::name))?;
+        let mut not_heard = unheard.0.to_metadata(UnheardCause::name);
+        not_heard.insert("followed".to_owned(), unheard.1.to_string());
+        self.part.add_metadata(names::UNHEARD, not_heard)?;
         let nodes = std::mem::take(&mut self.nodes);
         self.part.add_metadata(names::NODES, nodes)?;
         self.part.end()
@@ -361,15 +357,14 @@ fn clock_metadata(clock: &WallOffset) -> BTreeMap<String, String> {
 }
 
 impl Missed {
-    /// A message that is not recorded, and why.
-    pub fn of(taken: &Taken, cause: Cause) -> Missed {
-        let source = &taken.publisher.source;
+    /// Messages that are not recorded: sequence number of the first, count, and cause.
+    pub fn new(of: &Publisher, (first_seq, count): (u64, u64), cause: Cause) -> Missed {
         Missed {
-            topic: taken.publisher.topic.clone(),
-            node: source.node.clone(),
-            publisher: source.publisher,
-            first_seq: taken.seq,
-            count: 1,
+            topic: of.topic.clone(),
+            node: of.source.node.clone(),
+            publisher: of.source.publisher,
+            first_seq,
+            count,
             cause,
             at_ns: rnet::now_ns(),
         }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::loss::Losses;
-use super::unheard::Unheard;
+use super::loss::{Losses, Unheard};
 
 /// Notes that are kept until somebody takes them.
 const MAX_NOTES: usize = 1000;
@@ -89,10 +88,6 @@ impl Shared {
 
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
         locked(&self.progress)
-    }
-
-    pub fn set_publishers(&self, publishers: usize) {
-        self.progress().publishers = publishers;
     }
 
     /// What keeps this from being written, or that nothing does.

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::item::{Item, Key, Missed, Taken};
 use super::latched::Latched;
-use super::loss::{Cause, Losses};
+use super::loss::{Cause, Losses, Unheard};
 use super::options::{RecordOptions, part_path};
-use super::output::{About, Output, Wrote};
+use super::output::{Output, Wrote};
 use super::progress::{RingPart, Shared};
 use super::queue::Queue;
 use super::sync::Syncer;
-use super::unheard::Unheard;
 use crate::error::{RecordError, Result};
 use crate::part::{Away, Ended};
 
@@ -32,7 +31,8 @@ const PROBLEM: &str = "recording";
 pub struct Writer {
     file: PathBuf,
     options: RecordOptions,
-    about: About,
+    /// Id of the recording: the time of its start.
+    recording: u64,
     queue: Arc<Queue<Item>>,
     shared: Arc<Shared>,
     syncer: Syncer,
@@ -68,7 +68,6 @@ impl Writer {
     pub fn new(
         file: &Path,
         options: RecordOptions,
-        about: About,
         queue: Arc<Queue<Item>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
@@ -80,7 +79,7 @@ impl Writer {
             is_wanted: options.while_topic.is_none(),
             ended: options.past.iter().cloned().collect(),
             options,
-            about,
+            recording: rnet::now_ns(),
             queue,
             shared,
             syncer,
@@ -154,7 +153,7 @@ impl Writer {
             Item::Unheard(publisher) => {
                 if self.is_wanted {
                     let topic = publisher.topic.as_deref();
-                    self.unheard.add(topic, &publisher.node, publisher.why);
+                    self.unheard.add_publisher(topic, &publisher.node, publisher.why);
                 }
             }
             Item::Key(key) => {
@@ -195,7 +194,9 @@ impl Writer {
                 self.written.0 += 1;
                 self.written.1 += taken.bytes.len() as u64;
             }
-            Some(Wrote::Malformed) => self.miss(Missed::of(taken, Cause::Malformed)),
+            Some(Wrote::Malformed) => {
+                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::Malformed))
+            }
             Some(Wrote::NoCounterpart) => {
                 if self.without_counterpart.insert(taken.publisher.source.publisher) {
                     let (topic, source) = (&taken.publisher.topic, &taken.publisher.source);
@@ -205,15 +206,19 @@ impl Writer {
                         "{topic} of {node} is left out and counted: ROS 2 has no {of}"
                     ));
                 }
-                self.miss(Missed::of(taken, Cause::NoCounterpart));
+                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::NoCounterpart));
             }
             None => {
                 let cause = self.blocked.map_or(Cause::Write, |(cause, _)| cause);
-                self.miss(Missed::of(taken, cause));
+                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), cause));
             }
         }
-        let RecordOptions { split_size, split_time, .. } = self.options;
-        if self.output.as_ref().is_some_and(|output| output.is_over(split_size, split_time)) {
+        self.turn(|output, options| output.is_over(options));
+    }
+
+    /// Begins the next part if the current one is over.
+    fn turn(&mut self, is_over: impl FnOnce(&Output, &RecordOptions) -> bool) {
+        if self.output.as_ref().is_some_and(|output| is_over(output, &self.options)) {
             self.end();
             self.try_to_begin();
         }
@@ -221,11 +226,32 @@ impl Writer {
 
     /// Counts what is missing, and writes it down, now or at the start of the next part.
     fn miss(&mut self, missed: Missed) {
-        self.losses.add(&missed.topic, &missed.node, missed.cause, missed.count);
-        self.shared.progress().losses.add(&missed.topic, &missed.node, missed.cause, missed.count);
+        self.count(&missed);
         if self.write(|output| output.missed(&missed)).is_none() {
-            let untold = self.untold.entry((missed.publisher, missed.cause));
-            untold.and_modify(|run| run.count += missed.count).or_insert(missed);
+            self.tell_later(missed);
+        }
+    }
+
+    fn count(&mut self, missed: &Missed) {
+        let Missed { topic, node, cause, count, .. } = missed;
+        self.losses.add(topic, node, *cause, *count);
+        self.shared.progress().losses.add(topic, node, *cause, *count);
+    }
+
+    fn tell_later(&mut self, missed: Missed) {
+        let untold = self.untold.entry((missed.publisher, missed.cause));
+        untold.and_modify(|run| run.count += missed.count).or_insert(missed);
+    }
+
+    /// Counts messages as missing that were counted as written.
+    fn take_back(&mut self, lost: Vec<Missed>) {
+        // First add all written messages, so that the subtraction is exact.
+        self.tell_written();
+        for missed in lost {
+            let messages = self.shared.progress().messages;
+            self.shared.progress().messages = messages.saturating_sub(missed.count);
+            self.count(&missed);
+            self.tell_later(missed);
         }
     }
 
@@ -257,9 +283,10 @@ impl Writer {
 
     fn end(&mut self) {
         let Some(output) = self.output.take() else { return };
+        let (path, away) = (output.part().path().to_owned(), output.part().away());
         // If the end fails, the chunk that is open is lost.
-        let (path, open) = (output.part().path().to_owned(), output.unwritten());
-        let (away, lost) = (output.part().away(), output.lost());
+        let (with_file, open) =
+            (output.lost(true, Cause::Removed), output.lost(false, Cause::Write));
         let (losses, unheard) =
             (std::mem::take(&mut self.losses), std::mem::take(&mut self.unheard));
         let followed = self.shared.progress().followed;
@@ -267,8 +294,13 @@ impl Writer {
         self.syncer.ended();
         match ended {
             _ if away == Some(Away::Removed) => {
-                self.unheard = unheard;
-                self.lose(path, losses, lost);
+                self.shared.note(format!(
+                    "{} was removed while it was written; what it had is lost, and counted",
+                    path.display()
+                ));
+                self.shared.progress().gone.push(path);
+                (self.losses, self.unheard) = (losses, unheard);
+                self.take_back(with_file);
             }
             Ok(_) if away == Some(Away::Moved) => self.shared.note(format!(
                 "{} was moved while it was written; what it has is where it was moved to",
@@ -287,38 +319,10 @@ impl Writer {
                 self.keep(path, len_bytes);
                 // This part may not say it; twice is better than not at all.
                 (self.losses, self.unheard) = (losses, unheard);
-                self.tell_written();
-                for (publisher, count) in open {
-                    let (topic, node) = (&publisher.topic, &publisher.source.node);
-                    self.losses.add(topic, node, cause, count);
-                    let mut progress = self.shared.progress();
-                    progress.messages = progress.messages.saturating_sub(count);
-                    progress.losses.add(topic, node, cause, count);
-                }
+                self.take_back(open.into_iter().map(|of| Missed { cause, ..of }).collect());
             }
         }
         self.trim();
-    }
-
-    /// Counts what is lost with a file that somebody removed, and what only that file told.
-    fn lose(&mut self, path: PathBuf, losses: Losses, lost: Vec<Missed>) {
-        self.shared.note(format!(
-            "{} was removed while it was written; what it had is lost, and counted",
-            path.display()
-        ));
-        self.losses = losses;
-        // What is subtracted was added.
-        self.tell_written();
-        let mut progress = self.shared.progress();
-        progress.gone.push(path);
-        for missed in lost {
-            let Missed { topic, node, cause, count, .. } = &missed;
-            self.losses.add(topic, node, *cause, *count);
-            progress.losses.add(topic, node, *cause, *count);
-            progress.messages = progress.messages.saturating_sub(*count);
-            let untold = self.untold.entry((missed.publisher, missed.cause));
-            untold.and_modify(|run| run.count += missed.count).or_insert(missed);
-        }
     }
 
     fn keep(&mut self, path: PathBuf, len_bytes: u64) {
@@ -340,7 +344,8 @@ impl Writer {
             self.number += 1;
             path = part_path(&self.file, self.number);
         }
-        let mut output = Output::create(&path, &self.about, self.number, self.reached_ns)?;
+        let mut output =
+            Output::create(&path, &self.options, self.recording, self.number, self.reached_ns)?;
         self.number += 1;
         self.begun_ns = rnet::now_ns();
         self.syncer.now(output.part().file()?);
@@ -379,16 +384,9 @@ impl Writer {
         if looks {
             self.looked = Instant::now();
         }
-        if looks && self.output.as_ref().is_some_and(|output| output.part().away().is_some()) {
-            self.end();
-            self.try_to_begin();
-        }
+        self.turn(|output, _| looks && output.part().away().is_some());
         self.write(|output| output.tend(looks));
-        let RecordOptions { split_size, split_time, .. } = self.options;
-        if self.output.as_ref().is_some_and(|output| output.is_over(split_size, split_time)) {
-            self.end();
-            self.try_to_begin();
-        }
+        self.turn(|output, options| output.is_over(options));
         if let Some((cause, since)) = self.blocked
             && self.is_wanted
             && self.output.is_none()

@@ -11,10 +11,10 @@ use super::calls::{CallTopic, Kind, Recorded, client_of, topic, wants_feedback};
 use super::error::RerunError;
 use crate::read::{Channel, Message};
 
-/// How long a request waits for a node that does not read.
+/// How long a request or an answer waits for a node that does not read.
 const STALL: Duration = Duration::from_secs(10);
-/// Clients whose calls have ended and that are kept, all services together.
-const MAX_CLIENTS: usize = 64;
+/// Clients without open calls that are kept: of all services of the node, and of each service that it calls.
+pub const MAX_CLIENTS: usize = 64;
 
 /// A client: by service and its id.
 type Key = (String, u32);
@@ -62,13 +62,15 @@ impl Callers {
             let servers = own.filter_map(|s| CallTopic::parse(&s.topic));
             let mut servers =
                 servers.filter(|of| of.kind == Kind::Request && of.service == service);
-            let node = node.to_owned();
             let Some(server) = servers.next() else {
-                return Err(RerunError::NotServed { node, service: service.to_owned() });
+                let text = format!(
+                    "{node} does not serve {service}, whose requests were recorded, when it has started"
+                );
+                return Err(RerunError::failed("not_served", text));
             };
             if servers.next().is_some() {
                 let why = format!("requests of {service}, of which the node has several servers");
-                return Err(RerunError::Calls { node, why });
+                return Err(RerunError::calls(node, &why));
             }
             self.servers.insert(service.to_owned(), server.id);
         }
@@ -180,15 +182,23 @@ fn connected(
     lane: Lane,
     limit: Duration,
 ) -> Result<Publisher<[u8]>, RerunError> {
-    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
-    let options = if lane == Lane::Urgent { options.urgent() } else { options };
-    let options = options.message_type(channel.message_type()?);
+    let options = options_of(lane).message_type(channel.message_type()?);
     let publisher = node.publisher_with::<[u8]>(name, options)?;
+    meet(&publisher, &channel.topic, limit)?;
+    Ok(publisher)
+}
+
+/// Options of publishers of requests and answers.
+pub fn options_of(lane: Lane) -> PublisherOptions {
+    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
+    if lane == Lane::Urgent { options.urgent() } else { options }
+}
+
+/// Waits until the node has connected to a publisher; `topic` is the recorded topic.
+pub fn meet(publisher: &Publisher<[u8]>, topic: &str, limit: Duration) -> Result<(), RerunError> {
     let met = publisher.wait_for_subscribers(1, Some(limit));
     if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
-        let (topic, why) = (channel.topic.clone(), error.to_string());
-        return Err(RerunError::Incompatible { node: "the node".to_owned(), topic, why });
+        return Err(RerunError::incompatible("the node", topic, &error.to_string()));
     }
-    met?;
-    Ok(publisher)
+    Ok(met?)
 }

@@ -6,9 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr};
+
 use super::error::RerunError;
 use crate::names;
-use crate::play::{Carried, InOrder};
+use crate::play::{Due, InOrder};
 use crate::read::{Channel, Recording, Select};
 
 /// Where topics of calls begin.
@@ -22,7 +24,8 @@ const WANTS_DONE: u64 = 1 << 31;
 const WANTS_FEEDBACK: u64 = 1 << 30;
 
 /// What a topic of a call carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     Request,
     Control,
@@ -33,13 +36,7 @@ pub enum Kind {
 
 impl Kind {
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Request => "request",
-            Kind::Control => "control",
-            Kind::Reply => "reply",
-            Kind::Status => "status",
-            Kind::Feedback => "feedback",
-        }
+        self.into()
     }
 
     /// Whether a message of it ends the call with this number.
@@ -64,15 +61,9 @@ impl<'a> CallTopic<'a> {
         let (side, id) = end.split_at_checked(1)?;
         let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
         let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id && !service.is_empty())?;
-        let kind = match (side, kind) {
-            ("s", "request") => Kind::Request,
-            ("s", "control") => Kind::Control,
-            ("c", "reply") => Kind::Reply,
-            ("c", "status") => Kind::Status,
-            ("c", "feedback") => Kind::Feedback,
-            _ => return None,
-        };
-        Some(Self { service, id, kind })
+        let kind = kind.parse().ok()?;
+        let of_server = matches!(kind, Kind::Request | Kind::Control);
+        (side == if of_server { "s" } else { "c" }).then_some(Self { service, id, kind })
     }
 
     /// Whether it may be a request for the authority of a command.
@@ -206,26 +197,22 @@ impl Recorded {
         if calls.is_empty() {
             return Ok(Self::default());
         }
-        let refuse = |why: String| RerunError::Calls { node: node.to_owned(), why };
+        let refuse = |why: String| RerunError::calls(node, &why);
         let of_call = |channel: &&Arc<Channel>| CallTopic::parse(&channel.topic).is_some();
         let topics = recording.channels().filter(of_call).map(|channel| channel.topic.clone());
-        let topics = topics.chain([names::META_TOPIC.to_owned()]).collect();
-        let select = Select { topics, with_reserved: true, ..Select::default() };
-        let (mut carried, mut last) = (Carried::default(), HashMap::<u16, u32>::new());
+        let select = Select { topics: topics.collect(), ..Select::default() };
+        let mut last = HashMap::<u16, u32>::new();
         // By service and correlation: who answered; and all requests, with their channels.
         let (mut answered, mut requests) = (HashMap::<(String, u64), bool>::new(), Vec::new());
         let mut answers = BTreeMap::<(String, Kind), Vec<Arc<Channel>>>::new();
-        for due in InOrder::new(recording, recording.messages(select)) {
-            let message = due?.message;
+        for due in InOrder::new(recording, select) {
+            let Due { message, meta, .. } = due?;
             let channel = &message.channel;
-            let Some(topic) = CallTopic::parse(&channel.topic) else {
-                carried.remember(message.data());
-                continue;
-            };
+            let Some(topic) = CallTopic::parse(&channel.topic) else { continue };
             let is_own = is_by(channel, node);
             let before = last.insert(channel.id, message.sequence());
             let is_whole = before.is_none_or(|seq| seq.wrapping_add(1) == message.sequence());
-            let Some(word) = carried.of(&message).correlation else { continue };
+            let Some(word) = meta.correlation else { continue };
             let service = topic.service.to_owned();
             let is_meant =
                 calls.made.contains(topic.service) || calls.answered.contains(topic.service);

@@ -15,8 +15,7 @@ use super::RerunOptions;
 use super::calls::{CallTopic, Kind, Recorded, is_by};
 use super::error::RerunError;
 use super::trace::Trace;
-use crate::names;
-use crate::play::{Carried, InOrder};
+use crate::play::InOrder;
 use crate::read::{Channel, Message, Recording, Select};
 use fields::{decoded, differences, numbers, picked};
 pub use tolerance::{Tolerance, Tolerances};
@@ -106,8 +105,7 @@ pub struct Comparison<'a> {
     node: String,
     topics_of_node: Vec<String>,
     channels: Vec<Arc<Channel>>,
-    recorded: InOrder<'a>,
-    carried: Carried,
+    recorded: InOrder,
     calls: Arc<Recorded>,
     /// Services that give authority over commands: what is asked there depends on the clock.
     authorities: BTreeSet<String>,
@@ -123,7 +121,7 @@ pub struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     /// With what the node of this name published in the recording, and its calls but for those for authority.
     pub fn new(
-        recording: &'a Recording,
+        recording: &Recording,
         (node, calls): (String, Arc<Recorded>),
         authorities: BTreeSet<String>,
         options: &'a RerunOptions,
@@ -134,16 +132,14 @@ impl<'a> Comparison<'a> {
         let is_of_node = |c: &Channel| is_by(c, &node) && !c.topic.starts_with("/_rnet/");
         let of_node: BTreeSet<String> =
             recording.channels().filter(|c| is_of_node(c)).map(|c| c.topic.clone()).collect();
-        let is_read = |c: &Channel| is_output(c) || c.topic == names::META_TOPIC;
         let channels: Vec<_> = recording.channels().filter(|c| is_output(c)).cloned().collect();
         let topics: BTreeSet<String> = channels.iter().map(|c| label(&c.topic)).collect();
         let without_channels: BTreeSet<u16> =
-            recording.channels().filter(|c| !is_read(c)).map(|c| c.id).collect();
+            recording.channels().filter(|c| !is_output(c)).map(|c| c.id).collect();
         let select = Select {
             without_channels,
             start_ns: options.start_ns,
             end_ns: options.end_ns,
-            with_reserved: true,
             ..Select::default()
         };
         let mut comparison = Self {
@@ -151,8 +147,7 @@ impl<'a> Comparison<'a> {
             node,
             topics_of_node: of_node.into_iter().collect(),
             channels,
-            recorded: InOrder::new(recording, recording.messages(select)),
-            carried: Carried::default(),
+            recorded: InOrder::new(recording, select),
             calls,
             authorities,
             topics: BTreeMap::new(),
@@ -189,11 +184,7 @@ impl<'a> Comparison<'a> {
     fn read(&mut self, topic: Option<&str>) -> Result<bool, RerunError> {
         while let Some(due) = self.recorded.next() {
             let due = due?;
-            if due.message.channel.topic == names::META_TOPIC {
-                self.carried.remember(due.message.data());
-                continue;
-            }
-            let word = self.carried.of(&due.message).correlation;
+            let word = due.meta.correlation;
             if self.begin_ns.is_some_and(|begin| due.at_ns < begin) {
                 continue;
             }
@@ -221,35 +212,27 @@ impl<'a> Comparison<'a> {
         sent_ns.is_some_and(|sent_ns| sent_ns >= begin)
     }
 
-    /// The recorded answer to the same request. Servers may answer in another order, where they do several things at once.
-    fn answer(&mut self, topic: &str, key: &Value) -> Result<Option<Message>, RerunError> {
+    /// The recorded message that a new one is compared with: the next one with this key, or without a key the next one.
+    /// If the messages are `in_order`, those before it are missing. Concurrent servers answer in any order.
+    fn partner(
+        &mut self,
+        topic: &str,
+        key: Option<&Value>,
+        in_order: bool,
+    ) -> Result<Option<Message>, RerunError> {
         let mut at = 0;
         while at < self.topic(topic).waiting.len() || at < MAX_AHEAD && self.read(Some(topic))? {
-            let waiting = &mut self.topic(topic).waiting;
-            if waiting[at].1.as_ref() == Some(key) {
-                return Ok(waiting.remove(at).map(|(message, _)| message));
+            let of = self.topic(topic);
+            if key.is_none() || of.waiting[at].1.as_ref() == key {
+                if in_order {
+                    of.result.missing += of.waiting.drain(..at).len() as u64;
+                    at = 0;
+                }
+                return Ok(of.waiting.remove(at).map(|(message, _)| message));
             }
             at += 1;
         }
         Ok(None)
-    }
-
-    /// The recorded message that a new one is compared with.
-    fn partner(&mut self, topic: &str, key: Option<&Value>) -> Result<Option<Message>, RerunError> {
-        let mut at = 0;
-        loop {
-            if at >= self.topic(topic).waiting.len()
-                && (at >= MAX_AHEAD || !self.read(Some(topic))?)
-            {
-                return Ok(None);
-            }
-            let of = self.topic(topic);
-            if key.is_none() || of.waiting[at].1.as_ref() == key {
-                of.result.missing += at as u64;
-                return Ok(of.waiting.drain(..=at).next_back().map(|(message, _)| message));
-            }
-            at += 1;
-        }
     }
 
     fn value_of(&mut self, message: &Message) -> Result<Value, RerunError> {
@@ -290,10 +273,10 @@ impl<'a> Comparison<'a> {
         };
         let partner = match (call, heard.meta.correlation) {
             (Some(call), Some(word)) if call.kind != Kind::Request => {
-                self.answer(topic, &Value::from(word))?
+                self.partner(topic, Some(&Value::from(word)), false)?
             }
             (None, _) if self.options.key.is_some() && key.is_none() => None,
-            _ => self.partner(topic, key.as_ref())?,
+            _ => self.partner(topic, key.as_ref(), true)?,
         };
         let Some(recorded) = partner else {
             self.topic(topic).result.unrecorded += 1;

@@ -14,7 +14,7 @@ use super::node::{CLOCK_TOPIC, Tested};
 use super::servers::Heard;
 use super::state::Said;
 use crate::names;
-use crate::play::{Carried, Due};
+use crate::play::Due;
 use crate::read::Recording;
 
 /// Between two looks for an answer that is late.
@@ -24,7 +24,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub struct Feed<'a> {
     tested: Tested,
     recording: &'a Recording,
-    carried: Carried,
     counts: BTreeMap<String, u64>,
     /// Changes of the state.
     changes: u64,
@@ -42,16 +41,15 @@ impl<'a> Feed<'a> {
         options: &RerunOptions,
     ) -> Result<Self, RerunError> {
         let counts = tested.fed.iter().map(|topic| (topic.clone(), 0)).collect();
-        let (carried, times, bytes) = (Carried::default(), None, Vec::new());
-        let limit = options.timeout;
-        let mut feed = Self { tested, recording, carried, counts, changes: 0, times, limit, bytes };
+        let (times, bytes, limit) = (None, Vec::new(), options.timeout);
+        let mut feed = Self { tested, recording, counts, changes: 0, times, limit, bytes };
         feed.hear(None)?;
         Ok(feed)
     }
 
     /// What is read of the recording.
     pub fn topics(&self) -> Vec<String> {
-        let said = [names::META_TOPIC, names::STATE_TOPIC].map(str::to_owned);
+        let said = [names::STATE_TOPIC.to_owned()];
         let calls = &self.tested.calls;
         let is_call = |topic: &&String| {
             let of = CallTopic::parse(topic);
@@ -69,17 +67,12 @@ impl<'a> Feed<'a> {
     /// Publishes an input, waits until the node rests, and takes what it has published.
     pub fn step(&mut self, due: &Due, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
         let message = &due.message;
-        if message.channel.topic == names::META_TOPIC {
-            self.carried.remember(message.data());
-            return Ok(());
-        }
-        if message.channel.topic == names::STATE_TOPIC {
+        let topic = &message.channel.topic;
+        if topic == names::STATE_TOPIC {
             return self.change(due, comparison);
         }
-        let topic = &message.channel.topic;
-        let meta = self.carried.of(message);
         if let (Some(of), false) = (CallTopic::parse(topic), self.tested.fed.contains(topic)) {
-            return match meta.correlation {
+            return match due.meta.correlation {
                 Some(word) => self.call(due, &of, word, comparison),
                 None => Ok(()),
             };
@@ -91,7 +84,7 @@ impl<'a> Feed<'a> {
         };
         // What is none of its type is sent as it is: the node under test is to refuse it.
         let content = message.content().unwrap_or(Cow::Borrowed(message.data()));
-        publisher.send_with(&content, meta)?;
+        publisher.send_with(&content, due.meta)?;
         *self.counts.entry(topic.clone()).or_default() += 1;
         let after = || {
             let at = now.saturating_sub(start) as f64 / 1e9;
@@ -218,8 +211,11 @@ impl<'a> Feed<'a> {
             let heard = match passed {
                 Passed::Message(heard) => heard,
                 Passed::Missed { missed, topic, .. } => {
-                    let topic = topic.to_owned();
-                    return Err(RerunError::Lost { topic, count: missed.count });
+                    let text = format!(
+                        "{} messages of {topic} passed unseen: the node publishes more for one input than its log holds",
+                        missed.count
+                    );
+                    return Err(RerunError::failed("lost", text));
                 }
             };
             comparison.add(&heard, &self.bytes)?;
@@ -256,12 +252,13 @@ impl<'a> Feed<'a> {
         let mut when = Vec::new();
         when.extend(options.start_ns.map(|ns| format!("from {} s on", after(ns))));
         when.extend(options.end_ns.map(|ns| format!("before {} s", after(ns))));
-        Err(RerunError::NoMessages {
-            node: self.tested.name.clone(),
-            topics: self.tested.fed.iter().cloned().collect::<Vec<_>>().join(", "),
-            when: if when.is_empty() { "at all".to_owned() } else { when.join(" and ") },
-            seconds: after(last),
-        })
+        let when = if when.is_empty() { "at all".to_owned() } else { when.join(" and ") };
+        let topics = Vec::from_iter(self.tested.fed.iter().map(String::as_str)).join(", ");
+        let (node, seconds) = (&self.tested.name, after(last));
+        let text = format!(
+            "the recording has no message of {topics} {when}; it lasts {seconds:.3} s, and there is nothing to feed {node}"
+        );
+        Err(RerunError::failed("no_messages", text))
     }
 
     /// Waits for answers that are late, and says which never come.
@@ -280,12 +277,12 @@ impl<'a> Feed<'a> {
             }
             self.tested.check_alive(&|| "after the last input".to_owned())?;
             if begun.elapsed() >= limit {
-                return Err(RerunError::NoAnswer {
-                    node: self.tested.name.clone(),
-                    inputs: self.counts.values().sum(),
-                    topics: owed.join(", "),
-                    limit,
-                });
+                let (node, inputs) = (&self.tested.name, self.counts.values().sum::<u64>());
+                let text = format!(
+                    "{node} never answers: it got {inputs} messages and published nothing on {} for {limit:?}",
+                    owed.join(", ")
+                );
+                return Err(RerunError::TimedOut { code: "no_answer", text });
             }
             std::thread::sleep(PAUSE);
         }

@@ -167,12 +167,21 @@ impl Tested {
                 (None, []) => {}
                 (None, several) => {
                     let names: Vec<&str> = several.iter().map(|n| n.meta.name.as_str()).collect();
-                    return Err(RerunError::Several(names.join(", ")));
+                    let text = format!(
+                        "{} have joined; a re-run is of one node: say which with --name",
+                        names.join(", ")
+                    );
+                    return Err(RerunError::failed("several_nodes", text));
                 }
             }
             self.check_alive(&|| "before it joined".to_owned())?;
             if Instant::now() >= end {
-                return Err(RerunError::NotJoined(options.timeout));
+                let text = format!(
+                    "no node has joined the domain of the re-run in {:?}; a node that names its domain in its code never \
+                     does",
+                    options.timeout
+                );
+                return Err(RerunError::TimedOut { code: "not_joined", text });
             }
             std::thread::sleep(PAUSE);
         }
@@ -184,22 +193,29 @@ impl Tested {
             .filter_map(|channel| channel.metadata.get(names::NODE_KEY))
             .map(String::as_str)
             .collect();
-        match nodes.contains(self.recorded.as_str()) {
-            true => Ok(()),
-            false => Err(RerunError::NotRecorded {
-                node: self.recorded.clone(),
-                known: match nodes.is_empty() {
-                    true => "nobody did".to_owned(),
-                    false => format!("nodes that did: {}", Vec::from_iter(nodes).join(", ")),
-                },
-            }),
+        let node = self.recorded.as_str();
+        if nodes.contains(node) {
+            return Ok(());
         }
+        let known = match nodes.is_empty() {
+            true => "nobody did".to_owned(),
+            false => format!("nodes that did: {}", Vec::from_iter(nodes).join(", ")),
+        };
+        let text = format!(
+            "{node} published nothing in the recording; {known}; --name says as which it was recorded"
+        );
+        Err(RerunError::failed("not_recorded", text))
     }
 
     /// Ids of the channels that it wrote itself.
     pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
         let channels = recording.channels();
         channels.filter(|c| is_by(c, &self.recorded)).map(|c| c.id).collect()
+    }
+
+    /// Whether the recording has a topic of another node.
+    fn is_recorded(&self, recording: &Recording, topic: &str) -> bool {
+        recording.channels().any(|c| c.topic == topic && !is_by(c, &self.recorded))
     }
 
     fn listen(&mut self, recording: &Recording) -> Result<(), RerunError> {
@@ -221,7 +237,6 @@ impl Tested {
     /// more.
     fn connect(&mut self, recording: &Recording, options: &RerunOptions) -> Result<(), RerunError> {
         let end = Instant::now() + options.timeout;
-        let own_channels = self.own_channels(recording);
         let (mut endpoints, mut changed) = (BTreeSet::new(), Instant::now());
         let at = || "when it started".to_owned();
         loop {
@@ -231,7 +246,7 @@ impl Tested {
             let subscribed = self.subscribed(&snapshot);
             self.receive_commands(&snapshot, &subscribed)?;
             for topic in &subscribed {
-                self.feed(recording, &own_channels, topic, options)?;
+                self.feed(recording, topic, options)?;
             }
             let now: BTreeSet<u64> = of_node(&snapshot, &self.name).collect();
             if now != endpoints {
@@ -245,25 +260,23 @@ impl Tested {
                 && self.rests(&at)?.is_ok()
             {
                 self.callers.meet(&self.calls, &snapshot, &self.name)?;
-                return match self.fed.is_empty() && self.calls.served.is_empty() {
-                    true => Err(RerunError::NoInputs {
-                        node: self.name.clone(),
-                        topics: subscribed.into_iter().collect::<Vec<_>>().join(", "),
-                    }),
-                    false => Ok(()),
-                };
+                if !self.fed.is_empty() || !self.calls.served.is_empty() {
+                    return Ok(());
+                }
+                let (node, topics) = (&self.name, Vec::from_iter(subscribed).join(", "));
+                let text = format!(
+                    "{node} subscribes to {topics}, of which the recording has nothing; there is nothing to feed it"
+                );
+                return Err(RerunError::failed("no_inputs", text));
             }
             if Instant::now() >= end {
-                let (node, limit) = (self.name.clone(), options.timeout);
-                return Err(match lacks {
-                    Some(topic) => RerunError::NotSubscribed { node, topic: topic.clone(), limit },
-                    None => RerunError::Restless {
-                        node,
-                        at: at(),
-                        why: self.rests(&at)?.err().unwrap_or_else(|| "it connects".to_owned()),
-                        limit,
-                    },
-                });
+                let limit = options.timeout;
+                if let Some(topic) = lacks {
+                    let text = format!("{} has not subscribed to {topic} in {limit:?}", self.name);
+                    return Err(RerunError::TimedOut { code: "not_subscribed", text });
+                }
+                let why = self.rests(&at)?.err().unwrap_or_else(|| "it connects".to_owned());
+                return Err(RerunError::restless(&self.name, &at(), &why, limit));
             }
             std::thread::sleep(PAUSE);
         }
@@ -322,9 +335,8 @@ impl Tested {
                 let at = || format!("after a request, whose caller hears {topic}");
                 self.check_alive(&at)?;
                 if Instant::now() >= end {
-                    let (node, at) = (self.name.clone(), at());
-                    let why = "it does not look for the caller".to_owned();
-                    return Err(RerunError::Restless { node, at, why, limit });
+                    let why = "it does not look for the caller";
+                    return Err(RerunError::restless(&self.name, &at(), why, limit));
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -341,7 +353,6 @@ impl Tested {
     fn feed(
         &mut self,
         recording: &Recording,
-        own_channels: &BTreeSet<u16>,
         topic: &str,
         options: &RerunOptions,
     ) -> Result<(), RerunError> {
@@ -350,12 +361,7 @@ impl Tested {
             true => !topic.starts_with(OWN_TOPICS),
             false => is_named || topic == CLOCK_TOPIC,
         };
-        let select = Select {
-            topics: vec![topic.to_owned()],
-            without_channels: own_channels.clone(),
-            ..Select::default()
-        };
-        let is_recorded = recording.channels().any(|channel| select.takes(channel));
+        let is_recorded = self.is_recorded(recording, topic);
         if !is_wanted || self.fed.contains(topic) {
             return Ok(());
         }
@@ -365,6 +371,9 @@ impl Tested {
             }
         } else if is_recorded {
             // Reliable publishers all of them: nothing that it is fed is lost.
+            let topics = vec![topic.to_owned()];
+            let without_channels = self.own_channels(recording);
+            let select = Select { topics, without_channels, ..Select::default() };
             let play = Options { select, rate: None, ..Options::default() };
             // The topic is named, so what cannot be read of it is an error.
             let publishers = Publishers::open(recording, &self.node, &Lives::default(), &play)?;
@@ -386,11 +395,7 @@ impl Tested {
                 let why = self.publishers.iter().find_map(|p| p.refused(publisher.id));
                 return match why {
                     None => Ok(false),
-                    Some(why) => Err(RerunError::Incompatible {
-                        node: self.name.clone(),
-                        topic: publisher.topic.clone(),
-                        why,
-                    }),
+                    Some(why) => Err(RerunError::incompatible(&self.name, &publisher.topic, &why)),
                 };
             }
         }
@@ -411,7 +416,7 @@ impl Tested {
             // The command is not the node, but started it.
             _ => "its process has ended".to_owned(),
         };
-        RerunError::Died { node: self.name.clone(), at: at(), how }
+        RerunError::failed("died", format!("{} has died {}: {how}", self.name, at()))
     }
 
     /// Waits until it has taken what was sent on a topic, and rests. `at` says after what.
@@ -444,7 +449,7 @@ impl Tested {
                 std::thread::sleep(PAUSE);
             }
         }
-        Err(RerunError::Restless { node: self.name.clone(), at: at(), why, limit })
+        Err(RerunError::restless(&self.name, &at(), &why, limit))
     }
 
     /// Whether a thread of it is about to be woken by a message of a topic.
@@ -471,16 +476,14 @@ impl Tested {
     /// It has subscribed to something that was recorded, when messages of it had passed.
     pub fn check_late(&mut self, recording: &Recording) -> Result<(), RerunError> {
         let snapshot = self.domain.snapshot()?;
-        let own_channels = self.own_channels(recording);
         for topic in self.subscribed(&snapshot) {
             let is_fed = self.fed.contains(&topic) || topic.starts_with(OWN_TOPICS);
-            let select = Select {
-                topics: vec![topic.clone()],
-                without_channels: own_channels.clone(),
-                ..Select::default()
-            };
-            if !is_fed && recording.channels().any(|channel| select.takes(channel)) {
-                return Err(RerunError::Late { node: self.name.clone(), topic });
+            if !is_fed && self.is_recorded(recording, &topic) {
+                let text = format!(
+                    "{} has subscribed to {topic} after its start, and missed what was before; name it with --input",
+                    self.name
+                );
+                return Err(RerunError::failed("late_subscription", text));
             }
         }
         Ok(())
@@ -504,17 +507,13 @@ pub fn check_inputs(
 ) -> Result<(), RerunError> {
     let others = recording.channels().filter(|c| !own_channels.contains(&c.id));
     let known: BTreeSet<&str> = others.map(|channel| channel.topic.as_str()).collect();
-    match options.inputs.iter().find(|topic| !known.contains(topic.as_str())) {
-        None => Ok(()),
-        Some(topic) => Err(RerunError::NoInput {
-            topic: topic.clone(),
-            known: known
-                .into_iter()
-                .filter(|topic| !topic.starts_with(OWN_TOPICS))
-                .collect::<Vec<_>>()
-                .join(", "),
-        }),
-    }
+    let Some(topic) = options.inputs.iter().find(|topic| !known.contains(topic.as_str())) else {
+        return Ok(());
+    };
+    let known = known.into_iter().filter(|topic| !topic.starts_with(OWN_TOPICS));
+    let known = Vec::from_iter(known).join(", ");
+    let text = format!("the recording has no {topic} that the node could get; it has {known}");
+    Err(RerunError::failed("no_input", text))
 }
 
 /// Ids of the endpoints of a node.

@@ -14,23 +14,18 @@ use prost::Message as _;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CallStatus, CommandReply, CommandRequest, CommandStatus, call_status::State};
 use rnet::{
-    Lane, Message as _, MessageType, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber,
+    Lane, Message as _, MessageType, Meta, Node, Publisher, PublisherOptions, Subscriber,
     SubscriberOptions,
 };
 
+use super::callers::{MAX_CLIENTS, meet, options_of};
 use super::calls::{
     Asked, CallTopic, Kind, Recorded, authority_of, client_of, feedback_type_topic, topic,
     wants_feedback,
 };
 use super::error::RerunError;
-use crate::names;
-use crate::play::Carried;
+use crate::play::{Due, InOrder};
 use crate::read::{Recording, Select};
-
-/// How long an answer waits for a node that does not read.
-const STALL: Duration = Duration::from_secs(10);
-/// Clients of the node whose calls have ended and that are still known, of a service.
-const MAX_CLIENTS: usize = 64;
 
 /// The id of the server that gives authority over a command.
 const AUTHORITY_SERVER: u32 = 1;
@@ -154,7 +149,7 @@ impl Servers {
         }
         let place = stand.heard.len();
         let Some(request) = stand.asked.requests.get(place).copied() else {
-            return Err(RerunError::UnrecordedCall { service: service.to_owned() });
+            return Err(RerunError::unrecorded_call(service));
         };
         stand.hear(node, service, correlation, limit)?;
         stand.given.insert(place);
@@ -171,7 +166,7 @@ impl Servers {
             let requests = stand.asked.requests.iter();
             let before = requests.take_while(|request| request.sent_ns < first_input_ns).count();
             if stand.heard.len() > before {
-                return Err(RerunError::UnrecordedCall { service: service.clone() });
+                return Err(RerunError::unrecorded_call(service));
             }
             stand.heard.resize(before, None);
         }
@@ -317,12 +312,7 @@ impl Stand {
             of.insert(*kind, node.publisher_with::<[u8]>(&name, options)?);
         }
         for publisher in of.values() {
-            let met = publisher.wait_for_subscribers(1, Some(limit));
-            if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
-                let (topic, why) = (publisher.topic().to_owned(), error.to_string());
-                return Err(RerunError::Incompatible { node: "the node".to_owned(), topic, why });
-            }
-            met?;
+            meet(publisher, publisher.topic(), limit)?;
         }
         self.clients.insert(client, Out { of, open: 1 });
         self.order.push_back(client);
@@ -353,11 +343,6 @@ impl Stand {
     }
 }
 
-fn options_of(lane: Lane) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
-    if lane == Lane::Urgent { options.urgent() } else { options }
-}
-
 /// The end of a call that the recording has no answer to.
 fn unrecorded() -> Answer {
     let text = "the recording has no such call".to_owned();
@@ -374,18 +359,13 @@ fn recorded_answers(
 ) -> Result<Vec<Answer>, RerunError> {
     let kinds = [Kind::Reply, Kind::Status, Kind::Feedback];
     let client = client_of(correlation);
-    let topics = kinds.map(|kind| topic(service, client, kind.name()));
-    let topics = topics.into_iter().chain([names::META_TOPIC.to_owned()]).collect();
-    let select = Select { topics, with_reserved: true, ..Select::default() };
-    let (mut carried, mut answers) = (Carried::default(), Vec::new());
-    for message in recording.messages(select) {
-        let message = message?;
-        match CallTopic::parse(&message.channel.topic) {
-            None => carried.remember(message.data()),
-            Some(of) if carried.of(&message).correlation == Some(correlation) => {
-                answers.push(Answer { kind: of.kind, content: message.data().to_vec() });
-            }
-            Some(_) => {}
+    let topics = kinds.map(|kind| topic(service, client, kind.name())).into();
+    let mut answers = Vec::new();
+    for due in InOrder::new(recording, Select { topics, ..Select::default() }) {
+        let Due { message, meta, .. } = due?;
+        let of = CallTopic::parse(&message.channel.topic);
+        if let (Some(of), true) = (of, meta.correlation == Some(correlation)) {
+            answers.push(Answer { kind: of.kind, content: message.data().to_vec() });
         }
     }
     Ok(answers)

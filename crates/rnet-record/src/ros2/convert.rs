@@ -12,7 +12,7 @@ use super::qos::{OFFERED_QOS_KEY, profile};
 use super::{CDR, PROFILE};
 use crate::names;
 use crate::read::{Channel, Message, Recording, Schema, Select};
-use crate::tools::{Output, Stop, Tell, ToolError, Written, goes_on};
+use crate::tools::{Output, Stop, Tell, ToolError, Written, goes_on, whole};
 
 /// What is not in the new file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,15 +48,9 @@ pub fn to_ros2(
     let mut output = Output::create(to, PROFILE, names::LIBRARY, "zstd")?;
     let mut lines: HashMap<u16, Line> = HashMap::new();
     let mut messages = 0;
-    for message in from.messages(select) {
+    let mut reader = from.messages(select);
+    while let Some(message) = whole(&mut reader, from, tell) {
         goes_on(stop)?;
-        let message = match message {
-            Ok(message) => message,
-            Err(problem) => {
-                tell(from.path(), &problem);
-                continue;
-            }
-        };
         let line = lines.entry(message.channel.id).or_insert_with(|| line(&message.channel));
         match line.written(&message) {
             Some(written) => {

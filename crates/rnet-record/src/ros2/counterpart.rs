@@ -3,49 +3,29 @@
 //! Fields of one name are the same, and `timestamp` with `frame_id` is a header; what differs beside that stands in
 //! [`put`]. What ROS 2 has no field for is left out: docs/design/ros2.md lists it.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use rnet::schema::prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as Reflected};
 
 use super::definition::Definition;
 use super::encode::{Fields, Value};
 use super::standard;
 
-/// Type of ours, type of ROS 2.
-const ALL: &[(&str, &str)] = &[
-    ("foxglove.CameraCalibration", "sensor_msgs/CameraInfo"),
-    ("foxglove.CompressedImage", "sensor_msgs/CompressedImage"),
-    ("foxglove.FrameTransform", "geometry_msgs/TransformStamped"),
-    ("foxglove.FrameTransforms", "tf2_msgs/TFMessage"),
-    ("foxglove.LaserScan", "sensor_msgs/LaserScan"),
-    ("foxglove.LocationFix", "sensor_msgs/NavSatFix"),
-    ("foxglove.Log", "rcl_interfaces/Log"),
-    ("foxglove.Odometry", "nav_msgs/Odometry"),
-    ("foxglove.Point3", "geometry_msgs/Point"),
-    ("foxglove.Point3InFrame", "geometry_msgs/PointStamped"),
-    ("foxglove.PointCloud", "sensor_msgs/PointCloud2"),
-    ("foxglove.Pose", "geometry_msgs/Pose"),
-    ("foxglove.PoseInFrame", "geometry_msgs/PoseStamped"),
-    ("foxglove.PosesInFrame", "geometry_msgs/PoseArray"),
-    ("foxglove.Quaternion", "geometry_msgs/Quaternion"),
-    ("foxglove.RawImage", "sensor_msgs/Image"),
-    ("foxglove.Vector3", "geometry_msgs/Vector3"),
-    ("rnet.msgs.BatteryState", "sensor_msgs/BatteryState"),
-    ("rnet.msgs.Clock", "rosgraph_msgs/Clock"),
-    ("rnet.msgs.Diagnostic", "diagnostic_msgs/DiagnosticArray"),
-    ("rnet.msgs.Imu", "sensor_msgs/Imu"),
-    ("rnet.msgs.JointState", "sensor_msgs/JointState"),
-    ("rnet.msgs.JointTrajectory", "trajectory_msgs/JointTrajectory"),
-    ("rnet.msgs.Joy", "sensor_msgs/Joy"),
-    ("rnet.msgs.MagneticField", "sensor_msgs/MagneticField"),
-    ("rnet.msgs.PoseEstimate", "geometry_msgs/PoseWithCovarianceStamped"),
-    ("rnet.msgs.Pressure", "sensor_msgs/FluidPressure"),
-    ("rnet.msgs.Range", "sensor_msgs/Range"),
-    ("rnet.msgs.RelativeHumidity", "sensor_msgs/RelativeHumidity"),
-    ("rnet.msgs.Temperature", "sensor_msgs/Temperature"),
-    ("rnet.msgs.Twist", "geometry_msgs/Twist"),
-    ("rnet.msgs.TwistInFrame", "geometry_msgs/TwistStamped"),
-    ("rnet.msgs.Wrench", "geometry_msgs/Wrench"),
-    ("rnet.msgs.WrenchInFrame", "geometry_msgs/WrenchStamped"),
-];
+/// Fields by their names, and their names in ROS 2.
+type Renamed = Vec<(&'static str, &'static str)>;
+
+/// Built-in types by name: their ROS 2 type (`-` for a type that is only part of others), and the fields with another
+/// name in ROS 2. `counterparts.txt` has one per line.
+static ALL: LazyLock<HashMap<&str, (&str, Renamed)>> = LazyLock::new(|| {
+    let lines = include_str!("counterparts.txt").lines();
+    let line = |line: &'static str| {
+        let mut words = line.split(' ');
+        let (ours, theirs) = (words.next()?, words.next()?);
+        Some((ours, (theirs, words.filter_map(|word| word.split_once('=')).collect())))
+    };
+    lines.filter_map(line).collect()
+});
 
 /// A type of ROS 2 that stands for one of ours.
 pub struct Counterpart {
@@ -58,7 +38,7 @@ pub struct Counterpart {
 impl Counterpart {
     /// Of a type of ours, by its full name.
     pub fn of(ours: &str) -> Option<Counterpart> {
-        let (_, name) = ALL.iter().find(|(of, _)| *of == ours)?;
+        let (name, _) = ALL.get(ours).filter(|(name, _)| *name != "-")?;
         let text = standard::text(name);
         let definition = Definition::parse(name, &text).ok()?;
         Some(Counterpart { name, text, definition })
@@ -84,11 +64,17 @@ fn fields(message: &DynamicMessage) -> Fields {
         all.map(|field| (field.name().to_owned(), value(&message.get_field(&field)))).collect();
     if let Some(stamp) = fields.remove("timestamp") {
         let header =
-            with(&[("stamp", Some(stamp.clone())), ("frame_id", take(&mut fields, "frame_id"))]);
+            with(&[("stamp", Some(stamp.clone())), ("frame_id", fields.remove("frame_id"))]);
         fields.insert("header".to_owned(), header);
         fields.insert("stamp".to_owned(), stamp);
     }
-    put(descriptor.full_name(), &mut fields);
+    let of = descriptor.full_name();
+    for (ours, theirs) in ALL.get(of).iter().flat_map(|(_, renamed)| renamed) {
+        if let Some(value) = fields.remove(*ours) {
+            fields.insert((*theirs).to_owned(), value);
+        }
+    }
+    put(of, &mut fields);
     fields
 }
 
@@ -96,9 +82,9 @@ fn value(of: &Reflected) -> Value {
     match of {
         Reflected::Bool(truth) => Value::Int((*truth).into()),
         Reflected::I32(int) | Reflected::EnumNumber(int) => Value::Int((*int).into()),
-        Reflected::I64(int) => Value::Int(*int),
+        Reflected::I64(int) => Value::Int((*int).into()),
         Reflected::U32(int) => Value::Int((*int).into()),
-        Reflected::U64(int) => Value::Uint(*int),
+        Reflected::U64(int) => Value::Int((*int).into()),
         Reflected::F32(float) => Value::Float((*float).into()),
         Reflected::F64(float) => Value::Float(*float),
         Reflected::String(text) => Value::Text(text.clone()),
@@ -129,21 +115,9 @@ fn with(fields: &[(&str, Option<Value>)]) -> Value {
     Value::Of(there.collect())
 }
 
-fn take(fields: &mut Fields, name: &str) -> Option<Value> {
-    fields.remove(name)
-}
-
-/// Gives a field another name.
-fn rename(fields: &mut Fields, from: &str, to: &str) {
-    if let Some(value) = fields.remove(from) {
-        fields.insert(to.to_owned(), value);
-    }
-}
-
-fn int(fields: &Fields, name: &str) -> i64 {
+fn int(fields: &Fields, name: &str) -> i128 {
     match fields.get(name) {
         Some(Value::Int(int)) => *int,
-        Some(Value::Float(float)) => *float as i64,
         _ => 0,
     }
 }
@@ -167,20 +141,15 @@ fn len(fields: &Fields, name: &str) -> usize {
 fn put(of: &str, fields: &mut Fields) {
     let set = |fields: &mut Fields, name: &str, value| drop(fields.insert(name.to_owned(), value));
     match of {
-        "foxglove.CameraCalibration" => {
-            for (ours, theirs) in [("D", "d"), ("K", "k"), ("R", "r"), ("P", "p")] {
-                rename(fields, ours, theirs);
-            }
-        }
         "foxglove.FrameTransform" => {
             let header = [
                 ("stamp", fields.get("stamp").cloned()),
-                ("frame_id", take(fields, "parent_frame_id")),
+                ("frame_id", fields.remove("parent_frame_id")),
             ];
             set(fields, "header", with(&header));
             let transform = [
-                ("translation", take(fields, "translation")),
-                ("rotation", take(fields, "rotation")),
+                ("translation", fields.remove("translation")),
+                ("rotation", fields.remove("rotation")),
             ];
             set(fields, "transform", with(&transform));
         }
@@ -197,7 +166,6 @@ fn put(of: &str, fields: &mut Fields) {
             // 10 is DEBUG and 50 FATAL.
             let level = int(fields, "level") * 10;
             set(fields, "level", Value::Int(level));
-            rename(fields, "message", "msg");
         }
         "foxglove.Odometry" => odometry(fields),
         "foxglove.PackedElementField" => {
@@ -211,7 +179,7 @@ fn put(of: &str, fields: &mut Fields) {
             set(fields, "count", Value::Int(1));
         }
         "foxglove.PointCloud" => {
-            let (stride, data) = (int(fields, "point_stride"), len(fields, "data") as i64);
+            let (stride, data) = (int(fields, "point_stride"), len(fields, "data") as i128);
             set(fields, "height", Value::Int(1));
             set(fields, "width", Value::Int(data.checked_div(stride).unwrap_or(0)));
             set(fields, "point_step", Value::Int(stride));
@@ -230,24 +198,12 @@ fn put(of: &str, fields: &mut Fields) {
             // OK is 0.
             let level = (int(fields, "level") - 1).max(0);
             set(fields, "level", Value::Int(level));
-            rename(fields, "text", "message");
         }
-        "rnet.msgs.JointState" => rename(fields, "names", "name"),
-        "rnet.msgs.JointTrajectory" => rename(fields, "names", "joint_names"),
-        "rnet.msgs.JointTrajectory.Point" => rename_each(
-            fields,
-            &[
-                ("position", "positions"),
-                ("velocity", "velocities"),
-                ("acceleration", "accelerations"),
-            ],
-        ),
-        "rnet.msgs.MagneticField" => rename(fields, "covariance", "magnetic_field_covariance"),
         "rnet.msgs.PoseEstimate" => {
-            let pose = [("pose", take(fields, "pose")), ("covariance", take(fields, "covariance"))];
+            let pose =
+                [("pose", fields.remove("pose")), ("covariance", fields.remove("covariance"))];
             set(fields, "pose", with(&pose));
         }
-        "rnet.msgs.Pressure" => rename(fields, "pressure", "fluid_pressure"),
         "rnet.msgs.Range" => {
             // Of ultrasound and infrared alone.
             let radiation = (int(fields, "radiation") - 1).max(0);
@@ -257,19 +213,14 @@ fn put(of: &str, fields: &mut Fields) {
     }
 }
 
-fn rename_each(fields: &mut Fields, names: &[(&str, &str)]) {
-    names.iter().for_each(|(from, to)| rename(fields, from, to));
-}
-
 fn odometry(fields: &mut Fields) {
-    rename(fields, "body_frame_id", "child_frame_id");
-    let pose = [("pose", take(fields, "pose")), ("covariance", take(fields, "pose_covariance"))];
+    let pose = [("pose", fields.remove("pose")), ("covariance", fields.remove("pose_covariance"))];
     let velocity = [
-        ("linear", take(fields, "linear_velocity")),
-        ("angular", take(fields, "angular_velocity")),
+        ("linear", fields.remove("linear_velocity")),
+        ("angular", fields.remove("angular_velocity")),
     ];
     let twist =
-        [("twist", Some(with(&velocity))), ("covariance", take(fields, "velocity_covariance"))];
+        [("twist", Some(with(&velocity))), ("covariance", fields.remove("velocity_covariance"))];
     fields.insert("pose".to_owned(), with(&pose));
     fields.insert("twist".to_owned(), with(&twist));
 }
@@ -281,17 +232,6 @@ fn battery(fields: &mut Fields) {
             *charge /= 3600.0;
         }
     }
-    rename_each(
-        fields,
-        &[
-            ("state_of_charge", "percentage"),
-            ("status", "power_supply_status"),
-            ("health", "power_supply_health"),
-            ("technology", "power_supply_technology"),
-            ("cell_voltages", "cell_voltage"),
-            ("cell_temperatures", "cell_temperature"),
-        ],
-    );
     // ROS 2 says NaN where nothing was measured.
     for name in
         ["voltage", "temperature", "current", "charge", "capacity", "design_capacity", "percentage"]
@@ -301,14 +241,15 @@ fn battery(fields: &mut Fields) {
     // Ours counts as there where nothing is said.
     fields.entry("present".to_owned()).or_insert(Value::Int(1));
     // Ours by number: unspecified, Li-ion, LiPo, LiFePO4, NiMH, NiCd, lead acid, lithium titanate, sodium ion.
-    let technology = [0, 2, 3, 4, 1, 5, 0, 0, 0];
-    let of = int(fields, "power_supply_technology");
-    let theirs = usize::try_from(of).ok().and_then(|of| technology.get(of)).copied().unwrap_or(0);
-    fields.insert("power_supply_technology".to_owned(), Value::Int(theirs));
+    let technology = &[0, 2, 3, 4, 1, 5, 0, 0, 0];
     // Ours by number: unspecified, good, overheat, cold, dead, overvoltage, then those that ROS 2 has no number for,
     // which are its UNSPEC_FAILURE.
-    let health = [0, 1, 2, 6, 3, 4, 5, 5, 5, 5, 5];
-    let of = int(fields, "power_supply_health");
-    let theirs = usize::try_from(of).ok().and_then(|of| health.get(of)).copied().unwrap_or(0);
-    fields.insert("power_supply_health".to_owned(), Value::Int(theirs));
+    let health = &[0, 1, 2, 6, 3, 4, 5, 5, 5, 5, 5];
+    let theirs: [(&str, &[i128]); 2] =
+        [("power_supply_technology", technology), ("power_supply_health", health)];
+    for (name, theirs) in theirs {
+        let of = usize::try_from(int(fields, name)).unwrap_or(0);
+        let number = theirs.get(of).copied().unwrap_or(0);
+        fields.insert(name.to_owned(), Value::Int(number));
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use rnet::Prim;
 use rnet::schema::Schema;
 use rnet::schema::prost_reflect::prost::Message as _;
 use rnet::schema::prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
@@ -13,7 +14,7 @@ use rnet::schema::prost_reflect::prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
 };
 
-use super::definition::{Base, Definition, Field, Many, Number};
+use super::definition::{Base, Definition, Field, Many};
 
 /// Bytes before the content, which say how it is encoded.
 pub const HEADER_LEN_BYTES: usize = 4;
@@ -115,7 +116,7 @@ fn file(
             Base::Text => (Type::String, None),
             Base::Of(inner) => (Type::Message, Some(format!(".{}", full_name(inner)))),
             Base::Number(number) if is_bytes(*number, field.many) => (Type::Bytes, None),
-            Base::Number(number) => (number.protobuf(), None),
+            Base::Number(number) => (protobuf_of(*number), None),
         };
         let is_one = field.many == Many::One || ty == Type::Bytes;
         FieldDescriptorProto {
@@ -149,29 +150,27 @@ fn number_of(at: usize) -> u32 {
     if number >= 19_000 { number + 1_000 } else { number }
 }
 
-fn is_bytes(number: Number, many: Many) -> bool {
-    number == Number::U8 && many != Many::One
+fn is_bytes(number: Prim, many: Many) -> bool {
+    number == Prim::U8 && many != Many::One
 }
 
-impl Number {
-    fn protobuf(self) -> Type {
-        match self {
-            Number::Bool => Type::Bool,
-            Number::U8 | Number::U16 | Number::U32 => Type::Uint32,
-            Number::I8 | Number::I16 | Number::I32 => Type::Int32,
-            Number::U64 => Type::Uint64,
-            Number::I64 => Type::Int64,
-            Number::F32 => Type::Float,
-            Number::F64 => Type::Double,
-        }
+fn protobuf_of(number: Prim) -> Type {
+    match number {
+        Prim::Bool => Type::Bool,
+        Prim::U8 | Prim::U16 | Prim::U32 => Type::Uint32,
+        Prim::I8 | Prim::I16 | Prim::I32 => Type::Int32,
+        Prim::U64 => Type::Uint64,
+        Prim::I64 => Type::Int64,
+        Prim::F32 => Type::Float,
+        Prim::F64 => Type::Double,
     }
+}
 
-    fn wire(self) -> WireType {
-        match self {
-            Number::F32 => WireType::ThirtyTwoBit,
-            Number::F64 => WireType::SixtyFourBit,
-            _ => WireType::Varint,
-        }
+fn wire_of(number: Prim) -> WireType {
+    match number {
+        Prim::F32 => WireType::ThirtyTwoBit,
+        Prim::F64 => WireType::SixtyFourBit,
+        _ => WireType::Varint,
     }
 }
 
@@ -195,7 +194,7 @@ impl<'a> Input<'a> {
     }
 
     /// A number, as its bits.
-    fn number(&mut self, number: Number) -> Result<u64, String> {
+    fn number(&mut self, number: Prim) -> Result<u64, String> {
         let align = if self.is_second { number.size().min(4) } else { number.size() };
         let bytes = self.take(number.size(), align)?;
         let mut wide = [0; 8];
@@ -208,7 +207,7 @@ impl<'a> Input<'a> {
 
     /// A length of what takes a byte each at least.
     fn len(&mut self) -> Result<usize, String> {
-        let len = self.number(Number::U32)? as usize;
+        let len = self.number(Prim::U32)? as usize;
         match len <= self.content.len() - self.at {
             true => Ok(len),
             false => Err(format!("it says a length of {len} with fewer bytes left")),
@@ -263,7 +262,7 @@ fn field_of(
             delimited(number, bytes, out);
         }
         Base::Number(of) if field.many == Many::One => {
-            encode_key(number, of.wire(), out);
+            encode_key(number, wire_of(*of), out);
             put(*of, from.number(*of)?, out);
         }
         Base::Number(of) => {
@@ -297,17 +296,15 @@ fn delimited(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes a number of which these are the bits.
-fn put(of: Number, bits: u64, out: &mut Vec<u8>) {
+fn put(of: Prim, bits: u64, out: &mut Vec<u8>) {
     match of {
-        Number::F32 => out.extend_from_slice(&(bits as u32).to_le_bytes()),
-        Number::F64 => out.extend_from_slice(&bits.to_le_bytes()),
-        Number::Bool => encode_varint((bits != 0).into(), out),
-        Number::I8 => encode_varint(i64::from(bits as i8) as u64, out),
-        Number::I16 => encode_varint(i64::from(bits as i16) as u64, out),
-        Number::I32 => encode_varint(i64::from(bits as i32) as u64, out),
-        Number::U8 | Number::U16 | Number::U32 | Number::U64 | Number::I64 => {
-            encode_varint(bits, out);
-        }
+        Prim::F32 => out.extend_from_slice(&(bits as u32).to_le_bytes()),
+        Prim::F64 => out.extend_from_slice(&bits.to_le_bytes()),
+        Prim::Bool => encode_varint((bits != 0).into(), out),
+        Prim::I8 => encode_varint(i64::from(bits as i8) as u64, out),
+        Prim::I16 => encode_varint(i64::from(bits as i16) as u64, out),
+        Prim::I32 => encode_varint(i64::from(bits as i32) as u64, out),
+        _ => encode_varint(bits, out),
     }
 }
 

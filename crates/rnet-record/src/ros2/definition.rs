@@ -3,60 +3,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rnet::Prim;
+
 /// Longest description, in bytes: that of the largest standard message has some 10 KiB.
 const MAX_LEN_BYTES: usize = 1 << 20;
 /// Types in types.
 const MAX_DEPTH: usize = 32;
 
 /// A number, by its name in a description.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    Bool,
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F32,
-    F64,
-}
-
-impl Number {
-    fn of(name: &str) -> Option<Number> {
-        Some(match name {
-            "bool" => Number::Bool,
-            "uint8" | "byte" | "char" => Number::U8,
-            "int8" => Number::I8,
-            "uint16" => Number::U16,
-            "int16" => Number::I16,
-            "uint32" => Number::U32,
-            "int32" => Number::I32,
-            "uint64" => Number::U64,
-            "int64" => Number::I64,
-            "float32" => Number::F32,
-            "float64" => Number::F64,
-            _ => return None,
-        })
-    }
-
-    /// Bytes, which is also its alignment.
-    pub fn size(self) -> usize {
-        match self {
-            Number::Bool | Number::U8 | Number::I8 => 1,
-            Number::U16 | Number::I16 => 2,
-            Number::U32 | Number::I32 | Number::F32 => 4,
-            Number::U64 | Number::I64 | Number::F64 => 8,
-        }
-    }
+fn number(name: &str) -> Option<Prim> {
+    Some(match name {
+        "bool" => Prim::Bool,
+        "uint8" | "byte" | "char" => Prim::U8,
+        "int8" => Prim::I8,
+        "uint16" => Prim::U16,
+        "int16" => Prim::I16,
+        "uint32" => Prim::U32,
+        "int32" => Prim::I32,
+        "uint64" => Prim::U64,
+        "int64" => Prim::I64,
+        "float32" => Prim::F32,
+        "float64" => Prim::F64,
+        _ => return None,
+    })
 }
 
 /// What a field is, or an element of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base {
-    Number(Number),
+    Number(Prim),
     Text,
     /// A type, by its name `package/Type`.
     Of(String),
@@ -127,8 +102,9 @@ impl Definition {
             }
         }
         types.entry(of).or_insert(fields);
-        types.entry("builtin_interfaces/Time".to_owned()).or_insert_with(|| time("sec"));
-        types.entry("builtin_interfaces/Duration".to_owned()).or_insert_with(|| time("sec"));
+        for name in ["Time", "Duration"] {
+            types.entry(format!("builtin_interfaces/{name}")).or_insert_with(time);
+        }
         let mut definition = Definition { name, types };
         definition.find_parts();
         definition.check(&definition.name, &mut BTreeMap::new(), 0)?;
@@ -189,13 +165,13 @@ impl Definition {
     }
 }
 
-fn time(first: &str) -> Vec<Field> {
-    let field = |name: &str, number| Field {
+fn time() -> Vec<Field> {
+    let field = |(name, number): (&str, Prim)| Field {
         name: name.to_owned(),
         base: Base::Number(number),
         many: Many::One,
     };
-    vec![field(first, Number::I32), field("nanosec", Number::U32)]
+    [("sec", Prim::I32), ("nanosec", Prim::U32)].map(field).into()
 }
 
 /// A line: a field, or `None` of a constant and what says nothing.
@@ -243,7 +219,7 @@ fn base(ty: &str, of: &str) -> Option<Base> {
     if ty.split("<=").next() == Some("string") {
         return Some(Base::Text);
     }
-    if let Some(number) = Number::of(ty) {
+    if let Some(number) = number(ty) {
         return Some(Base::Number(number));
     }
     let package = of.split('/').next().unwrap_or_default();

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use rnet::Prim;
+
 use super::decode::HEADER_LEN_BYTES;
-use super::definition::{Base, Definition, Field, Many, Number};
+use super::definition::{Base, Definition, Field, Many};
 
 /// A value, whatever it is to become.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    Int(i64),
-    /// Those beyond [`Value::Int`].
-    Uint(u64),
+    /// A 64-bit integer, signed or unsigned.
+    Int(i128),
     Float(f64),
     Text(String),
     Bytes(Vec<u8>),
@@ -36,31 +37,17 @@ impl Output {
         self.0.resize(len + HEADER_LEN_BYTES, 0);
     }
 
-    fn number(&mut self, of: Number, value: Option<&Value>) {
-        let bits = match value {
-            Some(Value::Int(int)) => *int as u64,
-            Some(Value::Uint(uint)) => *uint,
-            Some(Value::Float(float)) if matches!(of, Number::F32 | Number::F64) => {
-                return self.float(of, *float);
-            }
-            Some(Value::Float(float)) => *float as i64 as u64,
-            _ => 0,
-        };
-        match (of, value) {
-            (Number::F32 | Number::F64, Some(Value::Uint(uint))) => self.float(of, *uint as f64),
-            (Number::F32 | Number::F64, _) => self.float(of, bits as i64 as f64),
-            _ => {
-                self.align(of.size());
-                self.0.extend_from_slice(&bits.to_le_bytes()[..of.size()]);
-            }
-        }
-    }
-
-    fn float(&mut self, of: Number, value: f64) {
+    fn number(&mut self, of: Prim, value: Option<&Value>) {
         self.align(of.size());
+        let (int, float) = match value {
+            Some(Value::Int(int)) => (*int, *int as f64),
+            Some(Value::Float(float)) => ((*float as i64).into(), *float),
+            _ => (0, 0.0),
+        };
         match of {
-            Number::F32 => self.0.extend_from_slice(&(value as f32).to_le_bytes()),
-            _ => self.0.extend_from_slice(&value.to_le_bytes()),
+            Prim::F32 => self.0.extend_from_slice(&(float as f32).to_le_bytes()),
+            Prim::F64 => self.0.extend_from_slice(&float.to_le_bytes()),
+            _ => self.0.extend_from_slice(&int.to_le_bytes()[..of.size()]),
         }
     }
 
@@ -94,7 +81,7 @@ impl Output {
         if field.many == Many::One {
             return self.one(definition, &field.base, value);
         }
-        if let (Base::Number(Number::U8), Some(Value::Bytes(bytes))) = (&field.base, value) {
+        if let (Base::Number(Prim::U8), Some(Value::Bytes(bytes))) = (&field.base, value) {
             let len = match field.many {
                 Many::Exactly(len) => len as usize,
                 _ => bytes.len(),

@@ -3,6 +3,7 @@
 //! Numbers are those of `rmw`; versions from Jazzy on write words. Both are read, and numbers are written, which all
 //! versions read.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -29,30 +30,29 @@ pub struct Offered {
     pub lifespan: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Profile {
-    depth: u32,
-    is_reliable: bool,
-    is_latched: bool,
-    /// Seconds and nanoseconds.
-    deadline: (u64, u64),
-    lifespan: (u64, u64),
-}
+/// The values of a profile by key; parts of times have a dotted key: `deadline.sec`.
+type Profile<'a> = BTreeMap<String, &'a str>;
 
 /// Reads the profiles. A channel stands for all publishers of its topic, so it keeps what all of them keep, and is
 /// reliable if one is. `None` if there is no profile.
 pub fn offered(text: &str) -> Option<Offered> {
     let profiles = profiles(text.get(..MAX_LEN_BYTES).unwrap_or(text));
-    let latched = profiles.iter().filter(|profile| profile.is_latched);
+    let number = |of: &Profile<'_>, key: &str| of.get(key)?.parse::<u64>().ok();
+    let is = |of: &Profile<'_>, key: &str, words: [&str; 2]| {
+        of.get(key).is_some_and(|value| words.contains(value))
+    };
+    let latched = profiles.iter().filter(|of| is(of, "durability", ["1", "transient_local"]));
     // rosbag2 does not know the depth and writes 0: each publisher kept one at least.
-    let depth = latched.fold(0_u32, |sum, profile| sum.saturating_add(profile.depth.max(1)));
+    let depths = latched.map(|of| number(of, "depth").unwrap_or(0).clamp(1, u32::MAX.into()));
+    let depth = depths.fold(0_u32, |sum, depth| sum.saturating_add(depth as u32));
     let first = profiles.first()?;
-    let time = |(s, ns): (u64, u64)| {
+    let time = |of: &str| {
+        let [s, ns] = ["sec", "nsec"].map(|key| number(first, &format!("{of}.{key}")).unwrap_or(0));
         let time = Duration::new(s.min(ENDLESS_S), 0) + Duration::from_nanos(ns);
         (!time.is_zero() && s < ENDLESS_S).then_some(time)
     };
     Some(Offered {
-        reliability: match profiles.iter().any(|profile| profile.is_reliable) {
+        reliability: match profiles.iter().any(|of| is(of, "reliability", ["1", "reliable"])) {
             true => Reliability::Reliable,
             false => Reliability::BestEffort,
         },
@@ -60,14 +60,14 @@ pub fn offered(text: &str) -> Option<Offered> {
             0 => Durability::Volatile,
             depth => Durability::TransientLocal { depth },
         },
-        deadline: time(first.deadline),
-        lifespan: time(first.lifespan),
+        deadline: time("deadline"),
+        lifespan: time("lifespan"),
     })
 }
 
-/// The entries of the list, with the keys that count here.
-fn profiles(text: &str) -> Vec<Profile> {
-    let mut profiles: Vec<Profile> = Vec::new();
+/// The entries of the list.
+fn profiles(text: &str) -> Vec<Profile<'_>> {
+    let mut profiles: Vec<Profile<'_>> = Vec::new();
     let mut within = "";
     for line in text.lines() {
         let line = line.trim();
@@ -83,38 +83,19 @@ fn profiles(text: &str) -> Vec<Profile> {
             continue;
         };
         let (key, value) = (key.trim(), value.trim());
-        match key {
-            "sec" | "nsec" => time(profile, within, key, value),
-            _ => within = key,
+        if ["sec", "nsec"].contains(&key) {
+            profile.insert(format!("{within}.{key}"), value);
+            continue;
         }
+        within = key;
+        profile.insert(key.to_owned(), value);
         // {sec: 1, nsec: 2}
-        for part in value.trim_matches(['{', '}']).split(',').filter(|_| value.starts_with('{')) {
-            if let Some((key, value)) = part.split_once(':') {
-                time(profile, within, key.trim(), value.trim());
-            }
-        }
-        match key {
-            "depth" => profile.depth = value.parse().unwrap_or(0),
-            "reliability" => profile.is_reliable = matches!(value, "1" | "reliable"),
-            "durability" => profile.is_latched = matches!(value, "1" | "transient_local"),
-            _ => {}
+        let inline = value.strip_prefix('{').unwrap_or_default().trim_end_matches('}');
+        for (inner, value) in inline.split(',').filter_map(|part| part.split_once(':')) {
+            profile.insert(format!("{key}.{}", inner.trim()), value.trim());
         }
     }
     profiles
-}
-
-fn time(profile: &mut Profile, within: &str, key: &str, value: &str) {
-    let time = match within {
-        "deadline" => &mut profile.deadline,
-        "lifespan" => &mut profile.lifespan,
-        _ => return,
-    };
-    let value = value.parse().unwrap_or(0);
-    match key {
-        "sec" => time.0 = value,
-        "nsec" => time.1 = value,
-        _ => {}
-    }
 }
 
 /// The profile of a publisher, as rosbag2 has it.

@@ -11,6 +11,7 @@ use super::output::{Output, ToolError};
 use crate::names;
 use crate::numbers::Numbers;
 use crate::read::{Message, Messages, ReadError, Recording, Select};
+use crate::recorder::part_path;
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,23 +60,32 @@ pub fn filter(
     tell: Tell<'_>,
     stop: Stop,
 ) -> Result<Written, ToolError> {
+    let (output, messages) = copy(from, to, select, remap, tell, stop)?;
+    end(output, to, messages)
+}
+
+/// Copies the selected messages into a new, unfinished file. Returns their number, too.
+pub(super) fn copy(
+    from: &Recording,
+    to: &Path,
+    select: Select,
+    remap: &[(String, String)],
+    tell: Tell<'_>,
+    stop: Stop,
+) -> Result<(Output, u64), ToolError> {
     let mut output = begin(from, to)?;
     let mut messages = 0;
-    for message in from.messages(select) {
+    let mut reader = from.messages(select);
+    while let Some(message) = whole(&mut reader, from, tell) {
         goes_on(stop)?;
-        match message {
-            Ok(message) => {
-                let topic = &message.channel.topic;
-                let new = remap.iter().find(|(old, _)| old == topic).map(|(_, new)| new.as_str());
-                output.message(&message, new)?;
-                messages += 1;
-            }
-            Err(problem) => tell(from.path(), &problem),
-        }
+        let topic = &message.channel.topic;
+        let new = remap.iter().find(|(old, _)| old == topic).map(|(_, new)| new.as_str());
+        output.message(&message, new)?;
+        messages += 1;
     }
     attachments(from, &mut output, tell)?;
     metadata(from, &mut output, false)?;
-    end(output, to, messages)
+    Ok((output, messages))
 }
 
 /// Writes the messages of several files in the order of their times, with the attachments and the metadata of all of
@@ -97,7 +107,7 @@ pub fn merge(
     };
     let mut output = begin(first, to)?;
     let all = || Select { with_reserved: true, ..Select::default() };
-    let mut readers: Vec<Messages<'_>> = from.iter().map(|file| file.messages(all())).collect();
+    let mut readers: Vec<Messages> = from.iter().map(|file| file.messages(all())).collect();
     let mut next: Vec<Option<Message>> = Vec::new();
     let mut order = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
@@ -134,14 +144,14 @@ pub fn merge(
 }
 
 /// By how much the times of a file are ahead of the monotonic clock, as the file says.
-fn offset_ns(file: &Recording) -> i64 {
+pub(crate) fn offset_ns(file: &Recording) -> i64 {
     let said = file.metadata(names::CLOCK).and_then(|clock| clock.get("offset_ns")?.parse().ok());
     said.unwrap_or(0)
 }
 
 /// The messages that were written, and what was said of them beside.
 #[derive(Default)]
-struct Met {
+pub(crate) struct Met {
     messages: HashMap<Source, Times>,
     said: HashMap<Source, Times>,
 }
@@ -168,7 +178,7 @@ type Source = [String; 4];
 
 impl Met {
     /// Whether it has not been written yet. Messages of which nobody says the publisher have no number that counts.
-    fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
+    pub fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
         let sent_ns = message.publish_ns();
         let channel = &message.channel;
         if channel.topic == names::META_TOPIC {
@@ -207,15 +217,9 @@ pub fn split(
 ) -> Result<Vec<Written>, ToolError> {
     let mut parts = Vec::new();
     let mut part: Option<Part> = None;
-    for message in from.messages(Select { with_reserved: true, ..Select::default() }) {
+    let mut messages = from.messages(Select { with_reserved: true, ..Select::default() });
+    while let Some(message) = whole(&mut messages, from, tell) {
         goes_on(stop)?;
-        let message = match message {
-            Ok(message) => message,
-            Err(problem) => {
-                tell(from.path(), &problem);
-                continue;
-            }
-        };
         if let Some(full) = part.take_if(|part| part.is_full(&message, cut)) {
             parts.push(full.end(from)?);
         }
@@ -255,7 +259,7 @@ impl Part {
         start_ns: u64,
         tell: Tell<'_>,
     ) -> Result<Part, ToolError> {
-        let path = named(to, number);
+        let path = part_path(to, number as u64);
         let mut output = begin(from, &path)?;
         if number == 0 {
             attachments(from, &mut output, tell)?;
@@ -279,24 +283,13 @@ impl Part {
 }
 
 /// The next message that can be read.
-fn whole(reader: &mut Messages<'_>, of: &Recording, tell: Tell<'_>) -> Option<Message> {
+pub(crate) fn whole(reader: &mut Messages, of: &Recording, tell: Tell<'_>) -> Option<Message> {
     loop {
         match reader.next()? {
             Ok(message) => return Some(message),
             Err(problem) => tell(of.path(), &problem),
         }
     }
-}
-
-/// `run.mcap`, `run_1.mcap`, `run_2.mcap`.
-fn named(first: &Path, part: usize) -> PathBuf {
-    if part == 0 {
-        return first.to_owned();
-    }
-    let mut name = first.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("_{part}."));
-    name.push(first.extension().unwrap_or("mcap".as_ref()));
-    first.with_file_name(name)
 }
 
 /// A new file with what stands first in the old one.
@@ -326,6 +319,6 @@ fn attachments(from: &Recording, output: &mut Output, tell: Tell<'_>) -> Result<
     Ok(())
 }
 
-fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
+pub(super) fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
     Ok(Written { path: path.to_owned(), messages, len_bytes: output.finish()?, doubles: 0 })
 }

@@ -10,7 +10,7 @@ use mcap::records::{MessageHeader, Metadata};
 use mcap::{Compression, McapError, WriteOptions, Writer};
 
 use super::new_file::NewFile;
-use crate::read::{Channel, Message, ReadError};
+use crate::read::{Channel, Message};
 
 /// Size of a chunk, uncompressed.
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
@@ -18,14 +18,6 @@ const CHUNK_LEN_BYTES: u64 = 1 << 20;
 /// Why a file could not be made of others.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The one that is read.
-    #[error("{}: {error}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: ReadError,
-    },
     /// The one that is written.
     #[error("cannot write {}: {error}", path.display())]
     Write {

@@ -79,12 +79,13 @@ fn a_file_that_is_cut_anywhere_gives_all_that_is_whole_and_is_recovered() {
             let (from, to) = (dir.path("damaged"), dir.path("whole"));
             let opened = Recording::open_without_index(&from).map_err(|error| error.to_string());
             let recovered = opened.and_then(|recording| {
-                recover(recording, &to, || false).map_err(|error| error.to_string())
+                let recovered = recover(&recording, &to, || false);
+                recovered.map(|of| (of, recording)).map_err(|error| error.to_string())
             });
             match recovered {
-                Ok(recovered) => {
+                Ok((recovered, recording)) => {
                     assert_eq!(recovered.messages, whole as u64, "{name}: cut at {cut}");
-                    assert!(!recovered.problems.is_empty(), "{name}: cut at {cut}");
+                    assert!(!recording.found().problems.is_empty(), "{name}: cut at {cut}");
                     assert_eq!(check(&to, &mut |p| panic!("{p}")).unwrap().messages, whole as u64);
                     assert!(Recording::open(&to).unwrap().found().scanned.is_none());
                     std::fs::remove_file(&to).unwrap();
@@ -134,7 +135,7 @@ fn a_flipped_bit_in_the_head_of_a_record_costs_nothing_where_there_is_an_index()
             assert_eq!(found.len(), MESSAGES as usize, "{what}: {problems:?}");
             let opened = Recording::open_without_index(&dir.path("damaged")).unwrap();
             let to = dir.path("recovered.mcap");
-            let recovered = recover(opened, &to, || false).unwrap();
+            let recovered = recover(&opened, &to, || false).unwrap();
             assert_eq!(recovered.messages, u64::from(MESSAGES), "{what}");
             std::fs::remove_file(to).unwrap();
         }
@@ -149,7 +150,7 @@ fn a_chunk_that_described_the_channels_costs_its_own_messages_alone() {
     bytes[offset + len - 3] ^= 1;
     let opened = Recording::open_without_index(&dir.write("damaged", &bytes)).unwrap();
     let (by_index, _) = read(&dir, &bytes);
-    let recovered = recover(opened, &dir.path("recovered.mcap"), || false).unwrap();
+    let recovered = recover(&opened, &dir.path("recovered.mcap"), || false).unwrap();
     assert!(by_index.len() > MESSAGES as usize / 2);
     assert_eq!(recovered.messages, by_index.len() as u64);
 }
@@ -363,7 +364,7 @@ fn a_thousand_random_mutations_end_in_words() {
         }
         let to = dir.path("whole");
         if let Ok(recording) = Recording::open_without_index(&path)
-            && let Ok(recovered) = recover(recording, &to, || false)
+            && let Ok(recovered) = recover(&recording, &to, || false)
         {
             assert_eq!(times(&to).len() as u64, recovered.messages, "round {round}");
             std::fs::remove_file(&to).unwrap();

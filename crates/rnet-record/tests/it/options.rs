@@ -96,7 +96,7 @@ fn tools_take_along_what_has_no_index() {
         merge(std::slice::from_ref(&from), &to("merge.mcap"), &mut none, || false).unwrap();
         split(&from, &to("split.mcap"), Cut::Bytes(1 << 20), &mut none, || false).unwrap();
         let again = Recording::open_without_index(from.path()).unwrap();
-        recover(again, &to("recover.mcap"), || false).unwrap();
+        recover(&again, &to("recover.mcap"), || false).unwrap();
         for name in ["filter", "merge", "split", "recover"] {
             let (messages, mut names, attachments) = whole(&to(&format!("{name}.mcap")));
             names.retain(|name| !name.starts_with("rnet."));

@@ -171,7 +171,7 @@ fn what_is_to_stop_leaves_no_file() {
         filter(&from, &to, all.clone(), &[], &mut none, stop).unwrap_err(),
         merge(std::slice::from_ref(&from), &to, &mut none, stop).unwrap_err(),
         split(&from, &to, cut, &mut none, stop).unwrap_err(),
-        recover(Recording::open_without_index(from.path()).unwrap(), &to, stop).unwrap_err(),
+        recover(&Recording::open_without_index(from.path()).unwrap(), &to, stop).unwrap_err(),
         to_ros2(&from, &to, all, &mut none, stop).unwrap_err(),
     ];
     assert!(stopped.iter().all(|error| matches!(error, ToolError::Interrupted)), "{stopped:?}");

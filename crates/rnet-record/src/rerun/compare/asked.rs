@@ -1,10 +1,11 @@
 //! Whether there was anything to compare, and the fields that the options name. A comparison of nothing, and one that
 //! leaves out a field by a wrong name, would pass or fail for the wrong reason.
 
-use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
-use rnet::{FieldType, MessageType, PlainType};
+use rnet::MessageType;
+use rnet::schema::FieldPath;
 
 use super::{Comparison, TopicResult};
+use crate::read::{plain_at, steps};
 use crate::rerun::error::RerunError;
 
 impl TopicResult {
@@ -33,10 +34,10 @@ impl Comparison<'_> {
         // Of a type that cannot be read nobody knows.
         let has =
             |ty: &Option<MessageType>, field| ty.as_ref().is_none_or(|ty| has_field(ty, field));
-        let refused = |field: &str, by: &'static str, topics: Vec<&str>| RerunError::NoField {
-            field: field.to_owned(),
-            by,
-            topics: topics.join(", "),
+        let refused = |field: &str, by: &str, topics: Vec<&str>| {
+            let topics = topics.join(", ");
+            let text = format!("{by} {field}: messages of {topics} have no field {field:?}");
+            RerunError::failed("no_field", text)
         };
         let topics = || results.iter().map(|result| result.topic.as_str());
         for (field, by) in self.options.tolerances.named() {
@@ -67,70 +68,29 @@ impl Comparison<'_> {
             true if results.iter().all(TopicResult::is_empty) => vec!["any topic"],
             true => Vec::new(),
         };
-        match lacking.is_empty() {
-            true => Ok(()),
-            false => Err(RerunError::NothingCompared {
-                node: self.node.clone(),
-                topics: lacking.join(", "),
-                known: self.topics_of_node.join(", "),
-            }),
+        if lacking.is_empty() {
+            return Ok(());
         }
+        let (node, topics, known) =
+            (&self.node, lacking.join(", "), self.topics_of_node.join(", "));
+        let text = format!(
+            "nothing was compared of {topics}: {node} published nothing there after its first input, neither when it was \
+             recorded nor now; in the recording it publishes on {known}"
+        );
+        Err(RerunError::failed("nothing_compared", text))
     }
 }
 
 /// Whether messages of a type have a field of this path, `pose.x` or `legs[2].force`. What a map has is not known.
 fn has_field(ty: &MessageType, path: &str) -> bool {
-    let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (name, indexes) = part.split_at(part.find('[').unwrap_or(part.len()));
-        steps.push(Step::Name(name));
-        for index in indexes.split_terminator(']') {
-            let Some(Ok(index)) = index.strip_prefix('[').map(str::parse) else { return false };
-            steps.push(Step::Index(index));
-        }
-    }
     match ty {
-        MessageType::Plain(plain) => of_plain(plain, &steps),
-        MessageType::Protobuf(schema) => of_protobuf(schema.descriptor(), &steps),
+        MessageType::Plain(plain) => steps(path).is_ok_and(|steps| plain_at(plain, &steps).is_ok()),
+        MessageType::Protobuf(schema) => {
+            let at = |end: usize| FieldPath::parse(schema, &path[..end]);
+            let mut dots = path.match_indices('.');
+            at(path.len()).is_ok() || dots.any(|(dot, _)| at(dot).is_ok_and(|at| at.is_map()))
+        }
         MessageType::Raw => false,
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Step<'a> {
-    Name(&'a str),
-    Index(usize),
-}
-
-fn of_plain(plain: &PlainType, steps: &[Step<'_>]) -> bool {
-    let mut at = FieldType::Struct(plain.clone());
-    for step in steps {
-        at = match (step, at) {
-            (Step::Name(name), FieldType::Struct(of)) => {
-                let found = of.fields.iter().find(|f| f.name == *name && !f.is_padding());
-                let Some(field) = found else { return false };
-                field.ty.clone()
-            }
-            (Step::Index(index), FieldType::Array { of, len }) if *index < len as usize => *of,
-            _ => return false,
-        };
-    }
-    true
-}
-
-fn of_protobuf(of: &MessageDescriptor, steps: &[Step<'_>]) -> bool {
-    let Some((Step::Name(name), rest)) = steps.split_first() else { return steps.is_empty() };
-    let Some(field) = of.get_field_by_name(name) else { return false };
-    if field.is_map() {
-        return true;
-    }
-    let rest = match rest {
-        [Step::Index(_), rest @ ..] if field.is_list() => rest,
-        rest => rest,
-    };
-    match field.kind() {
-        Kind::Message(inner) => of_protobuf(&inner, rest),
-        _ => rest.is_empty(),
     }
 }
 

@@ -5,6 +5,7 @@ use rnet::schema::{Dynamic, JsonOptions};
 use serde_json::Value;
 
 use super::{Difference, Tolerance, Tolerances};
+use crate::read::{Step, steps};
 
 /// Longest value that is shown in full, in characters.
 const MAX_SHOWN: usize = 60;
@@ -32,12 +33,11 @@ fn raw(bytes: &[u8]) -> Value {
 /// A field by its path, `pose.x` or `legs[2].force`.
 pub fn picked(message: &Value, path: &str) -> Option<Value> {
     let mut value = message;
-    for part in path.split('.') {
-        let (name, indexes) = part.split_at(part.find('[').unwrap_or(part.len()));
-        value = value.get(name)?;
-        for index in indexes.split_terminator(']') {
-            value = value.get(index.strip_prefix('[')?.parse::<usize>().ok()?)?;
-        }
+    for step in steps(path).ok()? {
+        value = match step {
+            Step::Field(name) => value.get(name)?,
+            Step::Index(index) => value.get(index)?,
+        };
     }
     Some(value.clone())
 }
