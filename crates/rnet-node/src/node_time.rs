@@ -3,7 +3,7 @@
 //! waits) goes by the host's clock and does not ask here.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
@@ -12,6 +12,7 @@ use rnet_shm::fork::ForkGuard;
 use rnet_shm::{clock, sleep};
 
 use crate::match_event::Changes;
+use crate::sync::lock;
 
 /// A longer step is a jump: somebody went to another place of a recording, and no time has passed.
 const LONGEST_STEP_NS: u64 = 60_000_000_000;
@@ -40,7 +41,7 @@ struct Simulated {
 
 impl Simulated {
     fn sleepers(&self) -> MutexGuard<'_, Vec<(Arc<Bells>, u64)>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sleepers)
     }
 
     fn notify_all(&self) {
@@ -137,7 +138,7 @@ impl NodeTime {
             None => Ok(()),
             Some(simulated) => {
                 let what = "the node whose time is waited for".to_owned();
-                Err(Error::Closed { what: simulated.fork_guard.name(what) })
+                Err(Error::closed(simulated.fork_guard.name(what)))
             }
         }
     }

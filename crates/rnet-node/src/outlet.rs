@@ -1,8 +1,9 @@
 //! Where the records of a traced subscription go; `trace` says what this is for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::sync::lock;
 use rnet_core::{Meta, TraceRecord};
 use rnet_shm::publisher::Writer;
 
@@ -45,7 +46,7 @@ struct Open {
 
 impl TraceSlot {
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Puts an outlet there, or takes it away. The one that was there is dropped when nothing is locked.

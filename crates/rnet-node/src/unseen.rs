@@ -1,8 +1,9 @@
 //! Why some node cannot be looked at, for those who wait for one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::sync::lock;
 use rnet_core::Error;
 
 /// What a node knows of it.
@@ -19,7 +20,7 @@ struct Shortage {
 
 impl Unseen {
     fn shortage(&self) -> MutexGuard<'_, Shortage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Something is short; `false` if that is known.

@@ -54,7 +54,7 @@ pub mod sealed {
             }
             encode::encode(value)
                 .and_then(|bytes| Self::parse(&bytes))
-                .map_err(|why| Error::BadValue { what: format!("value of {key}"), why })
+                .map_err(|why| Error::bad_value(format!("value of {key}"), why))
         }
     }
 }

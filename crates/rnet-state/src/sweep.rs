@@ -5,11 +5,12 @@
 //! thread, which notices the departure, has others to tell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::StateShared;
+use rnet_node::sync::lock;
 use rnet_shm::thread::spawn;
 
 /// When what could not be done is tried again.
@@ -25,7 +26,7 @@ pub(super) struct Sweeping {
 
 impl Sweeping {
     fn lock(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.thread)
     }
 }
 

@@ -458,11 +458,11 @@ impl Watch {
             let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&self.watch);
             let Watch { waiter, pace, interruptible, .. } = self;
             if !pace.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {
-                return Err(Error::Timeout {
-                    topic: String::new(),
-                    what: format!("a change under {}", self.watch.prefix.bytes()),
-                    after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
-                });
+                return Err(Error::timeout(
+                    "",
+                    format!("a change under {}", self.watch.prefix.bytes()),
+                    timeout.unwrap_or_default(),
+                ));
             }
         }
     }
@@ -513,11 +513,7 @@ impl Watch {
     }
 }
 
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("prefix", &self.watch.prefix.bytes()).finish()
-    }
-}
+rnet_node::debug_by!([] Watch, "Watch", |this| "prefix": this.watch.prefix.bytes());
 
 /// The changes of a [`Watch`]; made by [`Watch::iter`].
 #[derive(Debug)]

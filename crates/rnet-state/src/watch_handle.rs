@@ -152,8 +152,4 @@ impl Drop for WatchHandle {
     }
 }
 
-impl std::fmt::Debug for WatchHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WatchHandle").finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] WatchHandle, "WatchHandle", |_this|);

@@ -46,9 +46,11 @@ impl Rate {
 
     pub(crate) fn of(time: NodeTime, hz: f64) -> Result<Rate> {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
-        let period = period.flatten().ok_or_else(|| Error::BadValue {
-            what: "the rate of a loop".to_owned(),
-            why: format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+        let period = period.flatten().ok_or_else(|| {
+            Error::bad_value(
+                "the rate of a loop",
+                format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+            )
         })?;
         Rate::start(time, period)
     }

@@ -102,11 +102,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     pub(crate) fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
-        Error::Timeout {
-            topic: self.receiver.topic.to_string(),
-            what: format!("{what} on {}", self.receiver.topic),
-            after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
-        }
+        Error::timeout(
+            self.receiver.topic.to_string(),
+            format!("{what} on {}", self.receiver.topic),
+            timeout.unwrap_or_default(),
+        )
     }
 
     /// The newest message that has not been received yet, older ones passed over; with a
@@ -493,14 +493,8 @@ impl Faults {
     }
 }
 
-impl std::fmt::Debug for Faults {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Faults").field("topic", &self.topic).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] Faults, "Faults", |this| "topic": this.topic);
 
-impl<T: Message + ?Sized> std::fmt::Debug for Subscriber<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscriber").field("topic", &self.receiver.topic).finish()
-    }
-}
+rnet_node::debug_by!(
+    [T: Message + ?Sized] Subscriber<T>, "Subscriber", |this| "topic": this.receiver.topic
+);

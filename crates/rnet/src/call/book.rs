@@ -498,9 +498,9 @@ fn of_service(service: &str, error: Error) -> Error {
             Error::OutOfMemory { topic, needed_bytes, limit_bytes, why }
         }
         Error::LimitReached { what, limit, hint } => {
-            Error::LimitReached { what: named(service, what), limit, hint }
+            Error::limit_reached(named(service, what), limit, hint)
         }
-        Error::BadValue { what, why } => Error::BadValue { what: named(service, what), why },
+        Error::BadValue { what, why } => Error::bad_value(named(service, what), why),
         error => error,
     }
 }

@@ -5,11 +5,12 @@
 
 mod poll;
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result, Wait};
+use rnet_node::sync;
 
 use super::book::{Book, ClientStats};
 use super::inbox::{Inbox, has_more};
@@ -233,7 +234,7 @@ impl Line {
         lock(&self.book).closed = true;
         self.driver_bell.notify_all();
         self.reading.interrupt();
-        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let driver = sync::lock(&self.driver).take();
         // A task that it wakes may be what closes the client.
         let this = std::thread::current().id();
         if let Some(driver) = driver.filter(|driver| driver.thread().id() != this) {
@@ -424,7 +425,7 @@ impl Line {
     /// Waits for answers and takes them in, for the one thread that has set `leading`; `one`: not more than one reply,
     /// if there is one and nothing else. Whether the wait was interrupted.
     fn read(&self, until: Option<Instant>, one: bool) -> (Locked<'_>, bool) {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inbox = sync::lock(&self.inbox);
         inbox.learn();
         let is_glanced = one && inbox.glance();
         // Interrupted, it is for a server that is gone or a call that came.

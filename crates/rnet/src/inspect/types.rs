@@ -58,11 +58,11 @@ impl Seen {
     ) -> Found {
         let Some(named) = desc.as_protobuf() else { return Found::Type(None) };
         if self.len_bytes > MAX_REMEMBERED_LEN_BYTES && !self.hashes.contains(&named.schema) {
-            return Found::Unread(Error::LimitReached {
-                what: format!("bytes of types in one look; {} was not read", named.name),
-                limit: MAX_REMEMBERED_LEN_BYTES,
-                hint: "look at one topic".to_owned(),
-            });
+            return Found::Unread(Error::limit_reached(
+                format!("bytes of types in one look; {} was not read", named.name),
+                MAX_REMEMBERED_LEN_BYTES,
+                "look at one topic",
+            ));
         }
         let read = schemas.read(folder, named);
         if self.hashes.insert(named.schema.clone()) {

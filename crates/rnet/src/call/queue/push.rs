@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::sync::{lock, wait};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -119,7 +121,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
     pub fn open(self) -> Result<Pusher<J>> {
         if !(1..=MAX_BACKLOG).contains(&self.backlog) {
             let why = format!("it is {}, and must be 1 to {MAX_BACKLOG}", self.backlog);
-            return Err(Error::BadValue { what: "backlog of a pusher".to_owned(), why });
+            return Err(Error::bad_value("backlog of a pusher", why));
         }
         let ty = choose::<J>(&self.name, self.ty)?;
         let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
@@ -191,24 +193,17 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits until there are at most so many open jobs; false if the time is over first.
     fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, State>, bool) {
         let mut state = self.lock();
         while state.stats.open > open {
-            state = match until {
-                None => self.ended.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return (state, false);
-                    }
-                    let waited = self.ended.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return (state, false);
+            }
+            state = wait(&self.ended, state, until);
         }
         (state, true)
     }
@@ -252,7 +247,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         self.client.held().line.check_fork()?;
         let mut encoded = Vec::new();
         Bytes::encode(job, &self.ty, &mut encoded)
-            .map_err(|why| Error::BadValue { what: format!("job of {}", self.name), why })?;
+            .map_err(|why| Error::bad_value(format!("job of {}", self.name), why))?;
         let (mut state, room) =
             self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
         if !room {
@@ -275,7 +270,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// `Timeout`; `Closed` in a forked child.
     pub fn wait_until_done(&self, timeout: Option<Duration>) -> Result<()> {
         self.client.held().line.check_fork()?;
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline(timeout);
         let (state, done) = self.shared.wait_for(0, until);
         if done {
             return Ok(());
@@ -404,14 +399,8 @@ impl Work {
             }
             // What was started is polled first: else nobody wakes this thread for it.
             if !started && !state.woken {
-                let waited = match state.waiting.is_empty() {
-                    true => self.shared.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
-                    false => {
-                        let waited = self.shared.bell.wait_timeout(state, LOOK);
-                        waited.unwrap_or_else(PoisonError::into_inner).0
-                    }
-                };
-                state = waited;
+                let until = (!state.waiting.is_empty()).then(|| Instant::now() + LOOK);
+                state = wait(&self.shared.bell, state, until);
             }
             state.woken = false;
         }
