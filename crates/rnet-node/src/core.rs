@@ -26,7 +26,7 @@ use crate::node_time::NodeTime;
 use crate::options::check_ends;
 use crate::outlet::Outlet;
 use crate::subscriber_state::SubscriberState;
-use crate::sync::lock;
+use crate::sync::{join, lock};
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -457,12 +457,8 @@ impl Drop for NodeCore {
         self.state.own.ring_self();
         // A callback may sleep until a simulated time, and is waited for below.
         self.state.time.end();
-        if let Some(control) = self.control.take() {
-            // The last handle may be dropped by a callback, on one of the threads themselves.
-            if control.thread().id() != std::thread::current().id() {
-                let _ = control.join();
-            }
-        }
+        // The last handle may be dropped by a callback, on one of the threads themselves.
+        join(self.control.take());
         // After the control thread, which could start one.
         self.state.all_started().for_each(Dispatcher::stop);
         self.state.extensions().iter().for_each(|extension| extension.stop());

@@ -24,7 +24,7 @@ use crate::awaited::{Awaited, BellPlace};
 use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
 use crate::pace::Pace;
-use crate::sync::lock;
+use crate::sync::{join, lock};
 use crate::timers::{TimerTask, Timers};
 use rnet_shm::thread::spawn;
 
@@ -37,8 +37,10 @@ pub trait Task: Send {
     fn describe(&self) -> String;
     /// Takes over the wake-ups of the task's subscriber.
     fn set_bell(&mut self, bell: u64);
-    /// The lane, once it is known.
-    fn lane(&self) -> Option<Lane>;
+    /// The lane, once it is known; none of a task that may stay where it began.
+    fn lane(&self) -> Option<Lane> {
+        None
+    }
     /// Does some work on the thread of `lane`, and no second piece of it while `must_yield`; returns whether
     /// there was any.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
@@ -51,7 +53,7 @@ pub trait Task: Send {
     }
     fn is_over(&self) -> bool;
     /// Hands the task to the dispatch thread of another lane.
-    fn move_to(self: Box<Self>, lane: Lane);
+    fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 
 enum Command {
@@ -208,11 +210,7 @@ impl Dispatcher {
         drop(commands);
         self.wake();
         let thread = lock(&self.thread).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        join(thread);
     }
 }
 

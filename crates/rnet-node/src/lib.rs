@@ -57,8 +57,6 @@ pub mod period_estimator;
 #[doc(hidden)]
 pub mod periods;
 #[doc(hidden)]
-pub mod ready_fd;
-#[doc(hidden)]
 pub mod receiver;
 #[doc(hidden)]
 pub mod remote_nodes;

@@ -3,7 +3,7 @@
 //! waits) goes by the host's clock and does not ask here.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
@@ -40,13 +40,9 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn sleepers(&self) -> MutexGuard<'_, Vec<(Arc<Bells>, u64)>> {
-        lock(&self.sleepers)
-    }
-
     fn notify_all(&self) {
         self.changes.notify_all();
-        self.sleepers().iter().for_each(|(bells, bell)| bells.ring(*bell));
+        lock(&self.sleepers).iter().for_each(|(bells, bell)| bells.ring(*bell));
     }
 
     fn now_ns(&self) -> u64 {
@@ -157,14 +153,14 @@ impl NodeTime {
     /// A thread is about to sleep at a bell, until [`NodeTime::after_sleep`]: each time that is set rings it.
     pub fn before_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         if let Some(simulated) = &self.0 {
-            simulated.sleepers().push((bells.clone(), bell));
+            lock(&simulated.sleepers).push((bells.clone(), bell));
         }
     }
 
     /// The thread has slept.
     pub fn after_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         let Some(simulated) = &self.0 else { return };
-        let mut sleepers = simulated.sleepers();
+        let mut sleepers = lock(&simulated.sleepers);
         let at = sleepers.iter().position(|(of, one)| Arc::ptr_eq(of, bells) && *one == bell);
         at.map(|at| sleepers.swap_remove(at));
     }

@@ -1,7 +1,7 @@
 //! Where the records of a traced subscription go; `trace` says what this is for.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::sync::lock;
 use rnet_core::{Meta, TraceRecord};
@@ -45,13 +45,9 @@ struct Open {
 }
 
 impl TraceSlot {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        lock(&self.open)
-    }
-
     /// Puts an outlet there, or takes it away. The one that was there is dropped when nothing is locked.
     pub fn set(&self, outlet: Option<Outlet>) {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let over = match open.closed {
             true => outlet,
             false => std::mem::replace(&mut open.outlet, outlet),
@@ -63,7 +59,7 @@ impl TraceSlot {
 
     /// Takes the outlet away for good.
     pub fn close(&self) {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         open.closed = true;
         let outlet = open.outlet.take();
         drop(open);
@@ -72,7 +68,7 @@ impl TraceSlot {
 
     /// Whether records are wanted.
     pub fn is_open(&self) -> bool {
-        self.open().outlet.is_some()
+        lock(&self.open).outlet.is_some()
     }
 
     /// Which outlet it is, of all that were there.
@@ -82,7 +78,7 @@ impl TraceSlot {
 
     /// Writes a record; `false` if nobody wants any.
     pub fn put(&self, record: TraceRecord) -> bool {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let Some(outlet) = &mut open.outlet else { return false };
         // It waits for nobody. Without memory there is no record, and a number in the next shows it. Its stamp is what
         // the record says: a tracer on another host finds by both how far apart the clocks are.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
@@ -23,10 +23,6 @@ pub struct Served {
 }
 
 impl Served {
-    fn refused(&self) -> MutexGuard<'_, VecDeque<Error>> {
-        lock(&self.refused)
-    }
-
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -46,7 +42,7 @@ impl Served {
 
     /// One has come that cannot be followed.
     pub fn refuse(&self, error: Error) {
-        let mut refused = self.refused();
+        let mut refused = lock(&self.refused);
         if refused.len() == MAX_PENDING_ERRORS {
             refused.pop_front();
         }
@@ -57,7 +53,7 @@ impl Served {
 
     /// Only these are still to be told: of the others the user knows.
     pub fn keep_refused(&self, untold: impl Iterator<Item = Error>) {
-        *self.refused() = untold.collect();
+        *lock(&self.refused) = untold.collect();
     }
 
     /// Waits until there are `n`, or one comes that cannot be followed, or cannot be looked for.
@@ -72,7 +68,7 @@ impl Served {
             if self.count() >= n {
                 return Some(Ok(()));
             }
-            let refused = self.refused().pop_front();
+            let refused = lock(&self.refused).pop_front();
             refused.or_else(|| unseen.take()).map(Err)
         });
         waited.unwrap_or_else(|| {

@@ -12,7 +12,7 @@ use crate::core::NodeCore;
 use crate::node_time::NodeTime;
 
 /// Settings of a node; each that is given overrides the environment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
     /// The node's name.
     pub name: String,
@@ -38,17 +38,8 @@ pub struct NodeSettings {
 impl NodeSettings {
     /// Those of the environment.
     pub fn new(name: &str) -> NodeSettings {
-        NodeSettings {
-            name: name.to_owned(),
-            domain: None,
-            dir: None,
-            group: None,
-            tune_threads: None,
-            sim_time: None,
-            namespace: None,
-            remap: Vec::new(),
-            language: "rust".to_owned(),
-        }
+        let (name, language) = (name.to_owned(), "rust".to_owned());
+        NodeSettings { name, language, ..NodeSettings::default() }
     }
 
     /// Joins the domain.

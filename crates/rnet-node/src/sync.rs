@@ -1,6 +1,7 @@
 //! Locks that serve on after a thread has panicked while it held them: what they guard is whole between two statements.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Locks, poisoned or not.
@@ -20,5 +21,13 @@ pub fn wait<'a, T>(
             let left = until.saturating_duration_since(Instant::now());
             bell.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
         }
+    }
+}
+
+/// Waits for the end of a thread, unless it is this one: what it runs may be what ends it.
+pub fn join(thread: Option<JoinHandle<()>>) {
+    let this = std::thread::current().id();
+    if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {
+        let _ = thread.join();
     }
 }

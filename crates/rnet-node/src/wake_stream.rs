@@ -1,36 +1,24 @@
 //! What subscribers and watches are for async code, under any executor: a dispatch thread of the node waits for the
 //! source and wakes the task.
+//!
+//! **The descriptor of a stream** is readable while the stream may have something: the dispatch thread wakes an
+//! [`Event`] in the task's place. It is level-triggered: the event stays raised until a take finds nothing. It is then
+//! lowered, and the stream asked once more; so what came between the look and the lowering raises it again, and
+//! nothing is slept through.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use rnet_core::{Error, Lane, Result};
+use rnet_shm::bell::Bells;
+use rnet_shm::event::Event;
 
-use crate::awaited::Awaited;
+use crate::awaited::{Awaited, Member};
 use crate::core::NodeCore;
 use crate::dispatch::Task;
-use crate::ready_fd::ReadyFd;
 use crate::sync::lock;
-
-/// What a [`WakeStream`] takes from.
-pub trait Source: Send + 'static {
-    /// Takes over the wake-ups of the source.
-    fn set_bell(&mut self, bell: u64);
-    /// Whether there is something to take; may be wrong in saying yes.
-    fn has_next(&mut self) -> bool;
-    /// Ahead of a sleep of the task; whether the dispatch thread has to look once more, now that there is somebody to
-    /// wake.
-    fn before_sleep(&self) -> bool {
-        true
-    }
-    fn awaited(&self) -> &dyn Awaited;
-    /// As [`Task::came`].
-    fn came(&mut self) -> Option<(u64, u64)> {
-        None
-    }
-}
 
 struct Shared<S> {
     /// `None` once the stream has ended, or is its source again.
@@ -41,10 +29,11 @@ struct Shared<S> {
 /// Wakes the async task when its source has something.
 struct WakeTask<S> {
     id: u64,
+    bells: Arc<Bells>,
     shared: Arc<Mutex<Shared<S>>>,
 }
 
-impl<S: Source> Task for WakeTask<S> {
+impl<S: Member + Send + 'static> Task for WakeTask<S> {
     fn id(&self) -> u64 {
         self.id
     }
@@ -53,17 +42,13 @@ impl<S: Source> Task for WakeTask<S> {
     }
     fn set_bell(&mut self, bell: u64) {
         if let Some(source) = &mut lock(&self.shared).source {
-            source.set_bell(bell);
+            source.set_bell(&self.bells, bell);
         }
-    }
-    fn lane(&self) -> Option<Lane> {
-        // A waker takes no time, so it may stay where it began.
-        None
     }
     fn run(&mut self, _lane: Lane, _must_yield: &dyn Fn() -> bool) -> bool {
         let mut shared = lock(&self.shared);
         // Without a waker nobody waits.
-        if shared.waker.is_none() || !shared.source.as_mut().is_some_and(S::has_next) {
+        if shared.waker.is_none() || !shared.source.as_mut().is_some_and(has_next) {
             return false;
         }
         let waker = shared.waker.take();
@@ -84,26 +69,30 @@ impl<S: Source> Task for WakeTask<S> {
     fn is_over(&self) -> bool {
         lock(&self.shared).source.is_none()
     }
-    fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 
 /// A source, and the task that waits for it.
-pub struct WakeStream<S: Source> {
+pub struct WakeStream<S: Member + Send + 'static> {
     shared: Arc<Mutex<Shared<S>>>,
     lane: Lane,
     core: Arc<NodeCore>,
-    ready: ReadyFd,
+    /// Once the descriptor was asked for.
+    event: Option<Arc<Event>>,
 }
 
-impl<S: Source> WakeStream<S> {
+impl<S: Member + Send + 'static> WakeStream<S> {
     pub fn new(core: Arc<NodeCore>, lane: Lane, source: S) -> WakeStream<S> {
         let shared = Arc::new(Mutex::new(Shared { source: Some(source), waker: None }));
         // A process that was forked since has no threads of the node; what its stream gives is `Closed`.
         if !core.state.fork_guard().is_parents() {
-            let (id, shared) = (core.state.next_task(), shared.clone());
-            core.state.dispatcher(lane).add(Box::new(WakeTask { id, shared }));
+            let (id, bells) = (core.state.next_task(), core.state.own.bells().clone());
+            core.state.dispatcher(lane).add(Box::new(WakeTask {
+                id,
+                bells,
+                shared: shared.clone(),
+            }));
         }
-        WakeStream { shared, lane, core, ready: ReadyFd::default() }
+        WakeStream { shared, lane, core, event: None }
     }
 
     /// Asked before its lock is taken: a thread that is not here may hold it.
@@ -123,10 +112,9 @@ impl<S: Source> WakeStream<S> {
     ///
     /// # Errors
     /// `Closed` in a forked child.
-    pub fn into_source(self) -> Result<(S, Arc<NodeCore>)> {
+    pub fn into_source(self) -> Result<S> {
         self.core.state.check_fork()?;
-        let source = lock(&self.shared).source.take();
-        Ok((source.ok_or_else(closed)?, self.core.clone()))
+        lock(&self.shared).source.take().ok_or_else(closed)
     }
 
     /// What `take` finds in the source. A task that is to be woken stays so.
@@ -139,10 +127,10 @@ impl<S: Source> WakeStream<S> {
     ) -> Result<Option<R>> {
         self.core.state.check_fork()?;
         let next = take(lock(&self.shared).source.as_mut().ok_or_else(closed)?)?;
-        if next.is_none() {
-            let ready = std::mem::take(&mut self.ready);
-            ready.drained(|context| self.poll_ready(context));
-            self.ready = ready;
+        if next.is_none()
+            && let Some(event) = self.event.clone().filter(|event| event.lower())
+        {
+            self.arm(&event);
         }
         Ok(next)
     }
@@ -153,11 +141,20 @@ impl<S: Source> WakeStream<S> {
     /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.core.state.check_fork()?;
-        let mut ready = std::mem::take(&mut self.ready);
-        let opened = ready.open(|context| self.poll_ready(context));
-        self.ready = ready;
-        opened?;
-        self.ready.get().ok_or_else(closed)
+        if self.event.is_none() {
+            let event = Arc::new(Event::new()?);
+            self.arm(&event);
+            self.event = Some(event);
+        }
+        self.event.as_ref().map(|event| event.as_fd()).ok_or_else(closed)
+    }
+
+    /// Has the event raised once there is something.
+    fn arm(&mut self, event: &Arc<Event>) {
+        let waker = Waker::from(event.clone());
+        if self.poll_ready(&mut Context::from_waker(&waker)).is_ready() {
+            event.raise();
+        }
     }
 
     /// Whether there is something to take: a result, or an error. If not, the task is woken once there is.
@@ -167,7 +164,7 @@ impl<S: Source> WakeStream<S> {
         }
         let mut shared = lock(&self.shared);
         let Shared { source: Some(source), waker } = &mut *shared else { return Poll::Ready(()) };
-        if source.has_next() {
+        if has_next(source) {
             return Poll::Ready(());
         }
         *waker = Some(context.waker().clone());
@@ -196,11 +193,17 @@ impl<S: Source> WakeStream<S> {
     }
 }
 
+/// Whether there is something to take; may be wrong in saying yes.
+fn has_next(source: &mut impl Member) -> bool {
+    source.take_in();
+    source.awaited().is_ready()
+}
+
 fn closed() -> Error {
     Error::closed("the stream")
 }
 
-impl<S: Source> Drop for WakeStream<S> {
+impl<S: Member + Send + 'static> Drop for WakeStream<S> {
     fn drop(&mut self) {
         if self.is_parents() {
             return;

@@ -118,7 +118,7 @@ impl State {
         self.shared.rework(key, kind::INT, |present| {
             let present = match present {
                 None => 0,
-                Some(bytes) => i64::from_le_bytes(eight(kind::INT, bytes)?),
+                Some(bytes) => i64::from_le_bytes(encode::eight(kind::INT, bytes)?),
             };
             let sum = present
                 .checked_add(amount)
@@ -135,7 +135,7 @@ impl State {
         self.shared.rework(key, kind::FLOAT, |present| {
             let present = match present {
                 None => 0.0,
-                Some(bytes) => f64::from_le_bytes(eight(kind::FLOAT, bytes)?),
+                Some(bytes) => f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?),
             };
             let sum = present + amount;
             Ok(Step::Write(Packed::float(sum), sum))
@@ -251,8 +251,4 @@ impl State {
 
 fn find(members: &[Value], value: &Value) -> std::result::Result<usize, usize> {
     members.binary_search_by(|member| encode::order(member, value))
-}
-
-fn eight(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
-    bytes.try_into().map_err(|_| encode::wrong_len(of, bytes.len()))
 }

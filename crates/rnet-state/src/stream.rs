@@ -7,59 +7,18 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use rnet_core::{Error, Result};
-use rnet_node::awaited::Awaited;
-use rnet_node::wake_stream::{Source, WakeStream};
-use rnet_shm::bell::MAX_SLEEP;
+use rnet_node::wake_stream::WakeStream;
 
 use super::entry::Change;
-use super::watch::{Watch, WatchCore};
-
-/// A watch, and what was taken of it to know whether to wake.
-struct Buffered {
-    watch: WatchCore,
-    ready: Option<Result<Change>>,
-    told: u64,
-}
-
-impl Buffered {
-    fn next(&mut self) -> Result<Option<Change>> {
-        self.ready.take().map_or_else(|| self.watch.next(), |ready| ready.map(Some))
-    }
-}
-
-impl Source for Buffered {
-    fn set_bell(&mut self, bell: u64) {
-        self.watch.set_bell(bell);
-    }
-    fn has_next(&mut self) -> bool {
-        if self.ready.is_none() {
-            self.ready = self.watch.next().transpose();
-        }
-        self.ready.is_some()
-    }
-    fn before_sleep(&self) -> bool {
-        // Whoever changes something from here on rings the thread, also one that sleeps already. It may sleep
-        // for longer than until the next key's time is over.
-        self.watch.before_sleep();
-        self.watch.is_ready() || self.watch.sleep_limit() < MAX_SLEEP
-    }
-    fn awaited(&self) -> &dyn Awaited {
-        &self.watch
-    }
-    fn came(&mut self) -> Option<(u64, u64)> {
-        self.watch.came_since(&mut self.told)
-    }
-}
+use super::watch::Watch;
 
 /// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
-pub struct ChangeStream(WakeStream<Buffered>);
+pub struct ChangeStream(WakeStream<Watch>);
 
 impl Watch {
     /// Turns the watch into a stream, for any executor.
     pub fn into_stream(self) -> ChangeStream {
-        let Watch { watch, core, .. } = self;
-        let lane = watch.lane;
-        ChangeStream(WakeStream::new(core, lane, Buffered { watch, ready: None, told: 0 }))
+        ChangeStream(WakeStream::new(self.core.clone(), self.watch.lane, self))
     }
 }
 
@@ -74,11 +33,7 @@ impl ChangeStream {
     /// # Errors
     /// `Closed` in a forked child.
     pub fn into_watch(self) -> Result<Watch> {
-        let (Buffered { mut watch, ready, .. }, core) = self.0.into_source()?;
-        if let Some(Ok(change)) = ready {
-            watch.put_back(change);
-        }
-        Ok(Watch::of(watch, core))
+        self.0.into_source()
     }
 
     /// The next change if it is there. A task that is to be woken stays so.
@@ -86,7 +41,7 @@ impl ChangeStream {
     /// # Errors
     /// As [`Watch::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<Change>> {
-        self.0.try_next(Buffered::next)
+        self.0.try_next(Watch::try_recv)
     }
 
     /// A descriptor that is readable when there may be something to receive, for a loop that waits for
@@ -109,7 +64,7 @@ impl ChangeStream {
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
-        self.0.poll_next(context, Buffered::next)
+        self.0.poll_next(context, Watch::try_recv)
     }
 }
 

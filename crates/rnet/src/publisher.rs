@@ -1,5 +1,7 @@
 //! Sending.
 
+#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -419,13 +421,11 @@ impl Publisher<[u8]> {
     }
 
     /// Sends a loan. On error it comes back, its content intact.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
         self.send_loan_by(loan, Writer::send_loan)
     }
 
     #[inline]
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     fn send_loan_by(
         &mut self,
         loan: OwnedLoan,
@@ -494,19 +494,16 @@ pub struct Loan<'a> {
 
 impl<'a> Loan<'a> {
     /// Sends the message. On error the loan comes back, its content intact.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send(self) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(Writer::send_loan)
     }
 
     /// As [`Loan::send`], with what the message carries beside its content.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_with(self, meta: Meta) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, None))
     }
 
     #[inline]
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     fn send_by(
         mut self,
         send: impl FnOnce(&mut Writer, Loaned) -> Result<(), (Loaned, Error)>,

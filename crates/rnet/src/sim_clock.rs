@@ -11,7 +11,7 @@ use rnet_node::dispatch::Dispatcher;
 use rnet_node::message::Carried;
 use rnet_node::node_time::NodeTime;
 use rnet_node::receiver::Receiver;
-use rnet_node::sync::lock;
+use rnet_node::sync::{join, lock};
 use rnet_node::{Extension, Interrupter, NodeCore};
 use rnet_shm::state::Standing;
 use rnet_shm::thread::spawn;
@@ -115,10 +115,6 @@ impl Extension for SimClock {
         let (thread, reader) = (lock(&self.thread).take(), lock(&self.reader).take());
         // A reader that no thread has taken holds the node.
         drop(reader);
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        join(thread);
     }
 }

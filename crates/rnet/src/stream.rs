@@ -9,10 +9,8 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use rnet_core::{Behind, Lane, Result};
-use rnet_node::receiver::Receiver;
 use rnet_node::wake_stream::WakeStream;
 
-use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
 use crate::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, OwnedSample,
@@ -21,29 +19,19 @@ use crate::{
 
 /// A subscriber for async code: a [`Stream`] of samples, or one at a time with
 /// [`SampleStream::recv`].
-pub struct SampleStream<T: Message + ?Sized> {
-    stream: WakeStream<Receiver>,
-    held: T::Held,
-}
+pub struct SampleStream<T: Message + ?Sized>(WakeStream<Subscriber<T>>);
 
 impl<T: Message + ?Sized> Subscriber<T> {
     /// Turns the subscriber into a stream, for any executor.
     pub fn into_stream(self) -> SampleStream<T> {
-        let (receiver, core, held) = self.into_parts();
-        let lane = receiver.lane().unwrap_or(Lane::Urgent);
-        SampleStream { stream: WakeStream::new(core, lane, receiver), held }
+        let (lane, core) = (self.receiver.lane().unwrap_or(Lane::Urgent), self.core.clone());
+        SampleStream(WakeStream::new(core, lane, self))
     }
 }
 
-/// The next message of a receiver.
-fn next<T: Message + ?Sized>(
-    receiver: &mut Receiver,
-    held: &mut T::Held,
-) -> Result<Option<OwnedSample<T>>> {
-    match receiver.advance()? {
-        Some(at) => receiver.sample::<T>(at, held).map(Sample::to_owned_sample).map(Some),
-        None => Ok(None),
-    }
+/// The next message of a subscriber.
+fn next<T: Message + ?Sized>(subscriber: &mut Subscriber<T>) -> Result<Option<OwnedSample<T>>> {
+    Ok(subscriber.try_recv()?.map(Sample::to_owned_sample))
 }
 
 impl<T: Message + ?Sized> SampleStream<T> {
@@ -52,45 +40,42 @@ impl<T: Message + ?Sized> SampleStream<T> {
     /// # Panics
     /// In a process that was forked since the stream was made: it is its parent's.
     pub fn into_subscriber(self) -> Subscriber<T> {
-        let source = self.stream.into_source();
-        let (receiver, core) =
-            source.expect("a stream of this process, not of the one that forked it");
-        Subscriber::from_parts(receiver, core, self.held)
+        self.0.into_source().expect("a stream of this process, not of the one that forked it")
     }
 
     /// What was received and lost, by publisher; those that are gone included.
     pub fn stats(&self) -> Vec<PublisherStats> {
-        self.stream.look(|receiver| receiver.stats())
+        self.0.look(|subscriber| subscriber.stats())
     }
 
     /// How many publishers serve it now.
     pub fn publisher_count(&self) -> usize {
-        self.stream.look(Receiver::count_publishers)
+        self.0.look(Subscriber::publisher_count)
     }
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        self.stream.look(|receiver| receiver.state.hooks.add(Box::new(callback)));
+        self.0.look(|subscriber| subscriber.on_match(callback));
     }
 
     /// As [`crate::Subscriber::on_deadline`].
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        self.stream.look(|receiver| receiver.state.on_deadline(Box::new(callback)));
+        self.0.look(|subscriber| subscriber.on_deadline(callback));
     }
 
     /// As [`crate::Subscriber::on_liveliness`].
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
-        self.stream.look(|r| r.node.on_liveliness(&r.state, r.id, Box::new(callback)));
+        self.0.look(|subscriber| subscriber.on_liveliness(callback));
     }
 
     /// As [`crate::Subscriber::liveliness`].
     pub fn liveliness(&self) -> LivelinessCounts {
-        self.stream.look(|receiver| receiver.node.liveliness_of(receiver.id))
+        self.0.look(|subscriber| subscriber.liveliness())
     }
 
     /// How far it is behind its publishers, all of them together.
     pub fn behind(&self) -> Behind {
-        self.stream.look(|receiver| receiver.behind())
+        self.0.look(|subscriber| subscriber.behind())
     }
 
     /// The next message.
@@ -103,7 +88,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
     /// # Errors
     /// As [`Subscriber::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<OwnedSample<T>>> {
-        self.stream.try_next(|receiver| next::<T>(receiver, &mut self.held))
+        self.0.try_next(next)
     }
 
     /// A descriptor that is readable when there may be something to receive, for a loop that waits for
@@ -116,17 +101,17 @@ impl<T: Message + ?Sized> SampleStream<T> {
     /// # Errors
     /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
-        self.stream.fd()
+        self.0.fd()
     }
 
     /// Whether there is something to take: a message, or an error. Takes nothing, and may be wrong
     /// in saying yes. If there is nothing, the task is woken once there is.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.stream.poll_ready(context)
+        self.0.poll_ready(context)
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
-        self.stream.poll_next(context, |receiver| next::<T>(receiver, &mut self.held))
+        self.0.poll_next(context, next)
     }
 }
 

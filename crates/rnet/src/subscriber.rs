@@ -49,7 +49,7 @@ const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 pub struct Subscriber<T: Message + ?Sized> {
     // Before the core: its drop takes the endpoint back while the node is still there.
     pub(crate) receiver: Receiver,
-    core: Arc<NodeCore>,
+    pub(crate) core: Arc<NodeCore>,
     held: T::Held,
 }
 
@@ -401,14 +401,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// Receiver and what is held between messages, at once.
     pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::Held) {
         (&mut self.receiver, &mut self.held)
-    }
-
-    pub(crate) fn from_parts(
-        receiver: Receiver,
-        core: Arc<NodeCore>,
-        held: T::Held,
-    ) -> Subscriber<T> {
-        Subscriber { receiver, core, held }
     }
 
     pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>, T::Held) {

@@ -11,7 +11,6 @@ use rnet_shm::cpu;
 
 use super::Receiver;
 use crate::awaited::Awaited;
-use crate::wake_stream::Source;
 
 impl Awaited for Receiver {
     fn is_ready(&self) -> bool {
@@ -34,18 +33,6 @@ impl Awaited for Receiver {
         if woken == Woken::TimedOut && limit > MAX_SLEEP {
             self.channels.iter().for_each(Reader::note_if_late);
         }
-    }
-}
-
-impl Source for Receiver {
-    fn set_bell(&mut self, bell: u64) {
-        self.set_bell(bell);
-    }
-    fn has_next(&mut self) -> bool {
-        self.is_ready()
-    }
-    fn awaited(&self) -> &dyn Awaited {
-        self
     }
 }
 

@@ -1,7 +1,7 @@
 //! A node's part in keeping state on disk: loading it once, and being or finding the persister.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -128,7 +128,7 @@ impl Drop for Durable {
             return;
         }
         self.shared.shift.stop(&self.shared.disk);
-        let thread = self.shared.office().thread.take();
+        let thread = lock(&self.shared.office).thread.take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -171,10 +171,6 @@ fn loaded_of(folder: &Folder) -> u64 {
 }
 
 impl Shared {
-    fn office(&self) -> MutexGuard<'_, Office> {
-        lock(&self.office)
-    }
-
     /// Where the state of the domain is kept: where it was loaded from or first written to; before that,
     /// where this node was told to.
     fn folder(&self) -> Result<Folder, Error> {
@@ -309,7 +305,7 @@ impl Shared {
             self.give_up();
             return Ok(true);
         }
-        let mut office = self.office();
+        let mut office = lock(&self.office);
         match self.take(&mut office)? {
             Some(store) => self.start(&mut office, store),
             None => Ok(false),

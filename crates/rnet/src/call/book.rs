@@ -283,6 +283,8 @@ impl Book {
                 let error = match (reason_of_wire(status.reason()), &open.server) {
                     // Its handler had begun, and may have done a part of it.
                     (CancelReason::ServerClosing, Some(server)) if !open.goal => {
+                        // Nothing is sent there any more, also ahead of the word that it is gone.
+                        server.leaves();
                         server.lost(&topic)
                     }
                     (reason, _) => Error::Cancelled { topic, reason },

@@ -1,5 +1,6 @@
 //! The receiving end of a command, as its user opens and holds it.
 
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, TopicName};
-use rnet_node::sync::lock;
+use rnet_node::sync::{join, lock};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -106,14 +107,17 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     }
 
     /// Falls back to this message: it is given to what applies commands.
-    pub fn fallback(mut self, message: &T) -> Self
+    pub fn fallback(self, message: &T) -> Self
     where
-        T: ToOwned<Owned: std::borrow::Borrow<T> + Send + 'static>,
+        T: ToOwned<Owned: Borrow<T> + Send + 'static>,
     {
-        let message = message.to_owned();
+        self.fall_back_to(message.to_owned())
+    }
+
+    fn fall_back_to(mut self, message: impl Borrow<T> + Send + 'static) -> Self {
         let encode = move |ty: &MessageType| {
             let mut encoded = Vec::new();
-            Bytes::encode::<T>(std::borrow::Borrow::borrow(&message), ty, &mut encoded)?;
+            Bytes::encode::<T>(Borrow::<T>::borrow(&message), ty, &mut encoded)?;
             Ok(encoded)
         };
         self.fallback = Some(Chosen::Value(Box::new(encode)));
@@ -121,17 +125,11 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     }
 
     /// Falls back to the type's default message, which for velocities and torques is to stand still.
-    pub fn fallback_zero(mut self) -> Self
+    pub fn fallback_zero(self) -> Self
     where
         T: Default,
     {
-        let encode = |ty: &MessageType| {
-            let mut encoded = Vec::new();
-            Bytes::encode(&T::default(), ty, &mut encoded)?;
-            Ok(encoded)
-        };
-        self.fallback = Some(Chosen::Value(Box::new(encode)));
-        self
+        self.fall_back_to(T::default())
     }
 
     /// Falls back to the last command, which is given to what applies commands once more; to nothing before the
@@ -398,10 +396,6 @@ impl Drop for Command {
         // Nobody is granted what nobody obeys.
         drop(self.service.take());
         self.shared.close();
-        let this = std::thread::current().id();
-        // Code that drops its own receiver does not wait for itself.
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {
-            let _ = thread.join();
-        }
+        join(thread);
     }
 }

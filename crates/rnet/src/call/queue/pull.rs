@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -138,18 +138,14 @@ struct Handover {
 }
 
 impl Handover {
-    fn lock(&self) -> MutexGuard<'_, Place> {
-        lock(&self.place)
-    }
-
     fn offer(&self, call: &mut Call) -> Outcome {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         if !matches!(*place, Place::Closed { .. }) {
             *place = Place::Offered(call.take_request(), JobContext(call.context()));
             self.changed.notify_all();
             drop(place);
             self.wake();
-            place = self.lock();
+            place = lock(&self.place);
         }
         loop {
             match std::mem::take(&mut *place) {
@@ -186,7 +182,7 @@ impl Handover {
         let mut task = lock(&self.task);
         *task = Some(context.waker().clone());
         drop(task);
-        matches!(*self.lock(), Place::Offered(..) | Place::Closed { .. })
+        matches!(*lock(&self.place), Place::Offered(..) | Place::Closed { .. })
     }
 
     /// A job that is offered, waiting for it until then; `None` when the time is over.
@@ -194,7 +190,7 @@ impl Handover {
     /// # Errors
     /// The worker was closed.
     fn take(&self, until: Option<Instant>) -> Result<Option<(Bytes, JobContext)>, ClosedHere> {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         loop {
             match std::mem::take(&mut *place) {
                 Place::Offered(_, context) if context.is_cancelled() => {
@@ -219,7 +215,7 @@ impl Handover {
     }
 
     fn end(&self, result: Result<(), HandlerError>) {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         if matches!(*place, Place::Taken) {
             *place = Place::Ended(Outcome::Settled(result));
             self.changed.notify_all();
@@ -227,7 +223,7 @@ impl Handover {
     }
 
     fn close(&self) {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         // What was said of a job is heard first, by the thread that has it.
         while matches!(*place, Place::Ended(_)) {
             place = wait(&self.changed, place, None);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
-use rnet_node::sync::{lock, wait};
+use rnet_node::sync::{join, lock, wait};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -192,13 +192,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     /// Waits until there are at most so many open jobs; false if the time is over first.
     fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, State>, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.stats.open > open {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return (state, false);
@@ -211,7 +207,7 @@ impl Shared {
 
 impl Wake for Shared {
     fn wake(self: Arc<Self>) {
-        self.lock().woken = true;
+        lock(&self.state).woken = true;
         self.bell.notify_one();
     }
 }
@@ -294,7 +290,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         if self.client.held().line.is_parents() {
             return Poll::Ready(());
         }
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         if state.stats.open <= open {
             return Poll::Ready(());
         }
@@ -320,7 +316,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         if self.client.held().line.is_parents() {
             return PushStats::default();
         }
-        self.shared.lock().stats
+        lock(&self.shared.state).stats
     }
 }
 
@@ -331,12 +327,10 @@ impl<J: Message + ?Sized> Drop for Pusher<J> {
             std::mem::forget(thread);
             return;
         }
-        self.shared.lock().closed = true;
+        lock(&self.shared.state).closed = true;
         self.shared.bell.notify_one();
         // What it is handed back may be what drops it.
-        if thread.thread().id() != std::thread::current().id() {
-            let _ = thread.join();
-        }
+        join(Some(thread));
     }
 }
 
@@ -375,7 +369,7 @@ impl Work {
             }
             // With no worker there, one waits for the first: a type that does not fit is found by it.
             let workers = self.client.server_count().max(1);
-            let mut state = self.shared.lock();
+            let mut state = lock(&self.shared.state);
             if state.closed {
                 let waiting = std::mem::take(&mut state.waiting);
                 drop(state);
@@ -395,7 +389,7 @@ impl Work {
                 drop(state);
                 flights.push(self.start(task));
                 started = true;
-                state = self.shared.lock();
+                state = lock(&self.shared.state);
             }
             // What was started is polled first: else nobody wakes this thread for it.
             if !started && !state.woken {
@@ -436,7 +430,7 @@ impl Work {
         // Its time was over before a worker had it.
         let unsent = matches!(error, Error::Timeout { .. }) && worker.is_none();
         if busy || unsent {
-            self.shared.lock().waiting.push_front(task);
+            lock(&self.shared.state).waiting.push_front(task);
             return true;
         }
         let lost = matches!(
@@ -445,7 +439,7 @@ impl Work {
         );
         if lost && task.lost.is_none() {
             task.lost = worker.or(Some(0));
-            let mut state = self.shared.lock();
+            let mut state = lock(&self.shared.state);
             state.stats.redelivered += 1;
             state.waiting.push_front(task);
             return false;
@@ -462,7 +456,7 @@ impl Work {
     }
 
     fn end(&self, count: impl FnOnce(&mut PushStats)) {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         count(&mut state.stats);
         state.stats.open -= 1;
         self.shared.ended.notify_all();
