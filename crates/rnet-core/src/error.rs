@@ -5,6 +5,7 @@
 //! they are not written in Rust.
 
 mod call;
+mod make;
 mod text;
 
 use crate::types::TypeMismatch;

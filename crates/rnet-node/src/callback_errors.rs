@@ -4,9 +4,10 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use crate::sync::lock;
 use rnet_core::Error;
 use rnet_shm::node::OwnNode;
 
@@ -119,7 +120,7 @@ impl CallbackErrors {
     /// How many errors of it were not reported, if one may be now.
     fn admit(&self, callback: &str) -> Option<u64> {
         let now = Instant::now();
-        let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut repeated = lock(&self.repeated);
         if let Some(known) = repeated.get_mut(callback) {
             if now.duration_since(known.reported) < REPORT_INTERVAL {
                 known.unreported += 1;

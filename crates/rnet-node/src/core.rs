@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 
 use rnet_core::{
@@ -26,6 +26,7 @@ use crate::node_time::NodeTime;
 use crate::options::check_ends;
 use crate::outlet::Outlet;
 use crate::subscriber_state::SubscriberState;
+use crate::sync::{join, lock};
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -79,7 +80,7 @@ impl NodeState {
     }
 
     pub fn matching(&self) -> MutexGuard<'_, Matching> {
-        self.matching.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.matching)
     }
 
     /// In which process the node was made.
@@ -117,7 +118,7 @@ impl NodeState {
     pub fn start_dispatchers(&self) -> bool {
         let mut all = true;
         // Each of them, also after one that failed.
-        for dispatcher in [Lane::Urgent, Lane::Bulk].iter().filter_map(|lane| self.started(*lane)) {
+        for dispatcher in self.all_started() {
             all &= dispatcher.revive();
         }
         for extension in self.extensions() {
@@ -127,11 +128,11 @@ impl NodeState {
     }
 
     fn extensions(&self) -> Vec<Arc<dyn Extension>> {
-        self.extensions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.extensions).clone()
     }
 
     fn find<E: Extension>(&self) -> Option<Arc<E>> {
-        let extensions = self.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        let extensions = lock(&self.extensions);
         extensions.iter().find_map(|extension| {
             let any: Arc<dyn Any + Send + Sync> = extension.clone();
             any.downcast().ok()
@@ -151,14 +152,19 @@ impl NodeState {
             return Ok(found);
         }
         // One for each node: a last will is that of the region which wrote it.
-        let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.opening);
         if let Some(found) = self.find() {
             return Ok(found);
         }
         let opened = open(&self.own)?;
-        let mut extensions = self.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut extensions = lock(&self.extensions);
         extensions.push(opened.clone());
         Ok(opened)
+    }
+
+    /// The dispatchers of all lanes that have one.
+    pub fn all_started(&self) -> impl Iterator<Item = &Dispatcher> {
+        [&self.urgent, &self.bulk].into_iter().filter_map(OnceLock::get)
     }
 
     fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
@@ -386,11 +392,10 @@ impl NodeState {
     /// Ends a task or a timer, whichever lane it is on. Outside of the node's callbacks it no longer runs
     /// afterwards.
     pub fn end_task(&self, id: u64) {
-        let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| self.started(lane));
         let outside = !self.is_dispatch_thread();
         // It may be moving from one lane to the other.
         for _ in 0..2 {
-            if lanes().iter().flatten().any(|d| d.remove(id, outside)) {
+            if self.all_started().any(|d| d.remove(id, outside)) {
                 return;
             }
         }
@@ -399,14 +404,12 @@ impl NodeState {
     /// Whether this is one of the node's dispatch threads. A callback waits for none of the other lane either: that
     /// one may be waiting for it.
     pub fn is_dispatch_thread(&self) -> bool {
-        let lanes = [Lane::Urgent, Lane::Bulk];
-        lanes.iter().filter_map(|lane| self.started(*lane)).any(|d| d.is_this_thread())
+        self.all_started().any(Dispatcher::is_this_thread)
     }
 
     /// Why a dispatch thread that is needed does not run; `None` as a rule.
     pub fn dispatch_error(&self) -> Option<Error> {
-        let lanes = [Lane::Urgent, Lane::Bulk];
-        lanes.iter().filter_map(|lane| self.started(*lane)).find_map(|d| d.try_start().err())
+        self.all_started().find_map(|dispatcher| dispatcher.try_start().err())
     }
 }
 
@@ -454,16 +457,10 @@ impl Drop for NodeCore {
         self.state.own.ring_self();
         // A callback may sleep until a simulated time, and is waited for below.
         self.state.time.end();
-        if let Some(control) = self.control.take() {
-            // The last handle may be dropped by a callback, on one of the threads themselves.
-            if control.thread().id() != std::thread::current().id() {
-                let _ = control.join();
-            }
-        }
+        // The last handle may be dropped by a callback, on one of the threads themselves.
+        join(self.control.take());
         // After the control thread, which could start one.
-        for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
-            dispatcher.stop();
-        }
+        self.state.all_started().for_each(Dispatcher::stop);
         self.state.extensions().iter().for_each(|extension| extension.stop());
     }
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::awaited::{Awaited, BellPlace};
 use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
 use crate::pace::Pace;
+use crate::sync::{join, lock};
 use crate::timers::{TimerTask, Timers};
 use rnet_shm::thread::spawn;
 
@@ -36,8 +37,10 @@ pub trait Task: Send {
     fn describe(&self) -> String;
     /// Takes over the wake-ups of the task's subscriber.
     fn set_bell(&mut self, bell: u64);
-    /// The lane, once it is known.
-    fn lane(&self) -> Option<Lane>;
+    /// The lane, once it is known; none of a task that may stay where it began.
+    fn lane(&self) -> Option<Lane> {
+        None
+    }
     /// Does some work on the thread of `lane`, and no second piece of it while `must_yield`; returns whether
     /// there was any.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
@@ -50,7 +53,7 @@ pub trait Task: Send {
     }
     fn is_over(&self) -> bool;
     /// Hands the task to the dispatch thread of another lane.
-    fn move_to(self: Box<Self>, lane: Lane);
+    fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 
 enum Command {
@@ -125,7 +128,7 @@ impl Dispatcher {
         if self.thread_id.get().is_some() {
             return Ok(());
         }
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&self.thread);
         if self.thread_id.get().is_some() || self.shared.stop.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -139,7 +142,7 @@ impl Dispatcher {
     }
 
     fn send(&self, command: Command) -> bool {
-        let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut commands = lock(&self.shared.commands);
         if self.shared.stop.load(Ordering::Acquire) {
             return false;
         }
@@ -173,10 +176,10 @@ impl Dispatcher {
     /// Takes a task or a timer away; returns whether it was here. With `wait`, which is not for dispatch
     /// threads, it no longer runs afterwards.
     pub fn remove(&self, id: u64, wait: bool) -> bool {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = lock(&self.thread);
         if self.thread_id.get().is_none() {
             // It never ran, and nobody is there to be asked.
-            let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut commands = lock(&self.shared.commands);
             let is_it = |c: &Command| match c {
                 Command::Add(task) => task.id() == id,
                 Command::AddTimer(of, _) => *of == id,
@@ -199,19 +202,15 @@ impl Dispatcher {
     /// Ends the thread, after the callback that it is in.
     pub fn stop(&self) {
         let commands = {
-            let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut commands = lock(&self.shared.commands);
             self.shared.stop.store(true, Ordering::Release);
             std::mem::take(&mut *commands)
         };
         // A task that never started holds the node whose dispatcher holds the task.
         drop(commands);
         self.wake();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        let thread = lock(&self.thread).take();
+        join(thread);
     }
 }
 
@@ -287,7 +286,7 @@ impl Work<'_> {
         // Read first: whoever rings while the tasks run and name their places ends the sleep.
         let before = waiter.read();
         if shared.pending.swap(false, Ordering::AcqRel) {
-            let mut commands = shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut commands = lock(&shared.commands);
             self.commands.extend(commands.drain(..));
         }
         while self.goes_on()

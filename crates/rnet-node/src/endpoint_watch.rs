@@ -63,8 +63,4 @@ impl Drop for EndpointWatch {
     }
 }
 
-impl std::fmt::Debug for EndpointWatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EndpointWatch").finish_non_exhaustive()
-    }
-}
+crate::debug_by!([] EndpointWatch, "EndpointWatch", |_this|);

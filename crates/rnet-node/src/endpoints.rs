@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Proxy, PublisherQos, Result, SubscriberQos, TypeDesc};
 use rnet_schema::Schema;
 
 use crate::match_event::Callback;
+use crate::sync::lock;
 use crate::types::Schemas;
 
 /// Events that may wait for one callback as they came. Of more than these only what they come to is kept: at
@@ -87,10 +88,6 @@ impl EndpointEvent {
             | EndpointEvent::Lost(endpoint) => endpoint,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A callback and the events that wait for it.

@@ -48,11 +48,7 @@ impl Interrupter {
     }
 }
 
-impl std::fmt::Debug for Interrupter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Interrupter").finish_non_exhaustive()
-    }
-}
+crate::debug_by!([] Interrupter, "Interrupter", |_this|);
 
 /// At which bell somebody waits, and whether he is asked to stop.
 pub struct Waiting {

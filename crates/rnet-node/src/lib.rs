@@ -17,6 +17,7 @@ pub mod callback_errors;
 pub mod control;
 #[doc(hidden)]
 pub mod core;
+mod debug_by;
 #[doc(hidden)]
 pub mod dispatch;
 #[doc(hidden)]
@@ -56,8 +57,6 @@ pub mod period_estimator;
 #[doc(hidden)]
 pub mod periods;
 #[doc(hidden)]
-pub mod ready_fd;
-#[doc(hidden)]
 pub mod receiver;
 #[doc(hidden)]
 pub mod remote_nodes;
@@ -72,12 +71,16 @@ pub mod subscriber_state;
 #[doc(hidden)]
 pub mod subscription;
 #[doc(hidden)]
+pub mod sync;
+#[doc(hidden)]
 pub mod timers;
 #[doc(hidden)]
 pub mod trace;
 #[doc(hidden)]
 pub mod types;
 pub mod unseen;
+#[doc(hidden)]
+pub mod wake_stream;
 
 pub use self::core::NodeCore;
 pub use endpoint_watch::EndpointWatch;

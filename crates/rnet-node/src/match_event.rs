@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
 use rnet_shm::reader_table::ReaderTable;
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::node_event::NodeEvent;
+use crate::sync::lock;
 use crate::unseen::UnseenAt;
 
 /// One end of a match, as the other end sees it.
@@ -97,7 +98,7 @@ impl<E> Default for Callbacks<E> {
 
 impl<E> Callbacks<E> {
     pub fn add(&self, callback: Callback<E>) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.list);
         list.push(Arc::new(Mutex::new(callback)));
         self.any.store(true, Ordering::Release);
     }
@@ -106,15 +107,15 @@ impl<E> Callbacks<E> {
     /// dispatch thread counts it.
     pub fn call(&self, event: &E) {
         let mut panicked = None;
-        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let list = lock(&self.list).clone();
         for callback in list {
             // Only the bulk dispatch thread calls, one event at a time.
-            let mut call = callback.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut call = lock(&callback);
             let called = catch_unwind(AssertUnwindSafe(|| call(event)));
             drop(call);
             if let Err(panic) = called {
                 panicked = Some(panic);
-                let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut list = lock(&self.list);
                 list.retain(|other| !Arc::ptr_eq(other, &callback));
             }
         }
@@ -141,6 +142,9 @@ pub enum Notice {
 /// Errors kept of subscribers that a publisher cannot serve.
 const MAX_INCOMPATIBLE: usize = 64;
 
+/// One wait of those without an end.
+const LONG: Duration = Duration::from_secs(3600);
+
 /// Counts the changes of an endpoint's matches, and lets threads wait for one; a futex.
 ///
 /// No `Condvar`, because that sleeps on when a signal arrives.
@@ -149,18 +153,40 @@ pub struct Changes(AtomicU32);
 
 impl Changes {
     /// Tells everybody of a change.
+    #[doc(hidden)]
     pub fn notify_all(&self) {
         self.0.fetch_add(1, Ordering::Release);
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 
-    /// How many changes there were; take it before looking at the matches.
+    /// How many changes there were. Take it first, then look at the matches, then wait.
     pub fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Sleeps until there were more than `seen`, or `limit` is over; `Interrupted` if a signal
-    /// came first.
+    /// Waits until `look` finds something; `None` when the time is over. After a signal it goes on.
+    pub fn wait_until<R>(
+        &self,
+        until: Option<Instant>,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        loop {
+            let seen = self.count();
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            let left = until.map_or(LONG, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return None;
+            }
+            let _ = self.wait(seen, left);
+        }
+    }
+
+    /// Waits until there were more than `seen`, at the longest for `limit`.
+    ///
+    /// # Errors
+    /// `Interrupted` if a signal came first.
     pub fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
         let limit = rustix::time::Timespec {
             tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
@@ -176,29 +202,7 @@ impl Changes {
 /// Lets threads wait for changes of the matches of a publisher, or of a subscriber with a callback,
 /// without it at hand; made by `Publisher::match_changes` and
 /// [`crate::Subscription::match_changes`].
-#[derive(Clone)]
-pub struct MatchChanges(#[doc(hidden)] pub Arc<Changes>);
-
-impl MatchChanges {
-    /// How many changes there were. Take it first, then look at the publisher, then wait.
-    pub fn count(&self) -> u32 {
-        self.0.count()
-    }
-
-    /// Waits until there were more than `seen`, at the longest for `limit`.
-    ///
-    /// # Errors
-    /// `Interrupted` if a signal came first.
-    pub fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
-        self.0.wait(seen, limit)
-    }
-}
-
-impl std::fmt::Debug for MatchChanges {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("MatchChanges").field(&self.count()).finish()
-    }
-}
+pub type MatchChanges = Arc<Changes>;
 
 /// What a publisher handle can see of its matches.
 pub struct PublisherState {
@@ -249,7 +253,7 @@ impl PublisherState {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

@@ -499,11 +499,7 @@ impl Matching {
         };
         let bound = match peer.binding_to(publisher) {
             Ok(bound) => bound,
-            Err(error) => {
-                self.wait_for(publisher, entry, peer);
-                self.cannot_serve(publisher, entry.id, error, notices);
-                return;
-            }
+            Err(error) => return self.wait_for(publisher, entry, peer, error, notices),
         };
         if bound.as_ref().is_some_and(|bound| own.readers.was_let_go(entry.id, &bound.binding)) {
             // It rings when it has asked again.
@@ -534,11 +530,7 @@ impl Matching {
         bound.binding = allowed(&own.meta, &peer.meta, bound.binding);
         let bells = match self.bells_of(entry.id) {
             Ok(bells) => bells,
-            Err(error) => {
-                self.wait_for(publisher, entry, peer);
-                self.cannot_serve(publisher, entry.id, error, notices);
-                return;
-            }
+            Err(error) => return self.wait_for(publisher, entry, peer, error, notices),
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         if peer.meta.proxy.is_some() && peer.meta.counts() {
@@ -553,10 +545,7 @@ impl Matching {
                     own.note_match(info, notices);
                 }
             }
-            Err(error) => {
-                self.wait_for(publisher, entry, peer);
-                self.cannot_serve(publisher, entry.id, error, notices);
-            }
+            Err(error) => self.wait_for(publisher, entry, peer, error, notices),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! waits) goes by the host's clock and does not ask here.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
@@ -12,6 +12,7 @@ use rnet_shm::fork::ForkGuard;
 use rnet_shm::{clock, sleep};
 
 use crate::match_event::Changes;
+use crate::sync::lock;
 
 /// A longer step is a jump: somebody went to another place of a recording, and no time has passed.
 const LONGEST_STEP_NS: u64 = 60_000_000_000;
@@ -39,13 +40,9 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn sleepers(&self) -> MutexGuard<'_, Vec<(Arc<Bells>, u64)>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn notify_all(&self) {
         self.changes.notify_all();
-        self.sleepers().iter().for_each(|(bells, bell)| bells.ring(*bell));
+        lock(&self.sleepers).iter().for_each(|(bells, bell)| bells.ring(*bell));
     }
 
     fn now_ns(&self) -> u64 {
@@ -137,7 +134,7 @@ impl NodeTime {
             None => Ok(()),
             Some(simulated) => {
                 let what = "the node whose time is waited for".to_owned();
-                Err(Error::Closed { what: simulated.fork_guard.name(what) })
+                Err(Error::closed(simulated.fork_guard.name(what)))
             }
         }
     }
@@ -156,14 +153,14 @@ impl NodeTime {
     /// A thread is about to sleep at a bell, until [`NodeTime::after_sleep`]: each time that is set rings it.
     pub fn before_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         if let Some(simulated) = &self.0 {
-            simulated.sleepers().push((bells.clone(), bell));
+            lock(&simulated.sleepers).push((bells.clone(), bell));
         }
     }
 
     /// The thread has slept.
     pub fn after_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         let Some(simulated) = &self.0 else { return };
-        let mut sleepers = simulated.sleepers();
+        let mut sleepers = lock(&simulated.sleepers);
         let at = sleepers.iter().position(|(of, one)| Arc::ptr_eq(of, bells) && *one == bell);
         at.map(|at| sleepers.swap_remove(at));
     }

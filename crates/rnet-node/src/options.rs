@@ -302,7 +302,7 @@ pub fn check_ends(ends: u32) -> Result<()> {
         return Ok(());
     }
     let why = format!("it is {ends}, and must be 1 to {MAX_ENDS_PER_PROXY}");
-    Err(Error::BadValue { what: "ends of a proxy".to_owned(), why })
+    Err(Error::bad_value("ends of a proxy", why))
 }
 
 /// `None` means "for as long as it takes".

@@ -1,8 +1,9 @@
 //! Where the records of a traced subscription go; `trace` says what this is for.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::sync::lock;
 use rnet_core::{Meta, TraceRecord};
 use rnet_shm::publisher::Writer;
 
@@ -44,13 +45,9 @@ struct Open {
 }
 
 impl TraceSlot {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts an outlet there, or takes it away. The one that was there is dropped when nothing is locked.
     pub fn set(&self, outlet: Option<Outlet>) {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let over = match open.closed {
             true => outlet,
             false => std::mem::replace(&mut open.outlet, outlet),
@@ -62,7 +59,7 @@ impl TraceSlot {
 
     /// Takes the outlet away for good.
     pub fn close(&self) {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         open.closed = true;
         let outlet = open.outlet.take();
         drop(open);
@@ -71,7 +68,7 @@ impl TraceSlot {
 
     /// Whether records are wanted.
     pub fn is_open(&self) -> bool {
-        self.open().outlet.is_some()
+        lock(&self.open).outlet.is_some()
     }
 
     /// Which outlet it is, of all that were there.
@@ -81,7 +78,7 @@ impl TraceSlot {
 
     /// Writes a record; `false` if nobody wants any.
     pub fn put(&self, record: TraceRecord) -> bool {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let Some(outlet) = &mut open.outlet else { return false };
         // It waits for nobody. Without memory there is no record, and a number in the next shows it. Its stamp is what
         // the record says: a tracer on another host finds by both how far apart the clocks are.

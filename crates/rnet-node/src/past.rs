@@ -11,7 +11,7 @@ use rnet_shm::channel::Reader;
 const MAX_APART: usize = 64;
 
 /// What a subscriber knows of one publisher.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublisherStats {
     /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums up those that are
     /// gone for longest, which is there once more than 64 are gone.
@@ -76,18 +76,7 @@ impl Past {
 
     /// Saturates: the counts were read from a file that others may write.
     fn sum_up(&mut self, stats: &PublisherStats) {
-        let sum = self.older.get_or_insert(PublisherStats {
-            publisher: 0,
-            node: String::new(),
-            received: 0,
-            lost: LossCounts::default(),
-            skipped: 0,
-            expired: 0,
-            deadline_missed: 0,
-            behind: Behind::default(),
-            malformed: 0,
-            connected: false,
-        });
+        let sum = self.older.get_or_insert_default();
         sum.received = sum.received.saturating_add(stats.received);
         sum.lost.add(&stats.lost);
         sum.skipped = sum.skipped.saturating_add(stats.skipped);

@@ -414,13 +414,12 @@ impl Receiver {
                 self.close_channel(at);
                 Error::Corrupt { topic, publisher_node, what: what.to_owned() }
             }
-            ChannelError::Refused => Error::LimitReached {
-                what: format!("readers of {topic} at {publisher_node}"),
-                limit: rnet_core::MAX_READERS_PER_CHANNEL,
-                hint: "let one subscriber per process feed the others; it is served once a place \
-                       is free"
-                    .to_owned(),
-            },
+            ChannelError::Refused => Error::limit_reached(
+                format!("readers of {topic} at {publisher_node}"),
+                rnet_core::MAX_READERS_PER_CHANNEL,
+                "let one subscriber per process feed the others; it is served once a place \
+                       is free",
+            ),
             ChannelError::Short(error) => *error,
         }
     }

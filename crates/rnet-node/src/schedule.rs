@@ -37,7 +37,7 @@ impl Schedule {
     pub fn each(what: &str, period: Duration, now_ns: u64) -> Result<Schedule> {
         if period.is_zero() {
             let why = "the period is 0 s, and must be longer".to_owned();
-            return Err(Error::BadValue { what: what.to_owned(), why });
+            return Err(Error::bad_value(what, why));
         }
         let period_ns = ns_saturating(period);
         Ok(Schedule { next: Some(now_ns.saturating_add(period_ns)), period_ns, number: 0 })

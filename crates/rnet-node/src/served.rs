@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
 
 use crate::inbox::MAX_PENDING_ERRORS;
 use crate::match_event::Changes;
 use crate::options::deadline;
+use crate::sync::lock;
 use crate::unseen::UnseenAt;
 
 /// Written by whoever has the reader, read by all.
@@ -22,10 +23,6 @@ pub struct Served {
 }
 
 impl Served {
-    fn refused(&self) -> MutexGuard<'_, VecDeque<Error>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -45,7 +42,7 @@ impl Served {
 
     /// One has come that cannot be followed.
     pub fn refuse(&self, error: Error) {
-        let mut refused = self.refused();
+        let mut refused = lock(&self.refused);
         if refused.len() == MAX_PENDING_ERRORS {
             refused.pop_front();
         }
@@ -56,7 +53,7 @@ impl Served {
 
     /// Only these are still to be told: of the others the user knows.
     pub fn keep_refused(&self, untold: impl Iterator<Item = Error>) {
-        *self.refused() = untold.collect();
+        *lock(&self.refused) = untold.collect();
     }
 
     /// Waits until there are `n`, or one comes that cannot be followed, or cannot be looked for.
@@ -67,26 +64,17 @@ impl Served {
         timeout: Option<Duration>,
         unseen: &UnseenAt,
     ) -> Result<()> {
-        let until = deadline(timeout);
-        loop {
-            let seen = self.changed.count();
+        let waited = self.changed.wait_until(deadline(timeout), || {
             if self.count() >= n {
-                return Ok(());
+                return Some(Ok(()));
             }
-            let refused = self.refused().pop_front();
-            if let Some(error) = refused.or_else(|| unseen.take()) {
-                return Err(error);
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Err(Error::Timeout {
-                    topic: topic.to_string(),
-                    what: format!("{n} publishers on {topic}"),
-                    after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
-                });
-            }
-            // After a signal the wait goes on.
-            let _ = self.changed.wait(seen, left.unwrap_or(Duration::from_secs(3600)));
-        }
+            let refused = lock(&self.refused).pop_front();
+            refused.or_else(|| unseen.take()).map(Err)
+        });
+        waited.unwrap_or_else(|| {
+            let (topic, what) = (topic.to_string(), format!("{n} publishers on {topic}"));
+            let after_ms = timeout.map_or(0, rnet_core::time::ms_ceil);
+            Err(Error::Timeout { topic, what, after_ms })
+        })
     }
 }

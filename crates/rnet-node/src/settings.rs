@@ -12,7 +12,7 @@ use crate::core::NodeCore;
 use crate::node_time::NodeTime;
 
 /// Settings of a node; each that is given overrides the environment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
     /// The node's name.
     pub name: String,
@@ -38,17 +38,8 @@ pub struct NodeSettings {
 impl NodeSettings {
     /// Those of the environment.
     pub fn new(name: &str) -> NodeSettings {
-        NodeSettings {
-            name: name.to_owned(),
-            domain: None,
-            dir: None,
-            group: None,
-            tune_threads: None,
-            sim_time: None,
-            namespace: None,
-            remap: Vec::new(),
-            language: "rust".to_owned(),
-        }
+        let (name, language) = (name.to_owned(), "rust".to_owned());
+        NodeSettings { name, language, ..NodeSettings::default() }
     }
 
     /// Joins the domain.
@@ -82,7 +73,7 @@ impl NodeSettings {
         // An error names the place that has to be changed.
         let of = |variable: &'static str| {
             move |error| match error {
-                Error::BadValue { why, .. } => Error::BadValue { what: variable.to_owned(), why },
+                Error::BadValue { why, .. } => Error::bad_value(variable, why),
                 other => other,
             }
         };
@@ -103,10 +94,8 @@ impl NodeSettings {
 /// What a variable says; nothing if it is not set.
 fn text_of(name: &str) -> Result<String> {
     let set = std::env::var_os(name).unwrap_or_default();
-    set.into_string().map_err(|set| Error::BadValue {
-        what: name.to_owned(),
-        why: format!("{} is no UTF-8 text", set.display()),
-    })
+    set.into_string()
+        .map_err(|set| Error::bad_value(name, format!("{} is no UTF-8 text", set.display())))
 }
 
 /// Whether robot-net may ask anything of the scheduler, where the program does not say.
@@ -124,10 +113,10 @@ fn by_environment(name: &str, default: bool) -> Result<bool> {
         b"" => Ok(default),
         b"1" => Ok(true),
         b"0" => Ok(false),
-        _ => Err(Error::BadValue {
-            what: name.to_owned(),
-            why: format!("{} is neither 0 nor 1: set one of them, or unset it", set.display()),
-        }),
+        _ => Err(Error::bad_value(
+            name,
+            format!("{} is neither 0 nor 1: set one of them, or unset it", set.display()),
+        )),
     }
 }
 

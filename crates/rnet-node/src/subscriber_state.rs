@@ -1,7 +1,7 @@
 //! The part of a subscriber that other threads see.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rnet_core::{Error, Lane};
 use rnet_shm::bell::Bells;
@@ -12,6 +12,7 @@ use crate::interrupt::Waiting;
 use crate::match_event::{Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
 use crate::outlet::TraceSlot;
 use crate::served::Served;
+use crate::sync::lock;
 use crate::unseen::UnseenAt;
 
 /// Something is in the inbox.
@@ -62,7 +63,7 @@ impl SubscriberState {
     }
 
     pub fn inbox(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inbox)
     }
 
     /// Brings something to the subscriber.

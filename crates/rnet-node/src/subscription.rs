@@ -154,10 +154,10 @@ impl Subscription {
             .as_ref()
             .and_then(|core| core.state.started(self.state.lane().unwrap_or(Lane::Urgent)));
         if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
-            return Err(Error::BadValue {
-                what: format!("wait for publishers of {}", self.topic),
-                why: "a callback of its lane waits for the thread that it runs on: wait in another thread".to_owned(),
-            });
+            return Err(Error::bad_value(
+                format!("wait for publishers of {}", self.topic),
+                "a callback of its lane waits for the thread that it runs on: wait in another thread",
+            ));
         }
         self.state.served.wait(&self.topic, n, timeout, &self.state.unseen)
     }
@@ -171,7 +171,7 @@ impl Subscription {
 
     /// A handle for waits for changes of who serves the callback, as `Publisher::match_changes`.
     pub fn match_changes(&self) -> MatchChanges {
-        MatchChanges(self.state.served.changed())
+        self.state.served.changed()
     }
 
     /// All losses so far, by cause.
@@ -204,8 +204,4 @@ impl Drop for Subscription {
     }
 }
 
-impl std::fmt::Debug for Subscription {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscription").field("topic", &self.topic).finish()
-    }
-}
+crate::debug_by!([] Subscription, "Subscription", |this| "topic": this.topic);

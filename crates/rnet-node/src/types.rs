@@ -64,10 +64,10 @@ impl MessageType {
             // What peers would refuse is refused here, where the user can do something about it.
             match Schema::from_descriptor_set(&set, schema.name()) {
                 Ok(_) => Ok(set),
-                Err(why) => Err(Error::BadValue {
-                    what: format!("type {} of {topic}", schema.name()),
-                    why: why.to_string(),
-                }),
+                Err(why) => Err(Error::bad_value(
+                    format!("type {} of {topic}", schema.name()),
+                    why.to_string(),
+                )),
             }
         });
         kept.map_err(|error| match error {
@@ -95,19 +95,14 @@ impl TryFrom<TypeDesc> for MessageType {
         match desc {
             TypeDesc::Raw => Ok(MessageType::Raw),
             TypeDesc::Plain(plain) => Ok(MessageType::Plain(plain)),
-            TypeDesc::Protobuf(named) => Err(Error::BadValue {
-                what: "type".to_owned(),
-                why: format!(
-                    "protobuf message {} needs its schema: name it in the options",
-                    named.name
-                ),
-            }),
-            TypeDesc::Unknown => Err(Error::BadValue {
-                what: "type".to_owned(),
-                why:
-                    "a later version of robot-net knows its kind, and this one does not: update it"
-                        .to_owned(),
-            }),
+            TypeDesc::Protobuf(named) => Err(Error::bad_value(
+                "type",
+                format!("protobuf message {} needs its schema: name it in the options", named.name),
+            )),
+            TypeDesc::Unknown => Err(Error::bad_value(
+                "type",
+                "a later version of robot-net knows its kind, and this one does not: update it",
+            )),
         }
     }
 }
@@ -128,15 +123,15 @@ pub fn choose<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> R
     if own == given {
         return Ok(own);
     }
-    Err(Error::BadValue {
-        what: format!("type of {topic}"),
-        why: format!(
+    Err(Error::bad_value(
+        format!("type of {topic}"),
+        format!(
             "the options say {}, and the messages are {}; give it to a publisher or subscriber of \
              bytes or, a protobuf type, of Dynamic",
             given.desc(),
             own.desc()
         ),
-    })
+    ))
 }
 
 const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);

@@ -1,8 +1,9 @@
 //! Why some node cannot be looked at, for those who wait for one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::sync::lock;
 use rnet_core::Error;
 
 /// What a node knows of it.
@@ -18,13 +19,9 @@ struct Shortage {
 }
 
 impl Unseen {
-    fn shortage(&self) -> MutexGuard<'_, Shortage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Something is short; `false` if that is known.
     pub fn begin(&self, error: Error) -> bool {
-        let mut shortage = self.shortage();
+        let mut shortage = lock(&self.0);
         let new = shortage.error.is_none();
         shortage.number += u64::from(new);
         shortage.error = Some(error);
@@ -33,7 +30,7 @@ impl Unseen {
 
     /// Nothing is.
     pub fn end(&self) {
-        self.shortage().error = None;
+        lock(&self.0).error = None;
     }
 }
 
@@ -52,7 +49,7 @@ impl UnseenAt {
 
     /// The present shortage, if no wait has told of it.
     pub fn take(&self) -> Option<Error> {
-        let shortage = self.unseen.shortage();
+        let shortage = lock(&self.unseen.0);
         let error = shortage.error.as_ref()?;
         let untold = self.told.swap(shortage.number, Ordering::Relaxed) != shortage.number;
         untold.then(|| error.clone())

@@ -43,39 +43,12 @@ pub fn unpack(of: u16, message_type: Option<&MessageType>, bytes: &[u8]) -> Resu
     }
 }
 
-/// What is told of a key of another host, beside its value.
-pub struct Told {
-    /// The key.
-    pub key: String,
-    /// As [`Entry::revision`], of the state of that host.
-    pub revision: u64,
-    /// As [`Entry::version`].
-    pub version: u64,
-    /// The node that wrote it, as that host calls it.
-    pub node: String,
-    /// As [`Owner::written_unix_ns`].
-    pub written_unix_ns: u64,
-    /// As [`Entry::durable`].
-    pub durable: bool,
-    /// How long it is there yet, in ns.
-    pub ttl_left_ns: Option<u64>,
-}
-
-impl Told {
-    /// The key with this value.
-    pub fn entry(self, value: Value) -> Entry {
-        let ends = |left| rnet_shm::clock::boot_ns().saturating_add(left);
-        Entry {
-            key: self.key,
-            value,
-            revision: self.revision,
-            version: self.version,
-            owner: Owner { node: self.node, written_unix_ns: self.written_unix_ns },
-            durable: self.durable,
-            expires_boot_ns: self.ttl_left_ns.map(ends),
-            last_will: None,
-        }
-    }
+/// A key of another host with this value; all else is to be filled in.
+pub fn entry(key: String, value: Value) -> Entry {
+    let owner = Owner { node: String::new(), written_unix_ns: 0 };
+    let (expires_boot_ns, last_will) = (None, None);
+    let (revision, version, durable) = (0, 0, false);
+    Entry { key, value, revision, version, owner, durable, expires_boot_ns, last_will }
 }
 
 /// A change, as a watch tells it.

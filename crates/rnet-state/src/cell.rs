@@ -124,8 +124,4 @@ impl<T> Clone for Cell<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Cell<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cell").field("key", &self.key).finish()
-    }
-}
+rnet_node::debug_by!([T] Cell<T>, "Cell", |this| "key": this.key);

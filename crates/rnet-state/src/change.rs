@@ -22,17 +22,17 @@ enum Step<T> {
     Write(Packed<'static>, T),
 }
 
-fn too_many(key: &str) -> Error {
-    Error::LimitReached {
-        what: format!("tries to change {key}"),
-        limit: MAX_TRIES,
-        hint: "others were faster each time; let fewer write it, or less often".to_owned(),
+/// Tries a write until no other writer is in between; lets those go on who were faster.
+pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+    for tries in 0..MAX_TRIES {
+        match write() {
+            Err(Error::Conflict { .. }) if tries < BUSY_TRIES => std::hint::spin_loop(),
+            Err(Error::Conflict { .. }) => std::thread::yield_now(),
+            done => return done,
+        }
     }
-}
-
-/// Lets those go on who were faster.
-pub(super) fn back_off(tries: usize) {
-    if tries < BUSY_TRIES { std::hint::spin_loop() } else { std::thread::yield_now() }
+    let hint = "others were faster each time; let fewer write there, or less often".to_owned();
+    Err(Error::limit_reached(what, MAX_TRIES, hint))
 }
 
 impl StateShared {
@@ -50,17 +50,17 @@ impl StateShared {
     ) -> Result<T> {
         let key = key_name(key)?;
         let mut record = Record::default();
-        for tries in 0..MAX_TRIES {
+        retry(&format!("tries to change {key}"), || {
             let found = self.read_into(&key, &mut record)?;
             if found && record.kind != of {
                 return Err(Error::StateType {
-                    key: key.into_owned(),
+                    key: key.to_string(),
                     holds: self.holds_text(record.kind, record.type_id),
                     given: encode::kind_text(of).to_owned(),
                 });
             }
             let made = step(found.then(|| record.value()));
-            let bad = |why| Error::BadValue { what: format!("value of {key}"), why };
+            let bad = |why| Error::bad_value(format!("value of {key}"), why);
             let (bytes, out) = match made.map_err(bad)? {
                 Step::Stay(out) => return Ok(out),
                 Step::Write(bytes, out) => (bytes, out),
@@ -74,13 +74,8 @@ impl StateShared {
             };
             let expect = Some(if found { record.revision } else { 0 });
             let write = Write { key: &key, value: Some(stored), expect, durable: None };
-            match self.write_at(write) {
-                Ok(_) => return Ok(out),
-                Err(Error::Conflict { .. }) => back_off(tries),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(too_many(&key))
+            self.write_at(write).map(|_| out)
+        })
     }
 }
 
@@ -99,7 +94,7 @@ impl State {
         shared.check_fork()?;
         let key = key_name(key)?;
         let mut record = Record::default();
-        for tries in 0..MAX_TRIES {
+        retry(&format!("tries to change {key}"), || {
             let found = shared.read_into(&key, &mut record)?;
             let present = if found { Some(shared.value_of(&record)?) } else { None };
             let value = change(present);
@@ -109,13 +104,10 @@ impl State {
             }
             let expect = Some(if found { record.revision } else { 0 });
             let mut items = [Item { key: &key, value: Some(prepared), expect, durable: None }];
-            match shared.commit(&mut items, &[]) {
-                Ok(_) => return Ok(value),
-                Err(Error::Conflict { .. }) => back_off(tries),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(too_many(&key))
+            shared.commit(&mut items, &[])?;
+            drop(items);
+            Ok(value)
+        })
     }
 
     /// Adds to an integer, which begins at 0; returns the sum.
@@ -126,7 +118,7 @@ impl State {
         self.shared.rework(key, kind::INT, |present| {
             let present = match present {
                 None => 0,
-                Some(bytes) => i64::from_le_bytes(eight(kind::INT, bytes)?),
+                Some(bytes) => i64::from_le_bytes(encode::eight(kind::INT, bytes)?),
             };
             let sum = present
                 .checked_add(amount)
@@ -143,7 +135,7 @@ impl State {
         self.shared.rework(key, kind::FLOAT, |present| {
             let present = match present {
                 None => 0.0,
-                Some(bytes) => f64::from_le_bytes(eight(kind::FLOAT, bytes)?),
+                Some(bytes) => f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?),
             };
             let sum = present + amount;
             Ok(Step::Write(Packed::float(sum), sum))
@@ -157,10 +149,10 @@ impl State {
     /// holds; `StateType` if the key holds no list; as [`State::add`].
     pub fn push(&self, key: &str, value: impl Into<Value>, max_len: usize) -> Result<usize> {
         if max_len == 0 || max_len > MAX_VALUE_ITEMS {
-            return Err(Error::BadValue {
-                what: format!("max_len of {key}"),
-                why: format!("it is {max_len}, and 1 to {MAX_VALUE_ITEMS} are allowed"),
-            });
+            return Err(Error::bad_value(
+                format!("max_len of {key}"),
+                format!("it is {max_len}, and 1 to {MAX_VALUE_ITEMS} are allowed"),
+            ));
         }
         let value = value.into();
         self.shared.rework(key, kind::LIST, |present| {
@@ -259,8 +251,4 @@ impl State {
 
 fn find(members: &[Value], value: &Value) -> std::result::Result<usize, usize> {
     members.binary_search_by(|member| encode::order(member, value))
-}
-
-fn eight(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
-    bytes.try_into().map_err(|_| encode::wrong_len(of, bytes.len()))
 }

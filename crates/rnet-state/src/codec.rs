@@ -54,7 +54,7 @@ pub mod sealed {
             }
             encode::encode(value)
                 .and_then(|bytes| Self::parse(&bytes))
-                .map_err(|why| Error::BadValue { what: format!("value of {key}"), why })
+                .map_err(|why| Error::bad_value(format!("value of {key}"), why))
         }
     }
 }
@@ -63,11 +63,6 @@ pub mod sealed {
 fn other_type(key: &str, holds: String, given: u16) -> Error {
     let given = encode::kind_text(given).to_owned();
     Error::StateType { key: key.to_owned(), holds, given }
-}
-
-#[inline]
-fn eight(of: u16, bytes: &[u8]) -> std::result::Result<[u8; 8], String> {
-    bytes.try_into().map_err(|_| encode::wrong_len(of, bytes.len()))
 }
 
 macro_rules! codec {
@@ -97,7 +92,7 @@ macro_rules! integers {
             $type,
             kind::INT,
             |bytes| {
-                let value = i64::from_le_bytes(eight(kind::INT, bytes)?);
+                let value = i64::from_le_bytes(encode::eight(kind::INT, bytes)?);
                 <$type>::try_from(value)
                     .map_err(|_| format!("{value} has no room in {}", stringify!($type)))
             },
@@ -108,22 +103,17 @@ macro_rules! integers {
 
 integers!(i8, i16, i32, i64, u8, u16, u32);
 
+codec!(bool, kind::BOOL, |bytes| encode::boolean(bytes), |value| Packed::bool(*value));
 codec!(
-    bool,
-    kind::BOOL,
-    |bytes| match bytes {
-        [byte @ (0 | 1)] => Ok(*byte == 1),
-        _ => Err(encode::wrong_len(kind::BOOL, bytes.len())),
-    },
-    |value| Packed::bool(*value)
+    f64,
+    kind::FLOAT,
+    |bytes| Ok(f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?)),
+    |value| Packed::float(*value)
 );
-codec!(f64, kind::FLOAT, |bytes| Ok(f64::from_le_bytes(eight(kind::FLOAT, bytes)?)), |value| {
-    Packed::float(*value)
-});
 codec!(
     f32,
     kind::FLOAT,
-    |bytes| Ok(f64::from_le_bytes(eight(kind::FLOAT, bytes)?) as f32),
+    |bytes| Ok(f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?) as f32),
     |value| Packed::float(f64::from(*value))
 );
 codec!(

@@ -202,15 +202,10 @@ pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
 
 /// The value of these bytes, but for messages, which need their type; in words what is wrong with them.
 pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
-    let fixed =
-        || -> Result<[u8; 8], String> { bytes.try_into().map_err(|_| wrong_len(of, bytes.len())) };
     match of {
-        kind::BOOL => match bytes {
-            [byte @ (0 | 1)] => Ok(Value::Bool(*byte == 1)),
-            _ => Err(wrong_len(of, bytes.len())),
-        },
-        kind::INT => Ok(Value::Int(i64::from_le_bytes(fixed()?))),
-        kind::FLOAT => Ok(Value::Float(f64::from_le_bytes(fixed()?))),
+        kind::BOOL => boolean(bytes).map(Value::Bool),
+        kind::INT => Ok(Value::Int(i64::from_le_bytes(eight(of, bytes)?))),
+        kind::FLOAT => Ok(Value::Float(f64::from_le_bytes(eight(of, bytes)?))),
         kind::STR => text(bytes).map(|text| Value::Str(text.to_owned())),
         kind::BYTES => Ok(Value::Bytes(bytes.to_vec())),
         kind::JSON => {
@@ -224,6 +219,19 @@ pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
         }
         other => Err(format!("it is {}", kind_text(other))),
     }
+}
+
+#[inline]
+pub(crate) fn boolean(bytes: &[u8]) -> Result<bool, String> {
+    match bytes {
+        [byte @ (0 | 1)] => Ok(*byte == 1),
+        _ => Err(wrong_len(kind::BOOL, bytes.len())),
+    }
+}
+
+#[inline]
+pub(crate) fn eight(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
+    bytes.try_into().map_err(|_| wrong_len(of, bytes.len()))
 }
 
 #[cold]

@@ -58,7 +58,7 @@ pub use put::Put;
 #[doc(hidden)]
 pub use rnet_shm::state::{Waits, with_waits};
 pub use state::State;
-pub use stream::{ChangeFuture, ChangeStream};
+pub use stream::ChangeStream;
 pub use transaction::{Transaction, TransactionPut};
 pub use value::Value;
 pub use watch::{Changes, Watch};

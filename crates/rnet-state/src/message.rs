@@ -32,7 +32,7 @@ impl StateMessage {
     /// `BadValue` if the type is raw bytes (those are [`crate::Value::Bytes`]), or the bytes cannot be a message of it.
     pub fn new(message_type: MessageType, bytes: Vec<u8>) -> Result<StateMessage> {
         check_bytes(&message_type, &bytes)
-            .map_err(|why| Error::BadValue { what: message_type.desc().to_string(), why })?;
+            .map_err(|why| Error::bad_value(message_type.desc().to_string(), why))?;
         Ok(StateMessage(Box::new(Parts { message_type, bytes, type_id: None })))
     }
 
@@ -85,7 +85,7 @@ impl StateMessage {
     /// `BadValue` says why the types do not fit, or what is wrong with the bytes.
     pub fn decode<M: Message + Clone>(&self) -> Result<M> {
         let holds = || self.0.message_type.desc().to_string();
-        self.decode_or(|why| Error::BadValue { what: holds(), why })
+        self.decode_or(|why| Error::bad_value(holds(), why))
     }
 
     /// As [`StateMessage::decode`], of a key.
@@ -97,7 +97,7 @@ impl StateMessage {
             holds,
             given: format!("{} ({why})", reader.desc()),
         })?;
-        self.decode_or(|why| Error::BadValue { what: key.to_owned(), why })
+        self.decode_or(|why| Error::bad_value(key, why))
     }
 
     fn decode_or<M: Message + Clone>(&self, bad: impl Fn(String) -> Error) -> Result<M> {

@@ -362,9 +362,11 @@ impl StateShared {
     }
 
     fn expiry(&self, key: &str, ends: Option<Ends>) -> Result<u64> {
-        let bad = |what: &str, why: &str| Error::BadValue {
-            what: format!("{what} of {key}"),
-            why: format!("{why}; to delete the key, delete it"),
+        let bad = |what: &str, why: &str| {
+            Error::bad_value(
+                format!("{what} of {key}"),
+                format!("{why}; to delete the key, delete it"),
+            )
         };
         match ends {
             None => Ok(0),
@@ -387,7 +389,7 @@ impl StateShared {
         durable: bool,
     ) -> Result<(u16, u64, Packed<'a>)> {
         let bytes = encode::encode(value)
-            .map_err(|why| Error::BadValue { what: format!("value of {key}"), why })?;
+            .map_err(|why| Error::bad_value(format!("value of {key}"), why))?;
         let type_id = match value.message_type() {
             Some(message_type) => self.types.number_of(&self.region, message_type, durable)?,
             None => 0,
@@ -503,11 +505,11 @@ impl StateShared {
             let Some((at, head)) = clash else { return done };
             self.settle(&mut items[at], &head)?;
         }
-        Err(Error::LimitReached {
-            what: "types of a key in one write".to_owned(),
-            limit: MAX_TYPE_ROUNDS,
-            hint: "its writers do not agree on one; let them".to_owned(),
-        })
+        Err(Error::limit_reached(
+            "types of a key in one write",
+            MAX_TYPE_ROUNDS,
+            "its writers do not agree on one; let them",
+        ))
     }
 
     /// Allows a message to take the place of one of another type that its readers understand.

@@ -184,8 +184,4 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("node", &self.shared.node_name()).finish()
-    }
-}
+rnet_node::debug_by!([] State, "State", |this| "node": this.shared.node_name());

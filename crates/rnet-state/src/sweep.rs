@@ -5,11 +5,12 @@
 //! thread, which notices the departure, has others to tell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::StateShared;
+use rnet_node::sync::{join, lock};
 use rnet_shm::thread::spawn;
 
 /// When what could not be done is tried again.
@@ -21,12 +22,6 @@ pub(super) struct Sweeping {
     owed: AtomicBool,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Sweeping {
-    fn lock(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl StateShared {
@@ -42,7 +37,7 @@ impl StateShared {
         if !sweeping.owed.load(Ordering::Acquire) {
             return true;
         }
-        let mut thread = sweeping.lock();
+        let mut thread = lock(&sweeping.thread);
         if sweeping.stop.load(Ordering::Acquire) {
             return true;
         }
@@ -80,13 +75,8 @@ impl StateShared {
 
     /// Ends the thread, after the node that it is cleaning up behind.
     pub(crate) fn stop_sweep(&self) {
-        let mut thread = self.sweeping.lock();
+        let mut thread = lock(&self.sweeping.thread);
         self.sweeping.stop.store(true, Ordering::Release);
-        let thread = thread.take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        join(thread.take());
     }
 }

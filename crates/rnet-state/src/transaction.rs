@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rnet_core::{Error, MAX_TRANSACTION_KEYS, MAX_TRIES, Result, key_name};
+use rnet_core::{Error, MAX_TRANSACTION_KEYS, Result, key_name};
 use rnet_shm::state::{Guard, Record};
 
-use super::change::back_off;
+use super::change::retry;
 use super::codec::StateType;
 use super::message::StateMessage;
 use super::options::{Options, option_methods};
@@ -66,7 +66,7 @@ struct Pending {
 impl State {
     /// A transaction: reads and writes of several keys of which either all hold or none.
     pub fn transaction(&self) -> Transaction {
-        Transaction::new(self)
+        Transaction { state: self.clone(), keys: BTreeMap::new() }
     }
 
     /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
@@ -74,16 +74,17 @@ impl State {
     ///
     /// # Errors
     /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
-    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        transact(self, body)
+    pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        retry("tries of a transaction", || {
+            let mut transaction = self.transaction();
+            let out = body(&mut transaction)?;
+            transaction.commit()?;
+            Ok(out)
+        })
     }
 }
 
 impl Transaction {
-    pub(super) fn new(state: &State) -> Transaction {
-        Transaction { state: state.clone(), keys: BTreeMap::new() }
-    }
-
     /// The value of a key: that which this transaction gives it, else the present one.
     ///
     /// # Errors `Conflict` if it was read here before, and another has written it since; `LimitReached`
@@ -138,11 +139,11 @@ impl Transaction {
     /// The place of a key, made if there is room for one more.
     fn touch(&mut self, key: &str) -> Result<&mut Touched> {
         if self.keys.len() >= MAX_TRANSACTION_KEYS && !self.keys.contains_key(key) {
-            return Err(Error::LimitReached {
-                what: "keys in a transaction".to_owned(),
-                limit: MAX_TRANSACTION_KEYS,
-                hint: "make several of it".to_owned(),
-            });
+            return Err(Error::limit_reached(
+                "keys in a transaction",
+                MAX_TRANSACTION_KEYS,
+                "make several of it",
+            ));
         }
         Ok(self.keys.entry(key.to_owned()).or_default())
     }
@@ -227,23 +228,4 @@ impl TransactionPut<'_> {
         self.transaction
             .pend(self.key, Pending { value: Some(value.into()), options: self.options })
     }
-}
-
-pub(super) fn transact<T>(
-    state: &State,
-    mut body: impl FnMut(&mut Transaction) -> Result<T>,
-) -> Result<T> {
-    for tries in 0..MAX_TRIES {
-        let mut transaction = state.transaction();
-        let done = body(&mut transaction).and_then(|out| transaction.commit().map(|_| out));
-        match done {
-            Err(Error::Conflict { .. }) => back_off(tries),
-            other => return other,
-        }
-    }
-    Err(Error::LimitReached {
-        what: "tries of a transaction".to_owned(),
-        limit: MAX_TRIES,
-        hint: "others were faster each time; let fewer write its keys, or less often".to_owned(),
-    })
 }

@@ -4,7 +4,7 @@
 //! description, or, where that one is taken by another description, the next that is free: equal hashes prove nothing.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rnet_core::{
     Error, Field, MAX_META_LEN_BYTES, MAX_SCHEMA_LEN_BYTES, Result, TypeDesc, fnv1a_64,
@@ -14,6 +14,7 @@ use rnet_shm::state::{Record, Region, Stored, Write};
 
 use super::encode::kind;
 use rnet_node::MessageType;
+use rnet_node::sync::lock;
 use rnet_node::types::MAX_REMEMBERED_LEN_BYTES;
 
 /// Types that a node remembers, and bytes of their descriptions; then it begins anew. What a type takes when it is built is a
@@ -44,17 +45,13 @@ fn key_of(number: u64) -> String {
 }
 
 impl Types {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn remember(&self, number: u64, message_type: &MessageType, durable: bool) {
         let len_bytes = match message_type {
             MessageType::Raw => 0,
             MessageType::Plain(plain) => plain.fields.len() * size_of::<Field>(),
             MessageType::Protobuf(schema) => schema.descriptor_set().len(),
         };
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         let sum = known.values().map(|known| known.len_bytes).sum::<usize>() + len_bytes;
         if known.len() >= MAX_REMEMBERED || sum > MAX_REMEMBERED_LEN_BYTES {
             known.clear();
@@ -73,7 +70,7 @@ impl Types {
         message_type: &MessageType,
         durable: bool,
     ) -> Result<u64> {
-        let found = self.lock().iter().find_map(|(number, known)| {
+        let found = lock(&self.known).iter().find_map(|(number, known)| {
             let same = known.message_type == *message_type && (known.durable || !durable);
             same.then_some(*number)
         });
@@ -89,16 +86,16 @@ impl Types {
                 return Ok(number);
             }
         }
-        Err(Error::LimitReached {
-            what: format!("types of the same fingerprint as {}", message_type.desc()),
-            limit: MAX_NUMBERS as usize,
-            hint: "rename it".to_owned(),
-        })
+        Err(Error::limit_reached(
+            format!("types of the same fingerprint as {}", message_type.desc()),
+            MAX_NUMBERS as usize,
+            "rename it",
+        ))
     }
 
     /// The type of a number; in words why there is none.
     pub(super) fn read(&self, region: &Region, number: u64) -> Result<MessageType, String> {
-        if let Some(known) = self.lock().get(&number) {
+        if let Some(known) = lock(&self.known).get(&number) {
             return Ok(known.message_type.clone());
         }
         let mut record = Record::default();
@@ -166,7 +163,7 @@ fn keep(
 }
 
 fn describe(message_type: &MessageType) -> Result<Description> {
-    let bad = |why: String| Error::BadValue { what: message_type.desc().to_string(), why };
+    let bad = |why: String| Error::bad_value(message_type.desc().to_string(), why);
     match message_type {
         MessageType::Raw => Err(bad("raw bytes are no message; store them as bytes".to_owned())),
         MessageType::Plain(plain) => {

@@ -48,8 +48,7 @@ impl Value {
     /// `BadValue` if it is no JSON, or more than 127 levels deep.
     pub fn json(text: impl Into<String>) -> rnet_core::Result<Value> {
         let text = text.into();
-        super::encode::check_json(&text)
-            .map_err(|why| rnet_core::Error::BadValue { what: "JSON".to_owned(), why })?;
+        super::encode::check_json(&text).map_err(|why| rnet_core::Error::bad_value("JSON", why))?;
         Ok(Value::Json(text))
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::bell::{Waiter, Woken};
+use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter, Woken};
 use rnet_shm::fork::Own;
 use rnet_shm::state::{Follower, Next, Record};
 use rnet_shm::{clock, cpu};
@@ -31,7 +31,7 @@ use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
 use rnet_node::Interrupter;
-use rnet_node::awaited::Awaited;
+use rnet_node::awaited::{Awaited, Member};
 use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::Waiting;
 use rnet_node::options::deadline;
@@ -402,6 +402,8 @@ pub struct Watch {
     interruptible: bool,
     pace: Pace,
     waiter: Waiter,
+    /// Changes of which a dispatch thread has heard that they came.
+    told: u64,
 }
 
 impl State {
@@ -424,7 +426,7 @@ impl Watch {
         let bells = core.state.own.bells();
         let (pace, waiter) = (Pace::of(bells), Waiter::at(bells.clone(), watch.bell));
         watch.set_bell(watch.bell);
-        Watch { watch, core, interruptible: false, pace, waiter }
+        Watch { watch, core, interruptible: false, pace, waiter, told: 0 }
     }
 
     /// Has the urgent dispatch thread call back, instead of the bulk one: see [`Watch::on`].
@@ -458,42 +460,12 @@ impl Watch {
             let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&self.watch);
             let Watch { waiter, pace, interruptible, .. } = self;
             if !pace.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {
-                return Err(Error::Timeout {
-                    topic: String::new(),
-                    what: format!("a change under {}", self.watch.prefix.bytes()),
-                    after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
-                });
+                return Err(Error::timeout(
+                    "",
+                    format!("a change under {}", self.watch.prefix.bytes()),
+                    timeout.unwrap_or_default(),
+                ));
             }
-        }
-    }
-
-    /// For a wait set: its prefix, its node, what it waits for, and at which bell.
-    #[doc(hidden)]
-    pub fn prefix(&self) -> &str {
-        self.watch.prefix.bytes()
-    }
-
-    #[doc(hidden)]
-    pub fn node(&self) -> &NodeState {
-        &self.core.state
-    }
-
-    #[doc(hidden)]
-    pub fn awaited(&self) -> &dyn Awaited {
-        &self.watch
-    }
-
-    #[doc(hidden)]
-    pub fn set_bell(&mut self, bell: u64) {
-        self.watch.set_bell(bell);
-    }
-
-    /// Passes over changes of other keys, so that it is ready only if it has something to tell.
-    #[doc(hidden)]
-    pub fn take_in(&mut self) {
-        // An error is met again, by who can tell it.
-        if let Ok(Some(change)) = self.watch.next() {
-            self.watch.put_back(change);
         }
     }
 
@@ -513,11 +485,38 @@ impl Watch {
     }
 }
 
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("prefix", &self.watch.prefix.bytes()).finish()
+impl Member for Watch {
+    fn name(&self) -> String {
+        format!("changes under {}", self.watch.prefix.bytes())
+    }
+    fn node(&self) -> Option<&NodeState> {
+        Some(&self.core.state)
+    }
+    fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
+        self.watch.set_bell(bell);
+    }
+    /// Passes over changes of other keys, so that it is ready only if it has something to tell.
+    fn take_in(&mut self) {
+        // An error is met again, by who can tell it.
+        if let Ok(Some(change)) = self.watch.next() {
+            self.watch.put_back(change);
+        }
+    }
+    fn awaited(&self) -> &dyn Awaited {
+        &self.watch
+    }
+    fn before_sleep(&self) -> bool {
+        // Whoever changes something from here on rings the thread, also one that sleeps already. It may sleep
+        // for longer than until the next key's time is over.
+        self.watch.before_sleep();
+        self.watch.is_ready() || self.watch.sleep_limit() < MAX_SLEEP
+    }
+    fn came(&mut self) -> Option<(u64, u64)> {
+        self.watch.came_since(&mut self.told)
     }
 }
+
+rnet_node::debug_by!([] Watch, "Watch", |this| "prefix": this.watch.prefix.bytes());
 
 /// The changes of a [`Watch`]; made by [`Watch::iter`].
 #[derive(Debug)]

@@ -58,10 +58,6 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     fn set_bell(&mut self, bell: u64) {
         self.watch.set_bell(bell);
     }
-    fn lane(&self) -> Option<Lane> {
-        // It stays where it began.
-        None
-    }
     fn run(&mut self, _lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         self.failed = false;
         for done in 0..TURN {
@@ -98,7 +94,6 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     fn is_over(&self) -> bool {
         self.over
     }
-    fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 
 /// A running callback of the state; it ends when this is dropped.
@@ -152,8 +147,4 @@ impl Drop for WatchHandle {
     }
 }
 
-impl std::fmt::Debug for WatchHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WatchHandle").finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] WatchHandle, "WatchHandle", |_this|);

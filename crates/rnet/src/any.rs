@@ -1,19 +1,16 @@
 //! Subscribing to every topic whose name matches a pattern.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, TopicName};
+use rnet_node::sync::lock;
 use rnet_node::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
 
 use crate::subscriber::Subscriber;
 use crate::{Node, Sample, SubscriberOptions};
 
 type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
-
-fn lock(topics: &Topics) -> MutexGuard<'_, BTreeMap<String, Subscription>> {
-    topics.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A callback for all topics that match a pattern; made by [`Node::subscribe_any`]. It ends when this is dropped.
 ///
@@ -49,11 +46,9 @@ impl AnySubscription {
     }
 }
 
-impl std::fmt::Debug for AnySubscription {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnySubscription").field("pattern", &self.pattern.as_str()).finish()
-    }
-}
+rnet_node::debug_by!(
+    [] AnySubscription, "AnySubscription", |this| "pattern": this.pattern.as_str()
+);
 
 impl Node {
     /// Calls `callback` for each message of each topic that matches `pattern`, topics that come later included, until

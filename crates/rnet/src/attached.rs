@@ -8,15 +8,12 @@ use rnet_core::{Error, Result};
 use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeState;
 use rnet_node::interrupt::Waiting;
+use rnet_node::sync::lock;
 use rnet_shm::bell::Woken;
 use rnet_shm::fork::ForkGuard;
 
 use crate::state::{Change, Watch};
 use crate::{Message, OwnedSample, PublisherStats, Rate, Subscriber, Tick, Waitable};
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Its user and the thread that waits take it in turn, neither for long.
 type Member<W> = Arc<Mutex<W>>;
@@ -51,12 +48,12 @@ impl Members {
             node.check_fork()?;
             if !Arc::ptr_eq(node.own.bells(), self.waiting.bells()) {
                 let (theirs, ours) = (node.own.name(), &self.node);
-                return Err(Error::BadValue {
-                    what: format!("wait for {} in a wait set", one.name()),
-                    why: format!(
+                return Err(Error::bad_value(
+                    format!("wait for {} in a wait set", one.name()),
+                    format!(
                         "it is of node {theirs} and the set of node {ours}: make one set for each node"
                     ),
-                });
+                ));
             }
         }
         one.set_bell(self.waiting.bells(), self.waiting.bell());
@@ -80,11 +77,7 @@ impl Awaited for Members {
     }
 }
 
-impl std::fmt::Debug for Members {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Members").field("node", &self.node).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] Members, "Members", |this| "node": this.node);
 
 /// Attaches to a [`crate::WaitSet`] from any thread; made by [`crate::WaitSet::handle`].
 #[derive(Clone, Debug)]
@@ -160,7 +153,7 @@ impl<W: Waitable> Attached<W> {
 }
 
 fn closed() -> Error {
-    Error::Closed { what: "what was detached from a wait set".to_owned() }
+    Error::closed("what was detached from a wait set")
 }
 
 impl<T: Message + ?Sized> Attached<Subscriber<T>> {
@@ -211,8 +204,4 @@ impl<W: Waitable> Drop for Attached<W> {
     }
 }
 
-impl<W: Waitable> std::fmt::Debug for Attached<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attached").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([W: Waitable] Attached<W>, "Attached", |this| "id": this.id);

@@ -52,5 +52,5 @@ fn check_time(what: &str, time: Duration) -> Result<()> {
         return Ok(());
     }
     let why = format!("it is {time:?}, and must be 1 ms to 1 h");
-    Err(Error::BadValue { what: format!("{what} of a command"), why })
+    Err(Error::bad_value(format!("{what} of a command"), why))
 }

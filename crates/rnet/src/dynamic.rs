@@ -68,11 +68,10 @@ impl Carried for Dynamic {
     type Held = Option<Dynamic>;
 
     fn own_type() -> Result<MessageType> {
-        Err(Error::BadValue {
-            what: "type of a Dynamic message".to_owned(),
-            why: "give a protobuf type by PublisherOptions::schema or SubscriberOptions::schema"
-                .to_owned(),
-        })
+        Err(Error::bad_value(
+            "type of a Dynamic message",
+            "give a protobuf type by PublisherOptions::schema or SubscriberOptions::schema",
+        ))
     }
     fn type_of(&self) -> Result<MessageType> {
         Ok(MessageType::Protobuf(self.0.schema().clone()))

@@ -1,9 +1,10 @@
 //! The clients that a node keeps for `Node::call`: to open one takes longer than a call.
 
 use std::any::{Any, TypeId};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rnet_core::Result;
+use rnet_node::sync::lock;
 
 /// Clients that a node keeps. Of more, the one that was used longest ago is closed.
 const MAX_KEPT: usize = 64;
@@ -26,7 +27,7 @@ impl KeptClients {
         service: String,
         open: impl FnOnce() -> Result<C>,
     ) -> Result<C> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         let types = TypeId::of::<C>();
         let at = all.iter().position(|kept| kept.service == service && kept.types == types);
         if let Some(at) = at

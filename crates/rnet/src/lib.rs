@@ -109,7 +109,7 @@ pub use rnet_shm::ring::fail_point;
 #[doc(hidden)]
 pub use rnet_shm::thread::spawn as spawn_thread;
 pub use sample::{OwnedSample, Sample};
-pub use stream::{RecvFuture, SampleStream};
+pub use stream::SampleStream;
 pub use subscriber::{Faults, Subscriber};
 pub use timer::{Timer, TimerOptions};
 pub use waitset::{WaitSet, Waitable};

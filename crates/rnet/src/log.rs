@@ -7,11 +7,12 @@ use std::io::Write;
 use std::panic::Location;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use rnet_core::{Error, Result, TopicName};
 use rnet_node::NodeCore;
+use rnet_node::sync::lock;
 
 use crate::{Publisher, PublisherOptions, msgs};
 use limit::{HeldBack, LINES_PER_S_OF_A_NODE, LINES_PER_S_OF_A_PLACE, Limiter, Place};
@@ -65,10 +66,10 @@ impl FromStr for LogLevel {
     fn from_str(word: &str) -> Result<LogLevel> {
         let word = if word == "warn" { "warning" } else { word };
         LogLevel::ALL.into_iter().find(|level| level.name() == word).ok_or_else(|| {
-            Error::BadValue {
-                what: "the level of a log".to_owned(),
-                why: format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
-            }
+            Error::bad_value(
+                "the level of a log",
+                format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+            )
         })
     }
 }
@@ -230,18 +231,11 @@ impl WeakLogger {
     }
 }
 
-impl std::fmt::Debug for Logger {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (level, held_back) = (self.level(), self.held_back());
-        f.debug_struct("Logger").field("level", &level).field("held_back", &held_back).finish()
-    }
-}
+rnet_node::debug_by!(
+    [] Logger, "Logger", |this| "level": this.level(), "held_back": this.held_back()
+);
 
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("node", &self.name()).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] Shared, "Shared", |this| "node": this.name());
 
 impl Shared {
     fn name(&self) -> &str {
@@ -256,7 +250,7 @@ impl Shared {
         }
         let place = Place { file: end_of(file).to_owned(), line };
         let now = Instant::now();
-        let mut limiter = locked(&self.limiter);
+        let mut limiter = lock(&self.limiter);
         let due = limiter.due(now);
         let admitted = limiter.admit(&place, level, now);
         drop(limiter);
@@ -296,7 +290,7 @@ impl Shared {
             file: place.file,
             line: place.line,
         };
-        let told = locked(&self.outlet).publish(&self.core, &message);
+        let told = lock(&self.outlet).publish(&self.core, &message);
         if let Err(error) = told {
             print(
                 LogLevel::Warning,
@@ -341,15 +335,10 @@ impl Outlet {
 impl Drop for Shared {
     fn drop(&mut self) {
         if !self.core.state.fork_guard().is_parents() {
-            let held = locked(&self.limiter).all();
+            let held = lock(&self.limiter).all();
             self.report(held, true);
         }
     }
-}
-
-/// What a thread that panicked has left is as good as before.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// As ROS prints its lines. A stderr that is closed is nobody's concern.
@@ -388,9 +377,11 @@ fn end_of(file: &str) -> &str {
 pub(crate) fn level_of_environment() -> Result<LogLevel> {
     match std::env::var_os("RNET_LOG").filter(|word| !word.is_empty()) {
         None => Ok(LogLevel::Info),
-        Some(word) => word.to_string_lossy().parse().map_err(|_| Error::BadValue {
-            what: "RNET_LOG".to_owned(),
-            why: format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+        Some(word) => word.to_string_lossy().parse().map_err(|_| {
+            Error::bad_value(
+                "RNET_LOG",
+                format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+            )
         }),
     }
 }

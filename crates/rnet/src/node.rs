@@ -303,11 +303,7 @@ impl Node {
     }
 }
 
-impl std::fmt::Debug for Node {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("name", &self.name()).field("domain", &self.domain()).finish()
-    }
-}
+rnet_node::debug_by!([] Node, "Node", |this| "name": this.name(), "domain": this.domain());
 
 /// Settings of a node; each overrides the environment.
 #[derive(Clone, Debug)]

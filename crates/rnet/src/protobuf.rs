@@ -21,7 +21,7 @@ pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result
         return Ok(schema.clone());
     }
     let schema = Schema::from_descriptor_set(set, name)
-        .map_err(|e| Error::BadValue { what: format!("type {name}"), why: e.to_string() })?;
+        .map_err(|e| Error::bad_value(format!("type {name}"), e.to_string()))?;
     Ok(cell.get_or_init(|| schema).clone())
 }
 

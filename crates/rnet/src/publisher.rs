@@ -1,5 +1,7 @@
 //! Sending.
 
+#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -209,7 +211,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     fn check(&self, message: &T) -> Result<()> {
         message
             .check(&self.message_type)
-            .map_err(|why| Error::BadValue { what: format!("message on {}", self.topic), why })
+            .map_err(|why| Error::bad_value(format!("message on {}", self.topic), why))
     }
 
     /// The length of a message that is better encoded where its readers read it. That costs a look at
@@ -302,40 +304,29 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// descriptors say.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_fork()?;
-        let until = deadline(timeout);
-        loop {
-            let seen = self.state.changed.count();
-            if self.state.count(self.writer.reader_table()) >= n {
-                return Ok(());
+        let state = &self.state;
+        let waited = state.changed.wait_until(deadline(timeout), || {
+            if state.count(self.writer.reader_table()) >= n {
+                return Some(Ok(()));
             }
-            let mut matches = self.state.lock();
+            let mut matches = state.lock();
             // Each once: it may be dealt with by the next call.
-            if let Some(error) = matches.incompatible.get(matches.told).cloned() {
-                matches.told += 1;
-                return Err(error);
-            }
+            let error = matches.incompatible.get(matches.told).cloned();
+            matches.told += usize::from(error.is_some());
             drop(matches);
-            self.state.unseen.take().map_or(Ok(()), Err)?;
-            let now = std::time::Instant::now();
-            let left = match until {
-                Some(until) if until <= now => {
-                    return Err(Error::Timeout {
-                        topic: self.topic.to_string(),
-                        what: format!("{n} subscribers of {}", self.topic),
-                        after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
-                    });
-                }
-                Some(until) => until - now,
-                None => Duration::from_secs(3600),
-            };
-            // After a signal the wait goes on.
-            let _ = self.state.changed.wait(seen, left);
-        }
+            error.or_else(|| state.unseen.take()).map(Err)
+        });
+        waited.unwrap_or_else(|| {
+            let topic = self.topic.to_string();
+            let what = format!("{n} subscribers of {topic}");
+            let after_ms = timeout.map_or(0, rnet_core::time::ms_ceil);
+            Err(Error::Timeout { topic, what, after_ms })
+        })
     }
 
     /// A handle for waits for such changes that leave the publisher free to be used meanwhile.
     pub fn match_changes(&self) -> MatchChanges {
-        MatchChanges(self.state.changed.clone())
+        self.state.changed.clone()
     }
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
@@ -430,13 +421,11 @@ impl Publisher<[u8]> {
     }
 
     /// Sends a loan. On error it comes back, its content intact.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
         self.send_loan_by(loan, Writer::send_loan)
     }
 
     #[inline]
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     fn send_loan_by(
         &mut self,
         loan: OwnedLoan,
@@ -446,10 +435,7 @@ impl Publisher<[u8]> {
             let what = format!("loan on {}", self.topic);
             return Err((
                 loan,
-                Error::BadValue {
-                    what,
-                    why: "another publisher lent it: send it with that one".into(),
-                },
+                Error::bad_value(what, "another publisher lent it: send it with that one"),
             ));
         }
         let publisher = self.id;
@@ -467,10 +453,10 @@ impl Publisher<[u8]> {
 
 #[cold]
 fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
-    Error::BadValue {
-        what: format!("message on {topic}"),
-        why: format!("it has {len} bytes, and its type has {fixed}"),
-    }
+    Error::bad_value(
+        format!("message on {topic}"),
+        format!("it has {len} bytes, and its type has {fixed}"),
+    )
 }
 
 impl<T: Message + ?Sized> Drop for Publisher<T> {
@@ -484,11 +470,9 @@ impl<T: Message + ?Sized> Drop for Publisher<T> {
     }
 }
 
-impl<T: Message + ?Sized> std::fmt::Debug for Publisher<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Publisher").field("topic", &self.topic).field("id", &self.id).finish()
-    }
-}
+rnet_node::debug_by!(
+    [T: Message + ?Sized] Publisher<T>, "Publisher", |this| "topic": this.topic, "id": this.id
+);
 
 /// Memory lent by [`Publisher::loan_owned`].
 #[derive(Debug)]
@@ -510,19 +494,16 @@ pub struct Loan<'a> {
 
 impl<'a> Loan<'a> {
     /// Sends the message. On error the loan comes back, its content intact.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send(self) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(Writer::send_loan)
     }
 
     /// As [`Loan::send`], with what the message carries beside its content.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_with(self, meta: Meta) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, None))
     }
 
     #[inline]
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     fn send_by(
         mut self,
         send: impl FnOnce(&mut Writer, Loaned) -> Result<(), (Loaned, Error)>,

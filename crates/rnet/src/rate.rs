@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
-use rnet_node::awaited::Awaited;
+use rnet_node::awaited::{Awaited, Member};
+use rnet_node::core::NodeState;
 use rnet_node::node_time::NodeTime;
 use rnet_node::schedule::{Schedule, Tick};
 use rnet_shm::bell::{Bells, Woken};
@@ -46,9 +47,11 @@ impl Rate {
 
     pub(crate) fn of(time: NodeTime, hz: f64) -> Result<Rate> {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
-        let period = period.flatten().ok_or_else(|| Error::BadValue {
-            what: "the rate of a loop".to_owned(),
-            why: format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+        let period = period.flatten().ok_or_else(|| {
+            Error::bad_value(
+                "the rate of a loop",
+                format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+            )
         })?;
         Rate::start(time, period)
     }
@@ -128,10 +131,6 @@ impl Rate {
     }
 
     /// Names the bell of a wait set.
-    pub(crate) fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64) {
-        self.bell = Some((bells.clone(), bell));
-    }
-
     /// The time between two ticks.
     pub fn period(&self) -> Duration {
         self.period
@@ -169,6 +168,24 @@ impl Awaited for Rate {
 }
 
 /// Each `next` is a [`Rate::sleep`]. Ends when that is interrupted.
+impl Member for Rate {
+    fn name(&self) -> String {
+        "a rate".to_owned()
+    }
+    fn node(&self) -> Option<&NodeState> {
+        None
+    }
+    fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64) {
+        self.bell = Some((bells.clone(), bell));
+    }
+    fn take_in(&mut self) {
+        self.is_due();
+    }
+    fn awaited(&self) -> &dyn Awaited {
+        self
+    }
+}
+
 impl Iterator for Rate {
     type Item = Tick;
 

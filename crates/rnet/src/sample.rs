@@ -1,6 +1,5 @@
 //! Received messages.
 
-use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -134,12 +133,10 @@ impl<T: Message + ?Sized> Sample<'_, T> {
     }
 }
 
-impl<T: Message + ?Sized> fmt::Debug for Sample<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (stamp, bytes) = (self.taken.stamp(), self.taken.bytes());
-        f.debug_struct("Sample").field("stamp", &stamp).field("bytes", &bytes).finish()
-    }
-}
+rnet_node::debug_by!(
+    ['a, T: Message + ?Sized] Sample<'a, T>, "Sample",
+    |this| "stamp": this.taken.stamp(), "bytes": this.taken.bytes()
+);
 
 impl<T: Message + ?Sized> Deref for Sample<'_, T> {
     type Target = T;
@@ -195,12 +192,10 @@ impl<T: Message + ?Sized> OwnedSample<T> {
     }
 }
 
-impl<T: Message + ?Sized> fmt::Debug for OwnedSample<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.payload.as_ref().map(Payload::bytes);
-        f.debug_struct("OwnedSample").field("stamp", &self.stamp).field("bytes", &bytes).finish()
-    }
-}
+rnet_node::debug_by!(
+    [T: Message + ?Sized] OwnedSample<T>, "OwnedSample",
+    |this| "stamp": this.stamp, "bytes": this.payload.as_ref().map(Payload::bytes)
+);
 
 macro_rules! stamp_accessors {
     ($name:ty, |$self:ident| $stamp:expr, $meta:expr) => {

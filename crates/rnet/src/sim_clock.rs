@@ -3,14 +3,15 @@
 //! A thread of its own, so that no callback that waits for a later time holds that time up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rnet_core::{Lane, Result, TopicName, Wait};
+use rnet_core::{Result, TopicName, Wait};
 use rnet_node::dispatch::Dispatcher;
 use rnet_node::message::Carried;
 use rnet_node::node_time::NodeTime;
 use rnet_node::receiver::Receiver;
+use rnet_node::sync::{join, lock};
 use rnet_node::{Extension, Interrupter, NodeCore};
 use rnet_shm::state::Standing;
 use rnet_shm::thread::spawn;
@@ -36,10 +37,6 @@ pub(crate) struct SimClock {
 struct Reader {
     receiver: Receiver,
     held: <Clock as Carried>::Held,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SimClock {
@@ -80,9 +77,7 @@ impl SimClock {
             leader = Some(publisher);
             self.time.set(now_ns);
             // Timers may be due.
-            for lane in [Lane::Urgent, Lane::Bulk] {
-                receiver.node.started(lane).into_iter().for_each(Dispatcher::wake);
-            }
+            receiver.node.all_started().for_each(Dispatcher::wake);
         }
     }
 }
@@ -120,10 +115,6 @@ impl Extension for SimClock {
         let (thread, reader) = (lock(&self.thread).take(), lock(&self.reader).take());
         // A reader that no thread has taken holds the node.
         drop(reader);
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        join(thread);
     }
 }

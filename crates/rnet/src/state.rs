@@ -31,8 +31,8 @@ pub use home::{Home, serve};
 pub use remote::{Aged, RemotePut, RemoteState, split_host};
 pub use replica::Replica;
 pub use rnet_state::{
-    Cell, Change, ChangeFuture, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot,
-    State, StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
+    Cell, Change, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot, State,
+    StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
 };
 #[doc(hidden)]
 pub use rnet_state::{Waits, with_waits};

@@ -49,7 +49,7 @@ const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 pub struct Subscriber<T: Message + ?Sized> {
     // Before the core: its drop takes the endpoint back while the node is still there.
     pub(crate) receiver: Receiver,
-    core: Arc<NodeCore>,
+    pub(crate) core: Arc<NodeCore>,
     held: T::Held,
 }
 
@@ -102,11 +102,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     pub(crate) fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
-        Error::Timeout {
-            topic: self.receiver.topic.to_string(),
-            what: format!("{what} on {}", self.receiver.topic),
-            after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
-        }
+        Error::timeout(
+            self.receiver.topic.to_string(),
+            format!("{what} on {}", self.receiver.topic),
+            timeout.unwrap_or_default(),
+        )
     }
 
     /// The newest message that has not been received yet, older ones passed over; with a
@@ -403,14 +403,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
         (&mut self.receiver, &mut self.held)
     }
 
-    pub(crate) fn from_parts(
-        receiver: Receiver,
-        core: Arc<NodeCore>,
-        held: T::Held,
-    ) -> Subscriber<T> {
-        Subscriber { receiver, core, held }
-    }
-
     pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>, T::Held) {
         (self.receiver, self.core, self.held)
     }
@@ -493,14 +485,8 @@ impl Faults {
     }
 }
 
-impl std::fmt::Debug for Faults {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Faults").field("topic", &self.topic).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] Faults, "Faults", |this| "topic": this.topic);
 
-impl<T: Message + ?Sized> std::fmt::Debug for Subscriber<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscriber").field("topic", &self.receiver.topic).finish()
-    }
-}
+rnet_node::debug_by!(
+    [T: Message + ?Sized] Subscriber<T>, "Subscriber", |this| "topic": this.receiver.topic
+);

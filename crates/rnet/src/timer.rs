@@ -109,11 +109,7 @@ impl Drop for Timer {
     }
 }
 
-impl std::fmt::Debug for Timer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Timer").field("period", &self.period).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] Timer, "Timer", |this| "period": this.period);
 
 impl Node {
     /// Calls `callback` each time `period` is over, on the dispatch thread of the bulk lane, until the

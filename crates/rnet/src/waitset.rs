@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Result, Wait};
-use rnet_node::awaited::Awaited;
+use rnet_node::awaited::{Awaited, Member};
 use rnet_node::core::NodeState;
 use rnet_node::options::deadline;
 use rnet_node::pace::{Pace, note_woken};
@@ -15,24 +15,8 @@ use crate::attached::{Attached, Members, WaitSetHandle};
 use crate::state::Watch;
 use crate::{Message, Node, Rate, Subscriber};
 
-mod sealed {
-    use super::*;
-
-    /// What a wait set needs to know; not nameable outside.
-    pub trait Sealed {
-        fn name(&self) -> String;
-        /// The node that wakes who waits for it, if one does.
-        fn node(&self) -> Option<&NodeState>;
-        /// Moves all wake-ups to a bell.
-        fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64);
-        /// Takes in what has come, so that [`Awaited::is_ready`] says what is there for the user.
-        fn take_in(&mut self);
-        fn awaited(&self) -> &dyn Awaited;
-    }
-}
-
 /// What a [`WaitSet`] waits for: subscribers of any type, watches of the state, and rates.
-pub trait Waitable: sealed::Sealed {
+pub trait Waitable: Member {
     /// Whether there may be something to take.
     fn is_ready(&mut self) -> bool {
         self.take_in();
@@ -40,7 +24,7 @@ pub trait Waitable: sealed::Sealed {
     }
 }
 
-impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
+impl<T: Message + ?Sized> Member for Subscriber<T> {
     fn name(&self) -> String {
         self.topic().to_owned()
     }
@@ -59,42 +43,7 @@ impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
 }
 impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 
-impl sealed::Sealed for Watch {
-    fn name(&self) -> String {
-        format!("changes under {}", self.prefix())
-    }
-    fn node(&self) -> Option<&NodeState> {
-        Some(self.node())
-    }
-    fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
-        self.set_bell(bell);
-    }
-    fn take_in(&mut self) {
-        self.take_in();
-    }
-    fn awaited(&self) -> &dyn Awaited {
-        self.awaited()
-    }
-}
 impl Waitable for Watch {}
-
-impl sealed::Sealed for Rate {
-    fn name(&self) -> String {
-        "a rate".to_owned()
-    }
-    fn node(&self) -> Option<&NodeState> {
-        None
-    }
-    fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64) {
-        self.set_bell(bells, bell);
-    }
-    fn take_in(&mut self) {
-        self.is_due();
-    }
-    fn awaited(&self) -> &dyn Awaited {
-        self
-    }
-}
 impl Waitable for Rate {}
 
 /// Waits until any of several subscribers and watches of a node, and rates, has something: those that a wait

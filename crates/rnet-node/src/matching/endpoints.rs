@@ -194,7 +194,7 @@ impl Matching {
 
     /// What the files of an endpoint say of it.
     fn describe(&self, entry: &Entry) -> Result<Option<Endpoint>> {
-        let closed = || Error::Closed { what: "the peer".to_owned() };
+        let closed = || Error::closed("the peer");
         let place = self.place_of(entry.id).ok_or_else(closed)?;
         let (id, path) = (entry.id, entry.path(&place.folder));
         let mut last_will = false;

@@ -22,11 +22,11 @@ impl Matching {
         } else {
             return Ok(());
         };
-        Err(Error::LimitReached {
-            what: format!("nodes in domain {}{hint}", self.own.domain().id()),
+        Err(Error::limit_reached(
+            format!("nodes in domain {}{hint}", self.own.domain().id()),
             limit,
-            hint: "use fewer nodes, or another domain (RNET_DOMAIN)".to_owned(),
-        })
+            "use fewer nodes, or another domain (RNET_DOMAIN)",
+        ))
     }
 
     /// Checks the limit of topics before an endpoint of `topic_hash` is created.
@@ -34,11 +34,10 @@ impl Matching {
         if self.index.contains_key(&topic_hash) || self.index.len() < MAX_TOPICS_PER_DOMAIN {
             return Ok(());
         }
-        Err(Error::LimitReached {
-            what: format!("topics in domain {}", self.own.domain().id()),
-            limit: MAX_TOPICS_PER_DOMAIN,
-            hint: "put several values into one message, or use another domain (RNET_DOMAIN)"
-                .to_owned(),
-        })
+        Err(Error::limit_reached(
+            format!("topics in domain {}", self.own.domain().id()),
+            MAX_TOPICS_PER_DOMAIN,
+            "put several values into one message, or use another domain (RNET_DOMAIN)",
+        ))
     }
 }

@@ -72,11 +72,11 @@ impl Matching {
     /// `BadValue` if it is not passive; `Closed` if it is not there any more.
     pub fn set_served_by(&mut self, id: u64, publisher: u64, yes: bool) -> Result<()> {
         let Some(own) = self.subscriptions.get_mut(&id) else {
-            return Err(Error::Closed { what: "the subscription".to_owned() });
+            return Err(Error::closed("the subscription"));
         };
         if !own.meta.is_passive() {
             let why = "it chooses for itself: open it as a passive one".to_owned();
-            return Err(Error::BadValue { what: "publishers of a subscription".to_owned(), why });
+            return Err(Error::bad_value("publishers of a subscription", why));
         }
         if yes {
             let is_bound = own.served_by.entry(publisher).or_default().is_some();

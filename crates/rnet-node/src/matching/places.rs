@@ -45,7 +45,7 @@ impl Matching {
         }
         match self.registry.peer(incarnation) {
             Some(peer) => peer.node.bells(),
-            None => Err(Error::Closed { what: "the peer".to_owned() }),
+            None => Err(Error::closed("the peer")),
         }
     }
 }

@@ -53,7 +53,7 @@ impl Matching {
     /// `Closed` if the publisher is not there any more.
     pub fn admit(&mut self, publisher: u64, subscription: u64) -> Result<()> {
         let Some(own) = self.publishers.get_mut(&publisher) else {
-            return Err(Error::Closed { what: "the publisher".to_owned() });
+            return Err(Error::closed("the publisher"));
         };
         if let Some(granted) = &mut own.granted {
             granted.insert(subscription);
@@ -70,11 +70,11 @@ impl Matching {
     pub fn set_ends(&mut self, id: u64, ends: u32) -> Result<()> {
         let found = self.subscriptions.get(&id).map(|s| (s.topic_hash, s.meta.proxy.is_some()));
         let Some((topic_hash, is_proxy)) = found else {
-            return Err(Error::Closed { what: "the subscription".to_owned() });
+            return Err(Error::closed("the subscription"));
         };
         if !is_proxy {
             let why = "it stands for itself: open it as a proxy".to_owned();
-            return Err(Error::BadValue { what: "ends of a subscription".to_owned(), why });
+            return Err(Error::bad_value("ends of a subscription", why));
         }
         let Some(before) = self.entry_of(id, topic_hash).filter(|entry| entry.ends != ends) else {
             return Ok(());

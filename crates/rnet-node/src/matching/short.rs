@@ -48,12 +48,20 @@ impl Matching {
         self.subscriptions.values().for_each(|own| own.state.tell_unseen());
     }
 
-    /// The subscription is looked at again whenever its topic is.
-    pub fn wait_for(&mut self, publisher: u64, entry: &Entry, peer: PeerSubscription) {
+    /// The subscription, which cannot be served yet, is looked at again whenever its topic is.
+    pub fn wait_for(
+        &mut self,
+        publisher: u64,
+        entry: &Entry,
+        peer: PeerSubscription,
+        error: Error,
+        notices: &mut Vec<Notice>,
+    ) {
         self.pending.insert(entry.topic_hash);
         if let Some(own) = self.publishers.get_mut(&publisher) {
             own.known.insert(entry.id, Known::Pending(peer));
         }
+        self.cannot_serve(publisher, entry.id, error, notices);
     }
 
     /// A subscription fits and cannot be served for now: tells the user once, and has it tried

@@ -1,11 +1,12 @@
 //! A node's part in keeping state on disk: loading it once, and being or finding the persister.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, fnv1a_64};
+use rnet_node::sync::lock;
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::heartbeat::{LOOK, Pulse};
@@ -113,7 +114,7 @@ impl Durable {
 
     /// What the user is to be told, in words, each thing once.
     pub fn take_reports(&self) -> Vec<String> {
-        let mut reports = self.shared.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = lock(&self.shared.reports);
         self.shared.told.store(false, Ordering::Relaxed);
         std::mem::take(&mut reports)
     }
@@ -127,7 +128,7 @@ impl Drop for Durable {
             return;
         }
         self.shared.shift.stop(&self.shared.disk);
-        let thread = self.shared.office().thread.take();
+        let thread = lock(&self.shared.office).thread.take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -170,10 +171,6 @@ fn loaded_of(folder: &Folder) -> u64 {
 }
 
 impl Shared {
-    fn office(&self) -> MutexGuard<'_, Office> {
-        self.office.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Where the state of the domain is kept: where it was loaded from or first written to; before that,
     /// where this node was told to.
     fn folder(&self) -> Result<Folder, Error> {
@@ -202,7 +199,7 @@ impl Shared {
     fn report(&self, report: String) {
         // Also where nobody asks for reports: what was set aside, or cannot be used, is to be known.
         eprintln!("rnet: {report}");
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = lock(&self.reports);
         if reports.len() == MAX_REPORTS {
             reports.remove(0);
         }
@@ -308,7 +305,7 @@ impl Shared {
             self.give_up();
             return Ok(true);
         }
-        let mut office = self.office();
+        let mut office = lock(&self.office);
         match self.take(&mut office)? {
             Some(store) => self.start(&mut office, store),
             None => Ok(false),

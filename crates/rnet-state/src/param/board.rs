@@ -50,7 +50,7 @@ impl Encoded<'_> {
     /// Those of `value`.
     pub(crate) fn of(value: &Value) -> Result<Encoded<'_>> {
         let bytes = encode::encode(value);
-        let bytes = bytes.map_err(|why| Error::BadValue { what: "parameter".to_owned(), why })?;
+        let bytes = bytes.map_err(|why| Error::bad_value("parameter", why))?;
         Ok(Encoded { kind: encode::kind_of(value), bytes })
     }
 

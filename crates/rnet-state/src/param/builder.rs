@@ -1,9 +1,10 @@
 //! Declaring a parameter.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rnet_core::{Error, Result};
+use rnet_node::sync::lock;
 
 use super::declare::declare;
 use super::description::ParamDescription;
@@ -136,7 +137,7 @@ impl<T: ParamType> ParamBuilder<T> {
         let state = self.state?;
         let place = Place::new(state.core.state.own.name(), &self.said.name)?;
         let default = self.default.as_ref().map(ParamType::to_value);
-        let bad = |why: String| Error::BadValue { what: words(&place.node, &place.name), why };
+        let bad = |why: String| Error::bad_value(words(&place.node, &place.name), why);
         let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
         let kind = kind.ok_or_else(|| match &default {
             Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
@@ -147,7 +148,7 @@ impl<T: ParamType> ParamBuilder<T> {
         description.default = default.map(|default| description.adapt(default));
         description.min = description.min.take().map(|min| description.adapt(min));
         description.max = description.max.take().map(|max| description.adapt(max));
-        let mut known = state.shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&state.shared.declared);
         if let Some(before) = known.get(&place.key)
             && let Some(difference) = before.difference(&description)
         {
@@ -196,8 +197,4 @@ fn say(place: &Place, refused: &Refused, description: &ParamDescription) {
     );
 }
 
-impl<T: ParamType> std::fmt::Debug for ParamBuilder<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ParamBuilder").field("name", &self.said.name).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([T: ParamType] ParamBuilder<T>, "ParamBuilder", |this| "name": this.said.name);

@@ -23,7 +23,7 @@ pub(crate) fn declare(
     place: &Place,
     wanted: &ParamDescription,
 ) -> Result<Declared> {
-    let bad = |why: String| Error::BadValue { what: place.words(), why };
+    let bad = |why: String| Error::bad_value(place.words(), why);
     wanted.check_itself().map_err(bad)?;
     let (mut value, mut about) = (Record::default(), Record::default());
     let mut conflict = None;
@@ -221,7 +221,7 @@ fn carry_out(
 /// # Errors
 /// `BadValue` if it is not declared, has no default, or may not be set.
 pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()> {
-    let bad = |why: &str| Error::BadValue { what: place.words(), why: why.to_owned() };
+    let bad = |why: &str| Error::bad_value(place.words(), why);
     let (mut value, mut about) = (Record::default(), Record::default());
     let mut conflict = None;
     for _ in 0..MAX_TRIES {

@@ -4,8 +4,11 @@
 //! read back as what a stranger wrote: whatever does not make sense in it is an error, and no
 //! description.
 
+use std::ops::Not;
+
 use rnet_core::MAX_META_LEN_BYTES;
-use serde_json::{Map, Value as Json, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 
 use super::kind::{ParamKind, kind_word};
 use super::refused::Refused;
@@ -18,56 +21,56 @@ pub const MAX_ITEMS: usize = 4096;
 /// Longest unit, choice and text of a parameter, in bytes.
 pub const MAX_TEXT_LEN_BYTES: usize = 4096;
 /// What a node said of a parameter when it declared it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParamDescription {
     /// The node that declared it: `/arm`.
+    #[serde(default)]
     pub node: String,
     /// Its name in that node: `/gain`.
+    #[serde(default)]
     pub name: String,
     /// The type of its values.
+    #[serde(rename = "type")]
     pub kind: ParamKind,
     /// What it is where nobody has set it; `None`: somebody has to.
+    #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The least that it may be.
+    #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub min: Option<Value>,
     /// The most that it may be.
+    #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub max: Option<Value>,
     /// What it may be, where that is a choice; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// The unit of its values, for people: `1/s`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// What it is for, for people.
+    #[serde(default, rename = "description", skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// It stays as it is while its node runs.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub read_only: bool,
     /// What it is set to outlives a power cut.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub durable: bool,
     /// The value that its node found and could not take, while nobody has set another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
     /// The value that was written together with this is the default. It still is while both bear
     /// the same revision.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub(crate) default_stands: bool,
 }
 
 impl ParamDescription {
     /// A parameter of which nothing is said but its type.
     pub(crate) fn new(node: &str, name: &str, kind: ParamKind) -> ParamDescription {
-        ParamDescription {
-            node: node.to_owned(),
-            name: name.to_owned(),
-            kind,
-            default: None,
-            min: None,
-            max: None,
-            choices: Vec::new(),
-            unit: String::new(),
-            text: String::new(),
-            read_only: false,
-            durable: false,
-            refused: None,
-            default_stands: false,
-        }
+        let (node, name) = (node.to_owned(), name.to_owned());
+        ParamDescription { node, name, kind, ..ParamDescription::default() }
     }
 
     /// In what another declaration of the parameter differs from this one: `"maximum"`; `None` if in nothing.
@@ -203,50 +206,12 @@ impl ParamDescription {
 
     /// The value as one of this parameter's type, if it says the same: a whole number is a number.
     pub fn adapt(&self, value: Value) -> Value {
-        match value {
-            Value::Int(i) if self.single() == ParamKind::Float => {
-                float_of(i).map_or(Value::Int(i), Value::Float)
-            }
-            Value::List(items) => {
-                Value::List(items.into_iter().map(|item| self.adapt(item)).collect())
-            }
-            other => other,
-        }
+        adapt(self.single(), value)
     }
 
     /// As it stands in the domain.
     pub(crate) fn to_json(&self) -> String {
-        let mut map = Map::new();
-        map.insert("node".to_owned(), json!(self.node));
-        map.insert("name".to_owned(), json!(self.name));
-        map.insert("type".to_owned(), json!(self.kind.name()));
-        for (word, value) in [("default", &self.default), ("min", &self.min), ("max", &self.max)] {
-            if let Some(value) = value {
-                map.insert(word.to_owned(), plain_json(value));
-            }
-        }
-        if !self.choices.is_empty() {
-            map.insert("choices".to_owned(), json!(self.choices));
-        }
-        for (word, text) in [("unit", &self.unit), ("description", &self.text)] {
-            if !text.is_empty() {
-                map.insert(word.to_owned(), json!(text));
-            }
-        }
-        let flags = [
-            ("read_only", self.read_only),
-            ("durable", self.durable),
-            ("default_stands", self.default_stands),
-        ];
-        for (word, is_so) in flags {
-            if is_so {
-                map.insert(word.to_owned(), json!(true));
-            }
-        }
-        if let Some(refused) = &self.refused {
-            map.insert("refused".to_owned(), refused.to_json());
-        }
-        Json::Object(map).to_string()
+        serde_json::to_string(self).expect("it is made of texts, numbers and lists of them")
     }
 
     /// Reads what some process wrote.
@@ -254,44 +219,40 @@ impl ParamDescription {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn from_json(text: &str) -> Result<ParamDescription, String> {
-        let json: Json = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let map = json.as_object().ok_or("it is no JSON object")?;
-        let text = |word: &str| match map.get(word) {
-            None => Ok(String::new()),
-            Some(Json::String(text)) => Ok(text.clone()),
-            Some(_) => Err(format!("{word:?} is no text")),
-        };
-        let flag = |word: &str| match map.get(word) {
-            None => Ok(false),
-            Some(Json::Bool(is_so)) => Ok(*is_so),
-            Some(_) => Err(format!("{word:?} is neither true nor false")),
-        };
-        let kind = text("type")?;
-        let kind = ParamKind::of_name(&kind).ok_or_else(|| format!("the type {kind:?} is none"))?;
-        let value = |word: &str, kind: ParamKind| match map.get(word) {
-            None => Ok(None),
-            Some(json) => from_plain_json(kind, json)
-                .map(Some)
-                .ok_or_else(|| format!("{word:?} is no {kind}")),
-        };
-        let mut description = ParamDescription::new(&text("node")?, &text("name")?, kind);
-        description.default = value("default", kind)?;
-        description.min = value("min", description.single())?;
-        description.max = value("max", description.single())?;
-        if let Some(choices) = map.get("choices") {
-            let choices = choices.as_array().ok_or("\"choices\" is no array")?;
-            let choices = choices.iter().map(|c| c.as_str().map(str::to_owned));
-            description.choices =
-                choices.collect::<Option<_>>().ok_or("\"choices\" has what is no text")?;
+        let mut read: ParamDescription = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let single = read.single();
+        for value in [&mut read.default, &mut read.min, &mut read.max] {
+            *value = value.take().map(|value| infinities(single, value));
         }
-        description.unit = text("unit")?;
-        description.text = text("description")?;
-        description.read_only = flag("read_only")?;
-        description.durable = flag("durable")?;
-        description.default_stands = flag("default_stands")?;
-        description.refused = map.get("refused").map(Refused::from_json).transpose()?;
-        description.check_itself()?;
-        Ok(description)
+        read.check_itself()?;
+        Ok(read)
+    }
+}
+
+fn adapt(single: ParamKind, value: Value) -> Value {
+    match value {
+        Value::Int(i) if single == ParamKind::Float => {
+            float_of(i).map_or(Value::Int(i), Value::Float)
+        }
+        Value::List(items) => {
+            Value::List(items.into_iter().map(|item| adapt(single, item)).collect())
+        }
+        other => other,
+    }
+}
+
+/// A value that was read, whose numbers may be words.
+fn infinities(single: ParamKind, value: Value) -> Value {
+    match value {
+        Value::Str(word) if single == ParamKind::Float => match word.as_str() {
+            "inf" => Value::Float(f64::INFINITY),
+            "-inf" => Value::Float(f64::NEG_INFINITY),
+            _ => Value::Str(word),
+        },
+        Value::List(items) => {
+            Value::List(items.into_iter().map(|item| infinities(single, item)).collect())
+        }
+        other => adapt(single, other),
     }
 }
 
@@ -331,33 +292,42 @@ fn is_less(a: &Value, b: &Value) -> bool {
 }
 
 /// A value as JSON. The infinities, which JSON has not, are words.
-pub(crate) fn plain_json(value: &Value) -> Json {
-    match value {
-        Value::Bool(b) => json!(b),
-        Value::Int(i) => json!(i),
-        Value::Float(f) if f.is_finite() => json!(f),
-        Value::Float(f) => json!(f.to_string()),
-        Value::Str(s) => json!(s),
-        Value::List(items) => items.iter().map(plain_json).collect(),
-        other => json!(show(other)),
-    }
-}
+mod plain {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-fn from_plain_json(kind: ParamKind, json: &Json) -> Option<Value> {
-    match (kind, json) {
-        (ParamKind::Bool, Json::Bool(b)) => Some(Value::Bool(*b)),
-        (ParamKind::Int, Json::Number(n)) => n.as_i64().map(Value::Int),
-        (ParamKind::Float, Json::Number(n)) => n.as_f64().map(Value::Float),
-        (ParamKind::Float, Json::String(s)) if matches!(s.as_str(), "inf" | "-inf") => {
-            s.parse().ok().map(Value::Float)
+    use super::*;
+
+    pub fn serialize<S: Serializer>(value: &Option<Value>, to: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().map(to_plain).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+        let Some(json) = Option::<Json>::deserialize(from)? else { return Ok(None) };
+        of_plain(&json).map(Some).ok_or_else(|| D::Error::custom(format!("{json} is no value")))
+    }
+
+    fn to_plain(value: &Value) -> Json {
+        match value {
+            Value::Bool(b) => json!(b),
+            Value::Int(i) => json!(i),
+            Value::Float(f) if f.is_finite() => json!(f),
+            Value::Float(f) => json!(f.to_string()),
+            Value::Str(s) => json!(s),
+            Value::List(items) => items.iter().map(to_plain).collect(),
+            other => json!(show(other)),
         }
-        (ParamKind::Str, Json::String(s)) => Some(Value::Str(s.clone())),
-        (list, Json::Array(items)) => {
-            let item = list.item()?;
-            let items = items.iter().map(|json| from_plain_json(item, json));
-            items.collect::<Option<_>>().map(Value::List)
+    }
+
+    fn of_plain(json: &Json) -> Option<Value> {
+        match json {
+            Json::Bool(b) => Some(Value::Bool(*b)),
+            Json::Number(n) => n.as_i64().map(Value::Int).or(n.as_f64().map(Value::Float)),
+            Json::String(s) => Some(Value::Str(s.clone())),
+            Json::Array(items) => {
+                items.iter().map(of_plain).collect::<Option<_>>().map(Value::List)
+            }
+            Json::Null | Json::Object(_) => None,
         }
-        _ => None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! A parameter that was declared.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result};
+use rnet_node::sync::lock;
 
 use super::declare::reset;
 use super::description::ParamDescription;
@@ -107,7 +108,7 @@ impl<T: ParamType> Param<T> {
         callback: impl FnMut(T) + Send + 'static,
     ) -> Result<()> {
         let handle = self.call(Some(since), callback)?;
-        *self.inner.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        *lock(&self.inner.watch) = Some(handle);
         Ok(())
     }
 
@@ -158,7 +159,7 @@ impl<T: ParamType> Param<T> {
     }
 
     fn bad(&self, why: &str) -> Error {
-        Error::BadValue { what: self.inner.place.words(), why: why.to_owned() }
+        Error::bad_value(self.inner.place.words(), why)
     }
 }
 
@@ -168,8 +169,4 @@ impl<T: ParamType> Clone for Param<T> {
     }
 }
 
-impl<T: ParamType> std::fmt::Debug for Param<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Param").field("key", &self.key()).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([T: ParamType] Param<T>, "Param", |this| "key": this.key());

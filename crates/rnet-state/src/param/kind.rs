@@ -1,9 +1,12 @@
 //! The types that parameters have.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Value;
 
 /// The type of a parameter's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ParamKind {
     /// `true` or `false`.
@@ -13,14 +16,19 @@ pub enum ParamKind {
     /// A number, 64 bits, but not NaN.
     Float,
     /// Text.
+    #[default]
     Str,
     /// A list of [`ParamKind::Bool`].
+    #[serde(rename = "list[bool]")]
     Bools,
     /// A list of [`ParamKind::Int`].
+    #[serde(rename = "list[int]")]
     Ints,
     /// A list of [`ParamKind::Float`].
+    #[serde(rename = "list[float]")]
     Floats,
     /// A list of [`ParamKind::Str`].
+    #[serde(rename = "list[str]")]
     Strs,
 }
 

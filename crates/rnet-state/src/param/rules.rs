@@ -75,14 +75,12 @@ fn judge(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<Rul
         // Not declared yet: it is looked at when it is.
         return Ok(Some(Ruling { about, revision: 0, durable: None }));
     }
-    let description = board::description(&record).map_err(|why| Error::BadValue {
-        what: write.key.to_owned(),
-        why: format!("its description as a parameter cannot be read ({why}); its node writes it anew when it is started"),
+    let description = board::description(&record).map_err(|why| {
+        let cause = format!("its description as a parameter cannot be read ({why})");
+        Error::bad_value(write.key, cause + "; its node writes it again when it is started")
     })?;
-    allow(own, &description, write).map_err(|why| Error::BadValue {
-        what: words(&description.node, &description.name),
-        why,
-    })?;
+    allow(own, &description, write)
+        .map_err(|why| Error::bad_value(words(&description.node, &description.name), why))?;
     let durable = write.value.is_some().then_some(description.durable);
     Ok(Some(Ruling { about, revision: record.revision, durable }))
 }

@@ -137,7 +137,7 @@ impl<F: Message + ?Sized> ActionContext<'_, F> {
     pub fn feedback(&mut self, feedback: &F) -> Result<()> {
         let what = || format!("feedback of {}", self.call.service());
         Bytes::encode(feedback, self.ty, &mut self.encoded)
-            .map_err(|why| Error::BadValue { what: what(), why })?;
+            .map_err(|why| Error::bad_value(what(), why))?;
         self.call.feedback(&self.encoded)
     }
 

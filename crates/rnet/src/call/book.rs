@@ -283,6 +283,8 @@ impl Book {
                 let error = match (reason_of_wire(status.reason()), &open.server) {
                     // Its handler had begun, and may have done a part of it.
                     (CancelReason::ServerClosing, Some(server)) if !open.goal => {
+                        // Nothing is sent there any more, also ahead of the word that it is gone.
+                        server.leaves();
                         server.lost(&topic)
                     }
                     (reason, _) => Error::Cancelled { topic, reason },
@@ -498,9 +500,9 @@ fn of_service(service: &str, error: Error) -> Error {
             Error::OutOfMemory { topic, needed_bytes, limit_bytes, why }
         }
         Error::LimitReached { what, limit, hint } => {
-            Error::LimitReached { what: named(service, what), limit, hint }
+            Error::limit_reached(named(service, what), limit, hint)
         }
-        Error::BadValue { what, why } => Error::BadValue { what: named(service, what), why },
+        Error::BadValue { what, why } => Error::bad_value(named(service, what), why),
         error => error,
     }
 }

@@ -59,21 +59,19 @@ impl Held {
     /// A request that is not of its type.
     #[cold]
     fn bad(&self, why: String) -> Error {
-        Error::BadValue { what: format!("request of {}", self.name), why }
+        Error::bad_value(format!("request of {}", self.name), why)
     }
 
     /// A reply, of what came of it.
     pub fn decode<R: Message + ?Sized>(&self, bytes: Bytes) -> Result<Received<R>> {
-        Received::decode(bytes, &self.reply).map_err(|why| Error::BadValue {
-            what: "a reply".to_owned(),
-            why: format!("it is malformed: {why}"),
-        })
+        Received::decode(bytes, &self.reply)
+            .map_err(|why| Error::bad_value("a reply", format!("it is malformed: {why}")))
     }
 }
 
 /// Why there is no reply.
 pub fn ended() -> Error {
-    Error::Closed { what: "a call that has ended".to_owned() }
+    Error::closed("a call that has ended")
 }
 
 impl Drop for Held {
@@ -103,22 +101,10 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         types: (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
     ) -> Result<Self> {
-        Client::open_to(node, name, types, feedback, Servers::All)
+        Client::at(node, service_name(node, name)?, types, feedback, Servers::All)
     }
 
-    /// The same for some of the servers.
-    pub(crate) fn open_to(
-        node: &Node,
-        name: &str,
-        (request, reply): (Option<MessageType>, Option<MessageType>),
-        feedback: Option<MessageType>,
-        only: Servers,
-    ) -> Result<Self> {
-        let name = service_name(node, name)?;
-        Client::at(node, name, (request, reply), feedback, only)
-    }
-
-    /// The same for a name that is one of the domain already.
+    /// The same for a name that is one of the domain already, and for some of the servers.
     pub(crate) fn at(
         node: &Node,
         name: TopicName,

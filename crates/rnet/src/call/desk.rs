@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Result};
+use rnet_node::sync::lock;
 use rnet_shm::clock;
 use rnet_shm::random::next_id;
 use rnet_shm::ring::fail_point;
@@ -113,10 +114,6 @@ pub struct Desk {
     book: Mutex<Book>,
     bell: Condvar,
     run: Run,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Desk {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
 use rnet_node::types::choose;
 
 use super::book::ClientStats;
@@ -116,10 +117,8 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
 
     fn decoded(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<F>>> {
         let decode = |bytes| {
-            Received::decode(bytes, &self.feedback).map_err(|why| Error::BadValue {
-                what: "feedback".to_owned(),
-                why: format!("it is malformed: {why}"),
-            })
+            Received::decode(bytes, &self.feedback)
+                .map_err(|why| Error::bad_value("feedback", format!("it is malformed: {why}")))
         };
         match next {
             // It was taken away from here, with all that it had.
@@ -135,7 +134,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     /// `Timeout`; `Cancelled` with its reason once the handler has ended; `CallFailed`, `ServerLost`, `Refused` and
     /// the others of [`Client::call`]; `Closed` for a result that was had.
     pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline(timeout);
         loop {
             let left =
                 until.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
@@ -170,7 +169,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         timeout: Option<Duration>,
         mut hear: impl FnMut(&F),
     ) -> Result<Received<R>> {
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline(timeout);
         loop {
             match self.wait_for_feedback(until) {
                 Ok(Some(feedback)) => hear(&feedback),

@@ -1,9 +1,10 @@
 //! What a server hears: requests, and what callers say of them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{CancelReason, Result, Wait};
+use rnet_node::sync::lock;
 
 use super::{Bytes, CallId, Topics};
 use crate::msgs::{CallControl, call_control::Action};
@@ -60,10 +61,6 @@ pub struct Intake {
     untold: Vec<Told>,
     /// The publishers of callers that have closed their ends: no error says so.
     closed: Arc<Mutex<Vec<u64>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Intake {

@@ -5,11 +5,12 @@
 
 mod poll;
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result, Wait};
+use rnet_node::sync;
 
 use super::book::{Book, ClientStats};
 use super::inbox::{Inbox, has_more};
@@ -19,8 +20,8 @@ use super::servers::Server;
 use super::{Bytes, Topics};
 use crate::msgs::CallStatus;
 use crate::{
-    EndpointEvent, EndpointWatch, MessageType, Node, Subscriber, SubscriberOptions, WaitSet,
-    WaitSetHandle,
+    EndpointEvent, EndpointWatch, Message, MessageType, Node, Sample, Subscriber,
+    SubscriberOptions, WaitSet, WaitSetHandle,
 };
 
 /// How often a thread looks for a server that has no call yet, and on a dispatch thread for servers that are gone.
@@ -233,12 +234,9 @@ impl Line {
         lock(&self.book).closed = true;
         self.driver_bell.notify_all();
         self.reading.interrupt();
-        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A task that it wakes may be what closes the client.
-        let this = std::thread::current().id();
-        if let Some(driver) = driver.filter(|driver| driver.thread().id() != this) {
-            let _ = driver.join();
-        }
+        let driver = sync::lock(&self.driver).take();
+        sync::join(driver);
     }
 
     fn time_out(book: &mut Book, number: u32, after: Duration) {
@@ -424,7 +422,7 @@ impl Line {
     /// Waits for answers and takes them in, for the one thread that has set `leading`; `one`: not more than one reply,
     /// if there is one and nothing else. Whether the wait was interrupted.
     fn read(&self, until: Option<Instant>, one: bool) -> (Locked<'_>, bool) {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inbox = sync::lock(&self.inbox);
         inbox.learn();
         let is_glanced = one && inbox.glance();
         // Interrupted, it is for a server that is gone or a call that came.
@@ -441,45 +439,23 @@ impl Line {
         *alone = 0;
         // What these have left is read below.
         let gone = std::mem::take(&mut lock(&self.book).gone);
+        let word = |correlation: Option<u64>| correlation.unwrap_or(0);
         let mut more = true;
         while more {
-            more = false;
-            for _ in 0..TURN {
-                match replies.try_recv() {
-                    Ok(None) => break,
-                    Ok(Some(sample)) => {
-                        more = true;
-                        let (sent_ns, word) = (sample.sent_ns(), sample.correlation().unwrap_or(0));
-                        let copy = || Bytes::copy_of(&sample);
-                        lock(&self.book).reply(sample.node(), word, copy);
-                        *taken += 1;
-                        set.came(sent_ns, *taken);
-                    }
-                    Err(error) => self.cannot_read(&error),
-                }
-            }
-            for _ in 0..TURN {
-                match status.try_recv() {
-                    Ok(None) => break,
-                    Ok(Some(sample)) => {
-                        more = true;
-                        let word = sample.correlation().unwrap_or(0);
-                        lock(&self.book).status(sample.node(), word, &sample);
-                    }
-                    Err(error) => self.cannot_read(&error),
-                }
-            }
-            for _ in 0..TURN {
-                match feedback.as_mut().map_or(Ok(None), Subscriber::try_recv) {
-                    Ok(None) => break,
-                    Ok(Some(sample)) => {
-                        more = true;
-                        let word = sample.correlation().unwrap_or(0);
-                        let copy = || Bytes::copy_of(&sample);
-                        lock(&self.book).feedback(sample.node(), word, copy);
-                    }
-                    Err(error) => self.cannot_read(&error),
-                }
+            more = self.drain(replies, |sample| {
+                let copy = || Bytes::copy_of(sample);
+                lock(&self.book).reply(sample.node(), word(sample.correlation()), copy);
+                *taken += 1;
+                set.came(sample.sent_ns(), *taken);
+            });
+            more |= self.drain(status, |sample| {
+                lock(&self.book).status(sample.node(), word(sample.correlation()), sample);
+            });
+            if let Some(feedback) = feedback {
+                more |= self.drain(feedback, |sample| {
+                    let copy = || Bytes::copy_of(sample);
+                    lock(&self.book).feedback(sample.node(), word(sample.correlation()), copy);
+                });
             }
             // Those that wait for an answer that has come are not kept waiting by a flood.
             more &= !gone.is_empty();
@@ -494,6 +470,26 @@ impl Line {
         book.lose(&gone);
         book.place_all();
         (book, interrupted)
+    }
+
+    /// Takes what has come, a turn of it at the most; whether there was anything.
+    fn drain<T: Message + ?Sized>(
+        &self,
+        from: &mut Subscriber<T>,
+        mut each: impl FnMut(&Sample<'_, T>),
+    ) -> bool {
+        let mut any = false;
+        for _ in 0..TURN {
+            match from.try_recv() {
+                Ok(None) => break,
+                Ok(Some(sample)) => {
+                    any = true;
+                    each(&sample);
+                }
+                Err(error) => self.cannot_read(&error),
+            }
+        }
+        any
     }
 
     fn cannot_read(&self, error: &Error) {

@@ -3,8 +3,10 @@
 
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+
+use rnet_node::sync;
 
 use super::book::Book;
 
@@ -15,8 +17,7 @@ pub struct Locked<'a> {
 }
 
 pub fn lock(mutex: &Mutex<Book>) -> Locked<'_> {
-    let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
-    Locked { mutex, guard: Some(guard) }
+    Locked { mutex, guard: Some(sync::lock(mutex)) }
 }
 
 impl<'a> Locked<'a> {
@@ -28,14 +29,7 @@ impl<'a> Locked<'a> {
             return lock(mutex);
         }
         let guard = self.guard.take().expect("it is there until it is dropped");
-        let guard = match until {
-            None => bell.wait(guard).unwrap_or_else(PoisonError::into_inner),
-            Some(until) => {
-                let left = until.saturating_duration_since(Instant::now());
-                bell.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        Locked { mutex, guard: Some(guard) }
+        Locked { mutex, guard: Some(sync::wait(bell, guard, until)) }
     }
 }
 

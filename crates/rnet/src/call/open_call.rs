@@ -47,6 +47,7 @@ impl Replies {
 }
 
 /// An open call.
+#[derive(Default)]
 pub struct Open {
     pub server: Option<Arc<Server>>,
     /// Servers that have refused it, or that it is not sent to.
@@ -78,26 +79,8 @@ pub struct Open {
 
 impl Open {
     pub fn new(request: Vec<u8>, key: Option<&str>, goal: bool) -> Open {
-        Open {
-            server: None,
-            refused: Vec::new(),
-            request,
-            key: key.map(hash_of),
-            deadline: None,
-            replies: Replies::default(),
-            received: 0,
-            total: None,
-            error: None,
-            goal,
-            feedback: VecDeque::new(),
-            heard: 0,
-            said: (!goal).then_some(0),
-            gaps: false,
-            cancelled: false,
-            wakers: [None, None],
-            bell: None,
-            waits: 0,
-        }
+        let (key, said) = (key.map(hash_of), (!goal).then_some(0));
+        Open { request, key, goal, said, ..Open::default() }
     }
 
     /// Becomes one that has not begun, with the memory that it has.

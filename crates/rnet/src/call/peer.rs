@@ -1,11 +1,12 @@
 //! One caller, as a server sees it: its calls, and the way back to it.
 
 use std::collections::hash_map::Entry;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
+use rnet_node::sync::lock;
 use rnet_shm::ring::fail_point;
 
 use super::desk::Outcome;
@@ -68,10 +69,6 @@ pub struct Peer {
     open: Mutex<ByNumber<Open>>,
     gone: AtomicBool,
     out: Mutex<Out>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Peer {

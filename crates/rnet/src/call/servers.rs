@@ -1,10 +1,11 @@
 //! The servers of a service, as a client sees them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Meta, OnFull, Result};
+use rnet_node::sync::lock;
 use rnet_shm::ring::fail_point;
 
 use super::Topics;
@@ -26,10 +27,6 @@ pub struct Server {
     /// Whether it has said that it closes.
     closing: AtomicBool,
     ends: Mutex<Ends>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Server {

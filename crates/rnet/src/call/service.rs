@@ -179,7 +179,7 @@ impl<R: Message + ?Sized> Responder<'_, R> {
     pub fn send(&mut self, reply: &R) -> Result<()> {
         let what = || format!("reply of {}", self.call.service());
         Bytes::encode(reply, self.ty, &mut self.encoded)
-            .map_err(|why| Error::BadValue { what: what(), why })?;
+            .map_err(|why| Error::bad_value(what(), why))?;
         self.call.reply(&self.encoded)
     }
 
@@ -187,7 +187,7 @@ impl<R: Message + ?Sized> Responder<'_, R> {
     fn answer(&mut self, reply: &R) -> Result<Outcome> {
         let Responder { call, ty, encoded, .. } = self;
         let bytes = Bytes::of(reply, ty, encoded)
-            .map_err(|why| Error::BadValue { what: format!("reply of {}", call.service()), why })?;
+            .map_err(|why| Error::bad_value(format!("reply of {}", call.service()), why))?;
         match call.answer(bytes) {
             Some(end) => Ok(Outcome::Answered(end)),
             None => call.reply(bytes).map(|()| Outcome::Returned),

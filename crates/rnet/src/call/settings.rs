@@ -47,5 +47,5 @@ fn within(what: &str, given: usize, least: usize, most: usize) -> Result<()> {
         return Ok(());
     }
     let why = format!("it is {given}, and must be {least} to {most}");
-    Err(Error::BadValue { what: format!("{what} of a service"), why })
+    Err(Error::bad_value(format!("{what} of a service"), why))
 }

@@ -140,7 +140,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let priority = terms.priority;
         if priority > highest {
             let why = format!("it is {priority}, and the highest is {highest}");
-            return Err(Error::BadValue { what: "priority".into(), why });
+            return Err(Error::bad_value("priority", why));
         }
         let name = service_name(&node, &topic)?;
         let topic = name.to_string();

@@ -1,12 +1,14 @@
 //! The receiving end of a command, as its user opens and holds it.
 
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, TopicName};
+use rnet_node::sync::{join, lock};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -105,14 +107,17 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     }
 
     /// Falls back to this message: it is given to what applies commands.
-    pub fn fallback(mut self, message: &T) -> Self
+    pub fn fallback(self, message: &T) -> Self
     where
-        T: ToOwned<Owned: std::borrow::Borrow<T> + Send + 'static>,
+        T: ToOwned<Owned: Borrow<T> + Send + 'static>,
     {
-        let message = message.to_owned();
+        self.fall_back_to(message.to_owned())
+    }
+
+    fn fall_back_to(mut self, message: impl Borrow<T> + Send + 'static) -> Self {
         let encode = move |ty: &MessageType| {
             let mut encoded = Vec::new();
-            Bytes::encode::<T>(std::borrow::Borrow::borrow(&message), ty, &mut encoded)?;
+            Bytes::encode::<T>(Borrow::<T>::borrow(&message), ty, &mut encoded)?;
             Ok(encoded)
         };
         self.fallback = Some(Chosen::Value(Box::new(encode)));
@@ -120,17 +125,11 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     }
 
     /// Falls back to the type's default message, which for velocities and torques is to stand still.
-    pub fn fallback_zero(mut self) -> Self
+    pub fn fallback_zero(self) -> Self
     where
         T: Default,
     {
-        let encode = |ty: &MessageType| {
-            let mut encoded = Vec::new();
-            Bytes::encode(&T::default(), ty, &mut encoded)?;
-            Ok(encoded)
-        };
-        self.fallback = Some(Chosen::Value(Box::new(encode)));
-        self
+        self.fall_back_to(T::default())
     }
 
     /// Falls back to the last command, which is given to what applies commands once more; to nothing before the
@@ -205,7 +204,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         let (parts, ty) = self.parts()?;
         let bad = |why: &str| {
             let what = format!("forward of {}", parts.topic);
-            Error::BadValue { what, why: why.to_owned() }
+            Error::bad_value(what, why)
         };
         if matches!(parts.rest, Rest::Handler(_)) {
             return Err(bad(
@@ -246,7 +245,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
 }
 
 fn bad_fallback(topic: &str, why: String) -> Error {
-    Error::BadValue { what: format!("fallback of {topic}"), why }
+    Error::bad_value(format!("fallback of {topic}"), why)
 }
 
 /// A receiver that is about to be opened.
@@ -316,13 +315,13 @@ pub(super) fn receiver_of(node: &Node, topic: &str, own: u64) -> Result<Option<S
         let endpoint = event.endpoint();
         let receives = matches!(endpoint.qos, EndpointQos::Publisher(_));
         if receives && endpoint.topic == status && endpoint.id != own {
-            *saw.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.node.clone());
+            *lock(&saw) = Some(endpoint.node.clone());
         }
     })?;
     // For each that there is, before it goes on.
     watch.run();
     drop(watch);
-    let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let found = lock(&found).take();
     Ok(found)
 }
 
@@ -337,13 +336,9 @@ fn answer(
     }
     let (answer, answered) = sync_channel(1);
     let node = responder.caller().to_owned();
-    let (action, priority, number) = (request.action(), request.priority, request.number);
-    let outlasts = request.outlasts_driver;
     let busy = || HandlerError::new("busy", "the receiver applies a command and does not answer");
     let (turn, call) = (Arc::new(Turn::default()), Some(responder.context()));
-    let ask =
-        Ask { turn: turn.clone(), call, action, node, priority, outlasts, lease, number, answer };
-    if !shared.ask(ask) {
+    if !shared.ask(Ask { turn: turn.clone(), call, node, request: *request, answer }) {
         return Err(busy());
     }
     let reply = match answered.recv_timeout(ANSWER) {
@@ -353,13 +348,13 @@ fn answer(
         Err(_) => answered.recv().map_err(|_| busy())?,
     };
     let sent = responder.send(&reply);
-    if sent.is_err() && reply.granted && action == Action::Take {
+    if sent.is_err() && reply.granted && request.action() == Action::Take {
         // It does not know that it drives.
         let (answer, _) = sync_channel(1);
         let (turn, node) = (Arc::default(), responder.caller().to_owned());
-        let (action, number) = (Action::Release, reply.number);
-        let call = None;
-        shared.ask(Ask { turn, call, action, node, priority, outlasts, lease, number, answer });
+        let action = Action::Release.into();
+        let request = CommandRequest { action, number: reply.number, ..*request };
+        shared.ask(Ask { turn, call: None, node, request, answer });
     }
     Ok(sent?)
 }
@@ -401,10 +396,6 @@ impl Drop for Command {
         // Nobody is granted what nobody obeys.
         drop(self.service.take());
         self.shared.close();
-        let this = std::thread::current().id();
-        // Code that drops its own receiver does not wait for itself.
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {
-            let _ = thread.join();
-        }
+        join(thread);
     }
 }

@@ -17,7 +17,7 @@ use crate::call::Bytes;
 use crate::msgs::command_event::Kind;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
-use crate::msgs::{CommandReply, CommandStatus};
+use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{CallContext, Error, Node, Subscriber, WaitSet, now_ns};
 
 /// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
@@ -262,11 +262,11 @@ impl Receiver {
     }
 
     fn obey(&mut self, ask: &Ask) -> bool {
-        match ask.action {
+        match ask.request.action() {
             Action::Take => self.grant(ask),
-            Action::Renew => self.authority.renew(&ask.node, ask.number, now_ns()),
+            Action::Renew => self.authority.renew(&ask.node, ask.request.number, now_ns()),
             Action::Release => {
-                let released = self.authority.release(&ask.node, ask.number);
+                let released = self.authority.release(&ask.node, ask.request.number);
                 if let Some(holder) = &released {
                     self.lost(holder, Kind::Released, FallbackReason::Released);
                 }
@@ -277,7 +277,9 @@ impl Receiver {
     }
 
     fn grant(&mut self, ask: &Ask) -> bool {
-        match self.authority.take(&ask.node, (ask.priority, ask.outlasts), ask.lease, now_ns()) {
+        let CommandRequest { priority, outlasts_driver, lease, .. } = ask.request;
+        let lease = Duration::from_nanos(lease);
+        match self.authority.take(&ask.node, (priority, outlasts_driver), lease, now_ns()) {
             Taken::Refused => {
                 let node = ask.node.clone();
                 let told = &mut self.refused_told;
@@ -285,7 +287,7 @@ impl Receiver {
                     told.push(node);
                     let held = self.authority.holder().map_or("", |holder| &holder.node);
                     let text = format_args!("{held} has it");
-                    self.tell.line(Kind::Refused, &ask.node, ask.priority, 0, text);
+                    self.tell.line(Kind::Refused, &ask.node, priority, 0, text);
                 }
                 false
             }
@@ -295,7 +297,7 @@ impl Receiver {
                 // The new driver may send nothing: a stop does so.
                 match &preempted {
                     Some(holder) => {
-                        let (node, priority) = (&ask.node, ask.priority);
+                        let node = &ask.node;
                         let text = format_args!("{node} has taken it with priority {priority}");
                         self.ended(holder, (Kind::Preempted, text), FallbackReason::Preempted);
                         fail_point!("command.preempted");

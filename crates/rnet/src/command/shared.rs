@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+
+use rnet_node::sync::lock;
 
 use super::authority::Holder;
 use super::receiver::CommandStats;
 use super::tell::ROOM;
 use crate::msgs::command_request::Action;
-use crate::msgs::{CommandReply, CommandStatus};
+use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{CallContext, WaitSetHandle};
 
 /// Requests of drivers that wait for the thread.
@@ -43,13 +44,8 @@ pub struct Ask {
     pub turn: Arc<Turn>,
     /// The call that it is; a driver that has ended it wants no authority.
     pub call: Option<CallContext>,
-    pub action: Action,
     pub node: String,
-    pub priority: i32,
-    /// Whether authority is to outlast its driver.
-    pub outlasts: bool,
-    pub lease: Duration,
-    pub number: u64,
+    pub request: CommandRequest,
     pub answer: SyncSender<CommandReply>,
 }
 
@@ -59,10 +55,6 @@ pub struct Shared {
     closed: AtomicBool,
     wake: WaitSetHandle,
     shown: Mutex<(CommandStats, CommandStatus)>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -90,9 +82,9 @@ impl Shared {
 
     /// Whether a request waits that ends the authority of this holder.
     pub fn ends(&self, holder: &Holder) -> bool {
-        let is_own = |ask: &Ask| ask.node == holder.node && ask.number == holder.number;
-        lock(&self.asks).iter().any(|ask| match ask.action {
-            Action::Take => ask.priority > holder.priority,
+        let is_own = |ask: &Ask| ask.node == holder.node && ask.request.number == holder.number;
+        lock(&self.asks).iter().any(|ask| match ask.request.action() {
+            Action::Take => ask.request.priority > holder.priority,
             Action::Release => is_own(ask),
             Action::Renew | Action::Unspecified => false,
         })

@@ -579,9 +579,4 @@ impl Follow {
     }
 }
 
-impl std::fmt::Debug for Follow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let publishers = self.channels.len();
-        f.debug_struct("Follow").field("publishers", &publishers).finish_non_exhaustive()
-    }
-}
+rnet_node::debug_by!([] Follow, "Follow", |this| "publishers": this.channels.len());

@@ -58,11 +58,11 @@ impl Seen {
     ) -> Found {
         let Some(named) = desc.as_protobuf() else { return Found::Type(None) };
         if self.len_bytes > MAX_REMEMBERED_LEN_BYTES && !self.hashes.contains(&named.schema) {
-            return Found::Unread(Error::LimitReached {
-                what: format!("bytes of types in one look; {} was not read", named.name),
-                limit: MAX_REMEMBERED_LEN_BYTES,
-                hint: "look at one topic".to_owned(),
-            });
+            return Found::Unread(Error::limit_reached(
+                format!("bytes of types in one look; {} was not read", named.name),
+                MAX_REMEMBERED_LEN_BYTES,
+                "look at one topic",
+            ));
         }
         let read = schemas.read(folder, named);
         if self.hashes.insert(named.schema.clone()) {
@@ -167,10 +167,7 @@ impl PublisherInfo {
     /// `None` if nothing is known of it. Versions of one type that fit each other do not differ.
     pub fn differs_from(&self, other: &PublisherInfo) -> Option<String> {
         let (a, b) = (self, other);
-        let told = |p: &PublisherInfo| match &p.type_error {
-            Some(why) => Told::Unreadable(why.clone()),
-            None => Told::Type(p.schema.clone()),
-        };
+        let told = |p: &PublisherInfo| told(&p.schema, &p.type_error);
         let both = is_protobuf(&a.type_desc) && is_protobuf(&b.type_desc);
         if a.type_desc == b.type_desc || (both && (a.schema.is_none() || b.schema.is_none())) {
             return None;
@@ -247,10 +244,6 @@ fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
 
 /// Where a subscription is known not to understand a publisher.
 pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMismatch> {
-    let told = |schema: &Option<Schema>, error: &Option<String>| match error {
-        Some(why) => Told::Unreadable(why.clone()),
-        None => Told::Type(schema.clone()),
-    };
     let (writes, reads) = (told(&p.schema, &p.type_error), told(&s.schema, &s.type_error));
     let differs = || types_fit((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
     is_known(p, s).then(differs).flatten()
@@ -262,4 +255,8 @@ pub(super) fn is_known(p: &PublisherInfo, s: &SubscriptionInfo) -> bool {
     let both = is_protobuf(&p.type_desc) && is_protobuf(&s.type_desc);
     let refused = p.type_error.is_some() || s.type_error.is_some();
     !both || refused || (p.schema.is_some() && s.schema.is_some())
+}
+
+fn told(schema: &Option<Schema>, error: &Option<String>) -> Told {
+    error.clone().map_or_else(|| Told::Type(schema.clone()), Told::Unreadable)
 }

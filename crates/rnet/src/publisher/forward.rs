@@ -7,11 +7,11 @@ use rnet_shm::words::Mark;
 use super::{Loan, OwnedLoan, Publisher};
 use crate::{Message, PeerInfo};
 
+#[doc(hidden)]
 impl<T: Message + ?Sized> Publisher<T> {
     /// Closes the publisher as if its process had died: subscribers that have read it to the end get `PeerLost`, and
     /// all who are told of endpoints and matches are told that it was lost. For a proxy, when the node for which it
     /// stands is lost. Large messages that were not read yet go with it, and are counted as lost.
-    #[doc(hidden)]
     pub fn lose(mut self) {
         if self.writer.fork_guard().is_parents() {
             return;
@@ -21,7 +21,6 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 
     /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
-    #[doc(hidden)]
     pub fn asking(&self) -> Vec<PeerInfo> {
         self.state.lock().asking.clone()
     }
@@ -31,12 +30,12 @@ impl<T: Message + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// `Closed` in a forked child.
-    #[doc(hidden)]
     pub fn admit(&self, subscription: u64) -> Result<()> {
         self.core.state.admit(self.id, subscription)
     }
 }
 
+#[doc(hidden)]
 impl Publisher<[u8]> {
     /// Sends a message of another host: as [`Publisher::send_with`], but its stamp says `sent_ns`, when it was
     /// sent there, in ns of CLOCK_MONOTONIC of this host. One from the future counts as sent now. Latency and
@@ -44,7 +43,6 @@ impl Publisher<[u8]> {
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
-    #[doc(hidden)]
     pub fn forward(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
         self.check_len(message.len())?;
         self.writer.send_with(message, &meta, Some(sent_ns))
@@ -55,7 +53,6 @@ impl Publisher<[u8]> {
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
-    #[doc(hidden)]
     pub fn forward_along(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
         self.check_len(message.len())?;
         self.writer.forward(message, &meta, sent_ns)
@@ -65,7 +62,6 @@ impl Publisher<[u8]> {
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
-    #[doc(hidden)]
     #[inline]
     pub fn forward_plain(&mut self, message: &[u8], origin: Origin, sent_ns: u64) -> Result<()> {
         self.check_len(message.len())?;
@@ -73,14 +69,12 @@ impl Publisher<[u8]> {
     }
 
     /// Shows subscribers what [`Publisher::forward_along`] was given.
-    #[doc(hidden)]
     pub fn show(&mut self) {
         self.writer.show();
     }
 
     /// As [`Publisher::publish_gap`], of messages of another host up to the one with the number `next_seq`, which is noted
     /// where [`Publisher::set_mark`] says.
-    #[doc(hidden)]
     pub fn forward_gap(
         &mut self,
         cause: LossCause,
@@ -92,14 +86,12 @@ impl Publisher<[u8]> {
 
     /// Has each message of [`Publisher::forward_along`] noted there as soon as subscribers can see it, by the number
     /// behind its own at its origin.
-    #[doc(hidden)]
     pub fn set_mark(&mut self, mark: Option<Mark>) {
         self.writer.set_mark(mark);
     }
 
     /// Says how far from the truth the stamps of messages that are forwarded from now on may be, in ns; `None` if that
     /// is not known. [`Sample::sent_uncertainty_ns`](crate::Sample::sent_uncertainty_ns) shows it.
-    #[doc(hidden)]
     pub fn set_sent_uncertainty_ns(&mut self, uncertain_ns: Option<u64>) {
         self.writer.set_uncertain_ns(uncertain_ns);
     }
@@ -108,22 +100,18 @@ impl Publisher<[u8]> {
     /// called. Where it may not, what would have waited fails with `Full` at once, and one that would have ended in
     /// letting a subscriber go does so: under `OnFull::Detach` the first that finds it to have stood still for the
     /// stall, counted from the first `Full` after which no send succeeded.
-    #[doc(hidden)]
     pub fn set_waiting(&mut self, yes: bool) {
         self.writer.set_waiting(yes);
     }
 
     /// As [`Publisher::loan_owned`], of memory that the publisher has and that nobody needs any more; `None` if there is
     /// none. It never waits, takes no memory, and ends no message that a subscriber may still read.
-    #[doc(hidden)]
     pub fn loan_idle(&mut self, len: usize) -> Option<OwnedLoan> {
         self.check_len(len).ok()?;
         Some(OwnedLoan { publisher: self.id, loan: self.writer.loan_idle(len)? })
     }
 
     /// As [`Publisher::forward_along`], of a loan, which subscribers get at once; on error it comes back.
-    #[doc(hidden)]
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn forward_loan(
         &mut self,
         loan: OwnedLoan,
@@ -134,10 +122,9 @@ impl Publisher<[u8]> {
     }
 }
 
+#[doc(hidden)]
 impl<'a> Loan<'a> {
     /// As [`Publisher::forward`], of a loan; on error it comes back.
-    #[doc(hidden)]
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn forward(self, meta: Meta, sent_ns: u64) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, Some(sent_ns)))
     }

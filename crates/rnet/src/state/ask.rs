@@ -1,12 +1,13 @@
 //! Asking the home of a key, and what is said when it is away.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
+use rnet_node::sync::lock;
 
 use super::wire;
-use crate::call::Servers;
+use crate::call::{Servers, service_name};
 use crate::msgs::{StateAsk, StateReply};
 use crate::{CallOptions, Client, Node};
 
@@ -32,7 +33,7 @@ impl Door {
     /// `service` names the service of a host.
     pub fn open(node: &Node, service: fn(&str) -> String, host: &str) -> Result<Door> {
         let open = |name: &str, servers| {
-            Client::open_to(node, &service(name), (None, None), None, servers)
+            Client::at(node, service_name(node, &service(name))?, (None, None), None, servers)
         };
         let mut clients = vec![open(host, Servers::OfHostAndHere(host.to_owned()))?];
         if let Some(said) = without_number(host) {
@@ -48,7 +49,7 @@ impl Door {
     }
 
     fn set_missing(&self, missing: bool) -> Duration {
-        let mut since = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = lock(&self.missing);
         match missing {
             true => since.get_or_insert_with(Instant::now).elapsed(),
             false => {

@@ -5,10 +5,11 @@
 //! opened with the first question, so that a host that nobody asks pays for two services.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rnet_core::{Error, OnFull, Result};
+use rnet_node::sync::lock;
 use rnet_shm::random::random_u64;
 use rnet_state::{Change, Entry, State, WatchHandle, carried};
 
@@ -31,10 +32,6 @@ pub const MAX_LEN_BYTES: usize = 64 << 20;
 const BACKLOG: usize = 1024;
 /// Writes at once: one that waits for the disk does not hold up those that do not.
 const WRITES_AT_ONCE: usize = 4;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Answers for the keys of this host until it is dropped; made by [`serve`].
 #[must_use = "other hosts reach the state of this one as long as this is held"]
@@ -164,11 +161,11 @@ impl Feeds {
         let mut open = lock(&self.open);
         if !open.contains_key(prefix) {
             if open.len() >= MAX_FEEDS {
-                return Err(Error::LimitReached {
-                    what: "prefixes of the state that other hosts follow".to_owned(),
-                    limit: MAX_FEEDS,
-                    hint: "follow one that holds them all".to_owned(),
-                });
+                return Err(Error::limit_reached(
+                    "prefixes of the state that other hosts follow",
+                    MAX_FEEDS,
+                    "follow one that holds them all",
+                ));
             }
             let feed = self.feed(state, prefix)?;
             open.insert(prefix.to_owned(), feed);
@@ -242,7 +239,7 @@ impl Feeds {
             (Action::Set, Some(entry)) => {
                 let value = wire::Types::default().value(entry);
                 let what = || format!("value of {}", ask.key);
-                let value = value.map_err(|why| Error::BadValue { what: what(), why })?;
+                let value = value.map_err(|why| Error::bad_value(what(), why))?;
                 if let Some(durable) = ask.durable {
                     put = put.durable(durable);
                 }
@@ -290,10 +287,10 @@ pub fn check_room(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
         () => return Ok(()),
     };
     let what = format!("{what} under {prefix:?} for another host");
-    Err(Error::LimitReached { what, limit, hint: "ask for a longer prefix".to_owned() })
+    Err(Error::limit_reached(what, limit, "ask for a longer prefix"))
 }
 
 fn unknown(ask: &StateAsk) -> Error {
     let why = format!("it is {}, which this release does not do", ask.action);
-    Error::BadValue { what: "action of a question about state".to_owned(), why }
+    Error::bad_value("action of a question about state", why)
 }

@@ -1,11 +1,12 @@
 //! The state of another host, as a program reads and writes it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rnet_core::{Error, Result, key_name};
 use rnet_node::Message;
+use rnet_node::sync::lock;
 use rnet_state::carried::{self, Prefix};
 use rnet_state::param::ParamInfo;
 use rnet_state::{Entry, StateMessage, Value};
@@ -27,10 +28,6 @@ const MAX_KEPT: usize = 1024;
 const MAX_KEPT_LEN_BYTES: usize = 16 << 20;
 /// What the keys of descriptions begin with.
 const DESCRIPTIONS: &str = "!";
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Splits `@host/key` into host and key; `None` for a key of this host.
 ///
@@ -167,7 +164,7 @@ impl Shared {
     }
 
     pub(super) fn bad(&self, why: String) -> Error {
-        Error::BadValue { what: format!("what host {} tells of its state", self.host), why }
+        Error::bad_value(format!("what host {} tells of its state", self.host), why)
     }
 
     /// The newest of what replicas know of a key.
@@ -285,7 +282,7 @@ impl RemoteState {
         if replicas.len() >= MAX_REPLICAS {
             let what = format!("replicas of prefixes of host {}", self.host());
             let hint = "follow one prefix that holds them all".to_owned();
-            return Err(Error::LimitReached { what, limit: MAX_REPLICAS, hint });
+            return Err(Error::limit_reached(what, MAX_REPLICAS, hint));
         }
         let replica = Replica::start(&self.shared, prefix)?;
         replicas.push(Arc::downgrade(replica.shared()));
@@ -340,11 +337,7 @@ impl RemoteState {
     }
 }
 
-impl std::fmt::Debug for RemoteState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RemoteState").field("host", &self.host()).finish()
-    }
-}
+rnet_node::debug_by!([] RemoteState, "RemoteState", |this| "host": this.host());
 
 /// A write at another host; made by [`RemoteState::put`]. It is sent once, and never again by itself.
 #[must_use = "nothing is written until set or delete"]

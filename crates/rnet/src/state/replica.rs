@@ -11,12 +11,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result, ms_ceil};
+use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::sync::{lock, wait};
 use rnet_state::carried::{self, Prefix};
 use rnet_state::{Change, Entry, Value};
 
 use super::home::{BEAT, MAX_KEYS, check_room};
-use super::remote::{Aged, Shared, lock};
+use super::remote::{Aged, Shared};
 use super::wire::Types;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
@@ -185,9 +187,11 @@ impl Replica {
     /// As [`Replica::get`].
     pub fn entry(&self, key: &str) -> Result<Aged<Option<Entry>>> {
         let key = rnet_core::key_name(key)?;
-        self.shared.look(&key).ok_or_else(|| Error::BadValue {
-            what: format!("key {key}"),
-            why: format!("this replica is of {}", self.shared.prefix),
+        self.shared.look(&key).ok_or_else(|| {
+            Error::bad_value(
+                format!("key {key}"),
+                format!("this replica is of {}", self.shared.prefix),
+            )
         })
     }
 
@@ -215,18 +219,16 @@ impl Replica {
     /// `Timeout`; `LimitReached` if changes of more than 65,536 keys wait: the next call begins again with the
     /// present values.
     pub fn recv(&self, timeout: Option<Duration>) -> Result<Change> {
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline(timeout);
         let mut held = lock(&self.shared.held);
         loop {
             if let Some(change) = next(&mut held)? {
                 return Ok(change);
             }
-            let left = until.map_or(BEAT, |until| until.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(self.shared.timeout("a change", timeout.unwrap_or_default()));
             }
-            let waited = self.shared.changed.wait_timeout(held, left);
-            held = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            held = wait(&self.shared.changed, held, until);
         }
     }
 
@@ -253,7 +255,7 @@ fn next(held: &mut Held) -> Result<Option<Change>> {
         held.untold = None;
         let what = "changed keys of another host that wait".to_owned();
         let hint = "take them sooner; all keys are told again".to_owned();
-        return Err(Error::LimitReached { what, limit: MAX_KEYS, hint });
+        return Err(Error::limit_reached(what, MAX_KEYS, hint));
     }
     Ok(untold.next())
 }
@@ -277,12 +279,9 @@ impl Drop for Replica {
     }
 }
 
-impl std::fmt::Debug for Replica {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let host = &self.shared.state.host;
-        f.debug_struct("Replica").field("host", host).field("prefix", &self.prefix()).finish()
-    }
-}
+rnet_node::debug_by!(
+    [] Replica, "Replica", |this| "host": this.shared.state.host, "prefix": this.prefix()
+);
 
 impl ReplicaShared {
     fn is_closed(&self) -> bool {
@@ -291,7 +290,7 @@ impl ReplicaShared {
 
     fn timeout(&self, what: &str, after: Duration) -> Error {
         let what = format!("{what} under {:?} of host {}", self.prefix, self.state.host);
-        Error::Timeout { topic: String::new(), what, after_ms: ms_ceil(after) }
+        Error::timeout("", what, after)
     }
 
     /// What is known of a key; `None` for one that this is no replica of, or while nothing is known.

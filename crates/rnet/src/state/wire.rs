@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 
 use rnet_core::{Error, Failure, Result, fnv1a_64, key_name};
-use rnet_state::carried::{self, Told};
+use rnet_state::carried;
 use rnet_state::{Entry, Value};
 
-use crate::MessageType;
 use crate::msgs::{StateEntry, state_reply::Refusal};
+use crate::{MessageType, boot_ns};
 
 /// Types of one home that are remembered; then they are asked for anew.
 const MAX_TYPES: usize = 1024;
@@ -49,7 +49,7 @@ fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
 /// # Errors
 /// `BadValue` for one that cannot be written.
 pub fn pack(key: &str, value: &Value) -> Result<StateEntry> {
-    let bad = |why| Error::BadValue { what: format!("value of {key}"), why };
+    let bad = |why| Error::bad_value(format!("value of {key}"), why);
     if let Value::Unreadable(_) = value {
         return Err(bad("an unreadable value cannot be written".to_owned()));
     }
@@ -123,16 +123,12 @@ impl Types {
     pub fn entry(&mut self, entry: StateEntry) -> Result<Entry, String> {
         let key = key_name(&entry.key).map_err(|error| error.to_string())?.into_owned();
         let value = self.value(&entry).map_err(|why| format!("{key}: {why}"))?;
-        let told = Told {
-            key,
-            revision: entry.revision,
-            version: entry.version,
-            node: entry.node,
-            written_unix_ns: entry.written_unix_ns,
-            durable: entry.durable,
-            ttl_left_ns: entry.ttl_left_ns,
-        };
-        Ok(told.entry(value))
+        let mut told = carried::entry(key, value);
+        (told.revision, told.version, told.durable) =
+            (entry.revision, entry.version, entry.durable);
+        (told.owner.node, told.owner.written_unix_ns) = (entry.node, entry.written_unix_ns);
+        told.expires_boot_ns = entry.ttl_left_ns.map(|left| boot_ns().saturating_add(left));
+        Ok(told)
     }
 }
 
@@ -159,12 +155,12 @@ pub fn refused(service: &str, host: &str, refusal: &Refusal) -> Error {
     match &*refusal.code {
         "conflict" => Error::Conflict { key: word(), expected: number(0), found: number(1) },
         "state_type" => Error::StateType { key: word(), holds: word(), given: word() },
-        "bad_value" => Error::BadValue { what: word(), why: word() },
-        "limit_reached" => Error::LimitReached {
-            what: format!("{} on host {host}", word()),
-            hint: word(),
-            limit: usize::try_from(number(0)).unwrap_or(usize::MAX),
-        },
+        "bad_value" => Error::bad_value(word(), word()),
+        "limit_reached" => Error::limit_reached(
+            format!("{} on host {host}", word()),
+            usize::try_from(number(0)).unwrap_or(usize::MAX),
+            word(),
+        ),
         code => {
             let failure = Box::new(Failure { kind: code.to_owned(), text: word() });
             Error::CallFailed { topic: service.to_owned(), node: format!("@{host}"), failure }

@@ -54,7 +54,7 @@ fn a_description_that_is_none_stops_setters_and_is_written_anew() {
         write(&region, "!param/arm/gain", kind, bytes);
         let error = state.set(param.key(), 2.0).unwrap_err();
         assert!(matches!(error, Error::BadValue { .. }), "{error}");
-        assert!(error.to_string().contains("its node writes it anew"), "{error}");
+        assert!(error.to_string().contains("its node writes it again"), "{error}");
         assert!(state.reset_param(&node, "gain").is_err());
         let info = state.param(&node, "gain").unwrap().unwrap();
         assert!(info.description.is_none() && info.problem.is_some());

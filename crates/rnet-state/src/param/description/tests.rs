@@ -107,17 +107,18 @@ fn a_whole_number_is_a_number_where_nothing_is_lost() {
 fn what_strangers_wrote_is_checked() {
     for (text, why) in [
         ("", "EOF"),
-        ("[]", "no JSON object"),
-        (r#"{"node": 1, "type": "int"}"#, "\"node\" is no text"),
-        (r#"{"type": "complex"}"#, "\"complex\" is none"),
-        (r#"{}"#, "\"\" is none"),
-        (r#"{"type": "int", "default": 1.5}"#, "\"default\" is no int"),
-        (r#"{"type": "float", "max": "nan"}"#, "\"max\" is no float"),
-        (r#"{"type": "str", "choices": "a"}"#, "no array"),
-        (r#"{"type": "str", "choices": [1]}"#, "no text"),
+        ("[]", "invalid length"),
+        (r#"{"node": 1, "type": "int"}"#, "expected a string"),
+        (r#"{"type": "complex"}"#, "unknown variant `complex`"),
+        (r#"{}"#, "missing field `type`"),
+        (r#"{"type": "int", "default": 1.5}"#, "its default 1.5 is float"),
+        (r#"{"type": "int", "default": {}}"#, "{} is no value"),
+        (r#"{"type": "float", "max": "nan"}"#, "its maximum \"nan\" is no float"),
+        (r#"{"type": "str", "choices": "a"}"#, "expected a sequence"),
+        (r#"{"type": "str", "choices": [1]}"#, "expected a string"),
         (r#"{"type": "int", "min": 2, "max": 1}"#, "above its maximum"),
-        (r#"{"type": "int", "durable": 1}"#, "neither true nor false"),
-        (r#"{"type": "int", "refused": {}}"#, "\"refused\" has no text"),
+        (r#"{"type": "int", "durable": 1}"#, "expected a boolean"),
+        (r#"{"type": "int", "refused": {}}"#, "missing field `value`"),
     ] {
         let said = ParamDescription::from_json(text).unwrap_err();
         assert!(said.contains(why), "{text}: {said}");

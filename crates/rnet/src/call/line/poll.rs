@@ -1,10 +1,11 @@
 //! Async calls: tasks that are woken, and the thread that reads for them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Context;
 use std::time::{Duration, Instant};
 
 use rnet_core::Result;
+use rnet_node::sync;
 
 use super::super::Bytes;
 use super::super::book::Book;
@@ -58,7 +59,7 @@ impl Line {
         open.wakers[wanted as usize] = Some(context.waker().clone());
         let (leading, waits) = (book.leading, book.driver_waits);
         drop(book);
-        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut driver = sync::lock(&self.driver);
         if driver.is_none() {
             let this = self.clone();
             *driver = Some(rnet_shm::thread::spawn("rnet-call", move || this.drive())?);

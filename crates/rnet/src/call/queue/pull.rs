@@ -3,11 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::sync::{lock, wait};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -136,18 +138,14 @@ struct Handover {
 }
 
 impl Handover {
-    fn lock(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn offer(&self, call: &mut Call) -> Outcome {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         if !matches!(*place, Place::Closed { .. }) {
             *place = Place::Offered(call.take_request(), JobContext(call.context()));
             self.changed.notify_all();
             drop(place);
             self.wake();
-            place = self.lock();
+            place = lock(&self.place);
         }
         loop {
             match std::mem::take(&mut *place) {
@@ -166,13 +164,13 @@ impl Handover {
                 }
                 other => *place = other,
             }
-            place = self.changed.wait(place).unwrap_or_else(PoisonError::into_inner);
+            place = wait(&self.changed, place, None);
         }
     }
 
     /// Without the lock of the place: who wakes a task may have to wait for a lock of its own.
     fn wake(&self) {
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = lock(&self.task).take();
         if let Some(task) = task {
             task.wake();
         }
@@ -181,10 +179,10 @@ impl Handover {
     /// Whether there is a job, or will be none any more. If not, the task is woken then.
     fn is_ready(&self, context: &Context<'_>) -> bool {
         // Ahead of the look: what comes after it wakes.
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = lock(&self.task);
         *task = Some(context.waker().clone());
         drop(task);
-        matches!(*self.lock(), Place::Offered(..) | Place::Closed { .. })
+        matches!(*lock(&self.place), Place::Offered(..) | Place::Closed { .. })
     }
 
     /// A job that is offered, waiting for it until then; `None` when the time is over.
@@ -192,7 +190,7 @@ impl Handover {
     /// # Errors
     /// The worker was closed.
     fn take(&self, until: Option<Instant>) -> Result<Option<(Bytes, JobContext)>, ClosedHere> {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         loop {
             match std::mem::take(&mut *place) {
                 Place::Offered(_, context) if context.is_cancelled() => {
@@ -209,22 +207,15 @@ impl Handover {
                 }
                 other => *place = other,
             }
-            place = match until {
-                None => self.changed.wait(place).unwrap_or_else(PoisonError::into_inner),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Ok(None);
-                    }
-                    let waited = self.changed.wait_timeout(place, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(None);
+            }
+            place = wait(&self.changed, place, until);
         }
     }
 
     fn end(&self, result: Result<(), HandlerError>) {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         if matches!(*place, Place::Taken) {
             *place = Place::Ended(Outcome::Settled(result));
             self.changed.notify_all();
@@ -232,10 +223,10 @@ impl Handover {
     }
 
     fn close(&self) {
-        let mut place = self.lock();
+        let mut place = lock(&self.place);
         // What was said of a job is heard first, by the thread that has it.
         while matches!(*place, Place::Ended(_)) {
-            place = self.changed.wait(place).unwrap_or_else(PoisonError::into_inner);
+            place = wait(&self.changed, place, None);
         }
         if !matches!(*place, Place::Closed { .. }) {
             *place = Place::Closed { taken: matches!(*place, Place::Taken) };
@@ -266,7 +257,7 @@ impl<J: Message + ?Sized> Puller<J> {
     /// # Errors
     /// `Closed` in a forked child.
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Job<J>>> {
-        self.recv_until(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+        self.recv_until(deadline(timeout))
     }
 
     /// As [`Puller::recv`], for any number of threads, with a limit of the wait.
@@ -307,8 +298,7 @@ impl<J: Message + ?Sized> Puller<J> {
     fn recv_until(&self, until: Option<Instant>) -> Result<Option<Job<J>>> {
         self.service.check_fork()?;
         loop {
-            let closed =
-                |ClosedHere| Error::Closed { what: format!("the worker of {}", self.name()) };
+            let closed = |ClosedHere| Error::closed(format!("the worker of {}", self.name()));
             let Some((bytes, context)) = self.desk.take(until).map_err(closed)? else {
                 return Ok(None);
             };

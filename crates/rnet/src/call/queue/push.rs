@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::sync::{join, lock, wait};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
@@ -119,7 +121,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
     pub fn open(self) -> Result<Pusher<J>> {
         if !(1..=MAX_BACKLOG).contains(&self.backlog) {
             let why = format!("it is {}, and must be 1 to {MAX_BACKLOG}", self.backlog);
-            return Err(Error::BadValue { what: "backlog of a pusher".to_owned(), why });
+            return Err(Error::bad_value("backlog of a pusher", why));
         }
         let ty = choose::<J>(&self.name, self.ty)?;
         let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
@@ -190,25 +192,14 @@ struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until there are at most so many open jobs; false if the time is over first.
     fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, State>, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.stats.open > open {
-            state = match until {
-                None => self.ended.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return (state, false);
-                    }
-                    let waited = self.ended.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return (state, false);
+            }
+            state = wait(&self.ended, state, until);
         }
         (state, true)
     }
@@ -216,7 +207,7 @@ impl Shared {
 
 impl Wake for Shared {
     fn wake(self: Arc<Self>) {
-        self.lock().woken = true;
+        lock(&self.state).woken = true;
         self.bell.notify_one();
     }
 }
@@ -252,7 +243,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         self.client.held().line.check_fork()?;
         let mut encoded = Vec::new();
         Bytes::encode(job, &self.ty, &mut encoded)
-            .map_err(|why| Error::BadValue { what: format!("job of {}", self.name), why })?;
+            .map_err(|why| Error::bad_value(format!("job of {}", self.name), why))?;
         let (mut state, room) =
             self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
         if !room {
@@ -275,7 +266,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// `Timeout`; `Closed` in a forked child.
     pub fn wait_until_done(&self, timeout: Option<Duration>) -> Result<()> {
         self.client.held().line.check_fork()?;
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline(timeout);
         let (state, done) = self.shared.wait_for(0, until);
         if done {
             return Ok(());
@@ -299,7 +290,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         if self.client.held().line.is_parents() {
             return Poll::Ready(());
         }
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         if state.stats.open <= open {
             return Poll::Ready(());
         }
@@ -325,7 +316,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         if self.client.held().line.is_parents() {
             return PushStats::default();
         }
-        self.shared.lock().stats
+        lock(&self.shared.state).stats
     }
 }
 
@@ -336,12 +327,10 @@ impl<J: Message + ?Sized> Drop for Pusher<J> {
             std::mem::forget(thread);
             return;
         }
-        self.shared.lock().closed = true;
+        lock(&self.shared.state).closed = true;
         self.shared.bell.notify_one();
         // What it is handed back may be what drops it.
-        if thread.thread().id() != std::thread::current().id() {
-            let _ = thread.join();
-        }
+        join(Some(thread));
     }
 }
 
@@ -380,7 +369,7 @@ impl Work {
             }
             // With no worker there, one waits for the first: a type that does not fit is found by it.
             let workers = self.client.server_count().max(1);
-            let mut state = self.shared.lock();
+            let mut state = lock(&self.shared.state);
             if state.closed {
                 let waiting = std::mem::take(&mut state.waiting);
                 drop(state);
@@ -400,18 +389,12 @@ impl Work {
                 drop(state);
                 flights.push(self.start(task));
                 started = true;
-                state = self.shared.lock();
+                state = lock(&self.shared.state);
             }
             // What was started is polled first: else nobody wakes this thread for it.
             if !started && !state.woken {
-                let waited = match state.waiting.is_empty() {
-                    true => self.shared.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
-                    false => {
-                        let waited = self.shared.bell.wait_timeout(state, LOOK);
-                        waited.unwrap_or_else(PoisonError::into_inner).0
-                    }
-                };
-                state = waited;
+                let until = (!state.waiting.is_empty()).then(|| Instant::now() + LOOK);
+                state = wait(&self.shared.bell, state, until);
             }
             state.woken = false;
         }
@@ -447,7 +430,7 @@ impl Work {
         // Its time was over before a worker had it.
         let unsent = matches!(error, Error::Timeout { .. }) && worker.is_none();
         if busy || unsent {
-            self.shared.lock().waiting.push_front(task);
+            lock(&self.shared.state).waiting.push_front(task);
             return true;
         }
         let lost = matches!(
@@ -456,7 +439,7 @@ impl Work {
         );
         if lost && task.lost.is_none() {
             task.lost = worker.or(Some(0));
-            let mut state = self.shared.lock();
+            let mut state = lock(&self.shared.state);
             state.stats.redelivered += 1;
             state.waiting.push_front(task);
             return false;
@@ -473,7 +456,7 @@ impl Work {
     }
 
     fn end(&self, count: impl FnOnce(&mut PushStats)) {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         count(&mut state.stats);
         state.stats.open -= 1;
         self.shared.ended.notify_all();

@@ -1,5 +1,7 @@
 //! Large plain messages on a topic: a publisher fills them in place, a subscriber reads them in place.
 
+#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
+
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -131,18 +133,15 @@ impl<'a, T: Tailed> DataLoan<'a, T> {
     }
 
     /// Sends the message. On error the loan comes back, its content intact.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send(self) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
         self.send_by(Loan::send)
     }
 
     /// As [`DataLoan::send`], with what the message carries beside its content.
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_with(self, meta: Meta) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
         self.send_by(|loan| loan.send_with(meta))
     }
 
-    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     fn send_by(
         mut self,
         send: impl FnOnce(Loan<'a>) -> std::result::Result<(), (Loan<'a>, Error)>,

@@ -53,10 +53,9 @@ pub fn to_protobuf(type_name: &str, message: &[u8]) -> Result<Option<(Schema, Ve
 fn encoded<M: Message + prost::Message>(message: &M) -> Result<(Schema, Vec<u8>)> {
     match M::message_type()? {
         MessageType::Protobuf(schema) => Ok((schema, message.encode_to_vec())),
-        other => Err(Error::BadValue {
-            what: "type of a built-in message".to_owned(),
-            why: format!("it is {}", other.desc()),
-        }),
+        other => {
+            Err(Error::bad_value("type of a built-in message", format!("it is {}", other.desc())))
+        }
     }
 }
 

@@ -70,7 +70,7 @@ pub trait Tailed: PlainHeader {
 /// ```
 pub fn read<T: Tailed>(message: &[u8]) -> Result<(T, &[u8])> {
     let name = || T::header_type().name;
-    let header: T = header_of(message).map_err(|why| Error::BadValue { what: name(), why })?;
+    let header: T = header_of(message).map_err(|why| Error::bad_value(name(), why))?;
     Ok((header, &message[header.data_range()]))
 }
 
@@ -131,7 +131,7 @@ pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
 }
 
 pub(super) fn bad<T: PlainHeader>(why: String) -> Error {
-    Error::BadValue { what: T::header_type().name, why }
+    Error::bad_value(T::header_type().name, why)
 }
 
 /// A text field: its bytes up to the first zero. Empty for what [`check_text`] refuses.

@@ -187,7 +187,7 @@ impl<'a> ImageView<'a> {
     /// # Errors
     /// `BadValue`: the encoding has other numbers than `T`, or they do not start where such a number may.
     pub fn pixels<T: Number>(&self) -> Result<Pixels<'a, T>> {
-        let wrong = |why: String| Error::BadValue { what: "pixels of an image".to_owned(), why };
+        let wrong = |why: String| Error::bad_value("pixels of an image", why);
         let (image, encoding) = (self.header, self.header.encoding());
         let known = Pixel::of(encoding);
         let pixel = known.unwrap_or(Pixel { element: NumberType::U8, channels: 1 });

@@ -93,7 +93,7 @@ pub(super) fn numbers<'a, T: Number>(what: &str, bytes: &'a [u8]) -> Result<&'a 
     let at = bytes.as_ptr().cast::<T>();
     if !at.is_aligned() {
         let why = format!("the data does not start at a multiple of {}", align_of::<T>());
-        return Err(Error::BadValue { what: what.to_owned(), why });
+        return Err(Error::bad_value(what, why));
     }
     // SAFETY: aligned as checked, so many fit into `bytes`, and `PlainField` promises that every bit pattern is a value.
     Ok(unsafe { std::slice::from_raw_parts(at, bytes.len() / size_of::<T>()) })

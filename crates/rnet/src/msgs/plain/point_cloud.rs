@@ -277,8 +277,7 @@ impl<'a> PointCloudView<'a> {
     }
 
     fn offset_of<T: Number>(&self, name: &str) -> Result<usize> {
-        let wrong =
-            |why: String| Error::BadValue { what: format!("field {name:?} of a cloud"), why };
+        let wrong = |why: String| Error::bad_value(format!("field {name:?} of a cloud"), why);
         let field = self.header.field(name).ok_or_else(|| {
             let names: Vec<&str> = self.header.fields().iter().map(PointField::name).collect();
             wrong(format!("it has {}", names.join(", ")))

@@ -258,7 +258,7 @@ impl<'a> TensorView<'a> {
 const WHAT: &str = "elements of a tensor";
 
 fn wrong(why: String) -> Error {
-    Error::BadValue { what: WHAT.to_owned(), why }
+    Error::bad_value(WHAT, why)
 }
 
 impl fmt::Debug for Tensor {

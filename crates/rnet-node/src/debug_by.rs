@@ -1,0 +1,15 @@
+//! `Debug` of a handle: what names it, as its parts say nothing.
+
+/// Implements `Debug` for a type, whose generic parameters stand in the brackets, by some of what it has.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_by {
+    ([$($generics:tt)*] $type:ty, $name:literal, |$this:ident| $($field:literal: $value:expr),*) => {
+        impl<$($generics)*> std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $this = self;
+                f.debug_struct($name)$(.field($field, &$value))*.finish_non_exhaustive()
+            }
+        }
+    };
+}
