@@ -65,21 +65,13 @@ impl Codec {
             |name: &str| Ok::<_, PyErr>(codec.getattr(name)?.extract::<Option<Py<PyAny>>>()?);
         let described = codec.getattr("described")?;
         let made = part("decode")?;
-        let (message_type, decode) = match (part("raises")?, made) {
-            (Some(raises), Some(make)) if !described.is_instance_of::<PyString>() => {
-                let (set, name): (Bound<'_, PyBytes>, String) = described.extract()?;
-                let (set, name) = (set.as_bytes(), name.as_str());
-                let schema = py.detach(|| Schema::from_descriptor_set(set, name));
-                let schema = schema.map_err(|error| schema::raise(py, &error))?;
-                let message_type = MessageType::Protobuf(schema.clone());
-                (message_type, Decode::Message { make, raises, schema })
+        let message_type = described_type(&described)?;
+        let decode = match (&message_type, part("raises")?, made) {
+            (MessageType::Protobuf(schema), Some(raises), Some(make)) => {
+                Decode::Message { make, raises, schema: schema.clone() }
             }
-            (raises, made) => {
-                let desc = TypeDesc::from_json(&described.extract::<String>()?);
-                let message_type = desc.and_then(MessageType::try_from).or_raise(py)?;
-                let object = |make| Decode::Object { make, raises };
-                (message_type, made.map_or(Decode::Bytes, object))
-            }
+            (_, raises, Some(make)) => Decode::Object { make, raises },
+            (_, _, None) => Decode::Bytes,
         };
         Ok(Codec {
             message_type,
@@ -174,13 +166,7 @@ impl Codec {
             Decode::Sample | Decode::Bytes => Ok(Ok(bytes.clone().into_any())),
             Decode::Object { make, raises } => {
                 let longer = self.lengthened(py, bytes.as_bytes());
-                let made = make.bind(py).call1((longer.as_ref().unwrap_or(bytes),));
-                made.map(Ok).or_else(|raised| match raises {
-                    Some(raises) if raised.is_instance(py, raises.bind(py)) => {
-                        Ok(Err(raised.value(py).to_string()))
-                    }
-                    _ => Err(raised),
-                })
+                made_of(longer.as_ref().unwrap_or(bytes), make, raises.as_ref())
             }
             Decode::Message { make, raises, schema } => decoded(bytes, make, raises, schema),
         }
@@ -203,6 +189,18 @@ impl Codec {
     }
 }
 
+/// A type as `rnet.types.Codec` describes it: JSON, or a descriptor set and the full name of a message in it.
+pub(crate) fn described_type(described: &Bound<'_, PyAny>) -> PyResult<MessageType> {
+    let py = described.py();
+    if let Ok(json) = described.cast::<PyString>() {
+        return TypeDesc::from_json(json.to_str()?).and_then(MessageType::try_from).or_raise(py);
+    }
+    let (set, name): (Bound<'_, PyBytes>, String) = described.extract()?;
+    let set = set.as_bytes();
+    let made = py.detach(|| Schema::from_descriptor_set(set, &name));
+    made.map(MessageType::from).map_err(|error| schema::raise(py, &error))
+}
+
 /// What `rnet.outgoing` refuses, with the place where it was to go.
 #[cold]
 fn at(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
@@ -215,6 +213,22 @@ fn at(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
         Ok(Some(PyTypeError::new_err(format!("cannot send {what} on {place}: {why}"))))
     };
     named().ok().flatten().unwrap_or(error)
+}
+
+/// What `make` makes of the memory of a message; or why that is none.
+#[inline]
+fn made_of<'py>(
+    memory: &Bound<'py, PyAny>,
+    make: &Py<PyAny>,
+    raises: Option<&Py<PyAny>>,
+) -> PyResult<Result<Bound<'py, PyAny>, String>> {
+    let py = memory.py();
+    make.bind(py).call1((memory,)).map(Ok).or_else(|raised| match raises {
+        Some(raises) if raised.is_instance(py, raises.bind(py)) => {
+            Ok(Err(raised.value(py).to_string()))
+        }
+        _ => Err(raised),
+    })
 }
 
 /// A protobuf message of its bytes; or why they are none.
@@ -298,8 +312,8 @@ impl Decoder {
             Some(longer) => longer.into_any(),
             None => sample::new(py, received, self.clone())?,
         };
-        let made = make.bind(py).call1((memory,));
-        made.map_err(|raised| self.refused(py, raised, raises.as_ref(), from, &OnceLock::new()))
+        let made = made_of(&memory, make, raises.as_ref())?;
+        made.map_err(|why| self.malformed(py, why, from, &OnceLock::new()))
     }
 
     /// The same, of a sample that the user has; `told` is kept with it.
@@ -313,12 +327,10 @@ impl Decoder {
         match &self.codec.decode {
             Decode::Sample => Ok(sample.clone()),
             Decode::Object { make, raises } => {
-                let made = match self.codec.lengthened(py, received) {
-                    Some(longer) => make.bind(py).call1((longer,)),
-                    None => make.bind(py).call1((sample,)),
-                };
+                let longer = self.codec.lengthened(py, received).map(Bound::into_any);
+                let made = made_of(longer.as_ref().unwrap_or(sample), make, raises.as_ref())?;
                 let from = (received.publisher(), received.seq());
-                made.map_err(|raised| self.refused(py, raised, raises.as_ref(), from, told))
+                made.map_err(|why| self.malformed(py, why, from, told))
             }
             Decode::Bytes | Decode::Message { .. } => {
                 let copied = Copied::new(py, received, received.publisher(), received.seq());
@@ -344,24 +356,6 @@ impl Decoder {
         made.map_err(|why| {
             self.malformed(copied.bytes.py(), why, (copied.publisher, copied.seq), told)
         })
-    }
-
-    /// What is raised where an object could not be made of a sample.
-    #[cold]
-    fn refused(
-        &self,
-        py: Python<'_>,
-        raised: PyErr,
-        raises: Option<&Py<PyAny>>,
-        from: (u64, u64),
-        told: &OnceLock<Error>,
-    ) -> PyErr {
-        match raises {
-            Some(raises) if raised.is_instance(py, raises.bind(py)) => {
-                self.malformed(py, raised.value(py).to_string(), from, told)
-            }
-            _ => raised,
-        }
     }
 
     /// `from`: publisher and number of the message.

@@ -38,6 +38,18 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
+/// An exception of a class of `rnet.errors`, with fields that it has beside its text.
+pub(crate) fn build_of(
+    py: Python<'_>,
+    class: &str,
+    text: String,
+    fields: Option<&Bound<'_, PyDict>>,
+) -> PyErr {
+    let class = py.import("rnet.errors").and_then(|errors| errors.getattr(class));
+    let built = class.and_then(|class| class.call((text,), fields));
+    built.map_or_else(|while_building| while_building, PyErr::from_value)
+}
+
 /// Whether it says that one message could not be decoded: iterations go on.
 pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
     is_of_class(py, error, "Malformed")
@@ -71,6 +83,7 @@ macro_rules! put {
         $($dict.set_item(stringify!($name), $name)?;)*
     }};
 }
+pub(crate) use put;
 
 /// The fields of an error, by their Rust names.
 fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {

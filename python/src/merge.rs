@@ -1,6 +1,6 @@
 //! `rnet.Merge`: one wait for many topics.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -8,6 +8,7 @@ use pyo3::types::PyTuple;
 use rnet::Error;
 
 use crate::errors::{OrRaise, bad_value, is_malformed, pass_over};
+use crate::held::lock;
 use crate::receive::{Passing, RawSample, SubscriberCore};
 use crate::subscriber::Subscriber;
 use crate::together::{Locked, One, Together};
@@ -60,7 +61,7 @@ impl Merge {
     /// hides no other. `locked` is by address.
     fn look(&self, locked: &mut [Locked<'_>]) -> rnet::Result<Option<(usize, RawSample)>> {
         let count = self.by_name.len();
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = lock(&self.turn);
         for step in 0..count {
             let at = (*turn + step) % count;
             let core = &self.by_name[at];

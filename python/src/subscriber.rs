@@ -2,11 +2,10 @@
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use rnet::{Behind, Error, LossCounts};
 
 use crate::callback::Callback;
@@ -15,11 +14,11 @@ use crate::errors::{OrRaise, is_malformed, pass_over};
 use crate::events::{self, MessageCallback};
 use crate::gate;
 use crate::meta::make;
-use crate::receive::{Glance, RawSample, SubscriberCore, Which};
+use crate::receive::{Glance, RawSample, SubscriberCore, Which, in_any_mode};
 use crate::shared::NodeShared;
-use crate::tasks::{Delivery, Next, Source};
+use crate::tasks::{Delivery, Next};
 use crate::wait::{Stop, WaitLimit};
-use crate::waiters::{self, Awaited, Waiters};
+use crate::waiters;
 use crate::{batch, sample};
 
 /// Receives the messages of one topic. Made by `Node.subscribe`.
@@ -45,8 +44,6 @@ pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,
     decoder: Arc<Decoder>,
     node: Arc<NodeShared>,
-    /// Whether the callback, if there is one, may no longer be called.
-    silent: Arc<AtomicBool>,
 }
 
 fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyDict>> {
@@ -67,7 +64,7 @@ impl Subscriber {
         decoder: Arc<Decoder>,
         node: Arc<NodeShared>,
     ) -> Self {
-        Subscriber { core, decoder, node, silent: Arc::default() }
+        Subscriber { core, decoder, node }
     }
 
     /// Hands the messages to a callback, from now on and until the node or this is closed.
@@ -85,7 +82,7 @@ impl Subscriber {
             callback: callback.into_inner(),
             on_error,
             decoder: this.decoder.clone(),
-            closed: this.silent.clone(),
+            closed: this.core.closed.clone(),
         });
         let start = || {
             this.core.call(move |result| run.run(result))?;
@@ -206,6 +203,24 @@ impl Subscriber {
         self.look(py, as_sample).map_err(|stop| stop.into_err(py))
     }
 
+    /// What a task awaits. With `iterates`, what happens to single publishers is not for it, and closing is the end.
+    fn awaited(slf: Py<Self>, as_sample: bool, iterates: bool) -> Next {
+        Next::new(slf.get().core.clone(), move |py| {
+            let subscriber = slf.get();
+            loop {
+                match subscriber.look(py, as_sample) {
+                    Ok(found) => return Ok(found.map(Bound::unbind)),
+                    Err(stop) if !iterates => return Err(stop.into_err(py)),
+                    Err(stop) => {
+                        if !subscriber.goes_on(py, stop)? {
+                            return Err(PyStopAsyncIteration::new_err("the subscriber is closed"));
+                        }
+                    }
+                }
+            }
+        })
+    }
+
     /// Whether an iteration goes on after what stopped its wait; not if the subscriber is closed.
     fn goes_on(&self, py: Python<'_>, stop: Stop) -> PyResult<bool> {
         match stop {
@@ -237,72 +252,6 @@ impl Subscriber {
                 }
             }
         }
-    }
-}
-
-/// What tasks await.
-struct Messages {
-    subscriber: Py<Subscriber>,
-    as_sample: bool,
-    /// What happens to single publishers is not for it, and closing is the end.
-    iterates: bool,
-}
-
-/// What the task of an async callback awaits.
-struct Delivered {
-    core: Arc<SubscriberCore>,
-    decoder: Arc<Decoder>,
-}
-
-impl Source for Delivered {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let received = py.detach(|| self.core.look_to_deliver()).or_raise(py)?;
-        if received.is_none() && self.core.waiters.is_raised() {
-            py.detach(|| waiters::drained(&self.core));
-        }
-        let value = |received| self.decoder.value(py, received).map(Bound::unbind);
-        received.map(value).transpose()
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.core.waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(&self.core);
-    }
-
-    fn is_parents(&self) -> bool {
-        self.core.is_parents()
-    }
-}
-
-impl Source for Messages {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let subscriber = self.subscriber.get();
-        loop {
-            match subscriber.look(py, self.as_sample) {
-                Ok(found) => return Ok(found.map(Bound::unbind)),
-                Err(stop) if !self.iterates => return Err(stop.into_err(py)),
-                Err(stop) => {
-                    if !subscriber.goes_on(py, stop)? {
-                        return Err(PyStopAsyncIteration::new_err("the subscriber is closed"));
-                    }
-                }
-            }
-        }
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.subscriber.get().core.waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(&self.subscriber.get().core);
-    }
-
-    fn is_parents(&self) -> bool {
-        self.subscriber.get().core.is_parents()
     }
 }
 
@@ -400,18 +349,28 @@ impl Subscriber {
     /// a time-out for one, it has taken none, and the message is the next one for whoever receives.
     /// Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: false })
+        Subscriber::awaited(slf, false, false)
     }
 
     /// As `recv_async`, as a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: true, iterates: false })
+        Subscriber::awaited(slf, true, false)
     }
 
     /// Has its messages go to an async callback from now on.
     fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
         let (core, decoder) = (self.core.clone(), self.decoder.clone());
-        let next = move || Next::new(Delivered { core: core.clone(), decoder: decoder.clone() });
+        let next = move || {
+            let (core, decoder) = (core.clone(), decoder.clone());
+            Next::new(core.clone(), move |py| {
+                let received = py.detach(|| core.look_to_deliver()).or_raise(py)?;
+                if received.is_none() && core.waiters.is_raised() {
+                    py.detach(|| waiters::drained(&core));
+                }
+                let value = |received| decoder.value(py, received).map(Bound::unbind);
+                received.map(value).transpose()
+            })
+        };
         let begin = || {
             self.core.begin_delivery()?;
             Ok(Delivery::new(&self.core, &self.node.members, next))
@@ -457,34 +416,35 @@ impl Subscriber {
     /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_match(callback.for_threads(py, None)?);
-        py.detach(|| self.core.on_match(hook)).or_raise(py)
+        let hook = events::hook(callback.for_threads(py, None)?, events::matched);
+        py.detach(|| in_any_mode!(self.core, inner => inner.on_match(hook))).or_raise(py)
     }
 
     /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a period of the deadline.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_deadline(callback.for_threads(py, None)?);
-        py.detach(|| self.core.on_deadline(hook)).or_raise(py)
+        let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
+        py.detach(|| in_any_mode!(self.core, inner => inner.on_deadline(hook))).or_raise(py)
     }
 
     /// Calls `callback` with a LivelinessChange when a publisher has become alive, or is so no more.
     #[pyo3(signature = (callback, /))]
     fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_liveliness(callback.for_threads(py, None)?);
-        py.detach(|| self.core.on_liveliness(hook)).or_raise(py)
+        let hook = events::hook(callback.for_threads(py, None)?, events::liveliness_change);
+        py.detach(|| in_any_mode!(self.core, inner => inner.on_liveliness(hook))).or_raise(py)
     }
 
     /// How many of the matched publishers are alive at this moment: a Liveliness.
     #[getter]
     fn liveliness(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        events::liveliness(py, py.detach(|| self.core.liveliness()).or_raise(py)?)
+        let counts = py.detach(|| in_any_mode!(self.core, inner => inner.liveliness()));
+        events::liveliness(py, counts.or_raise(py)?)
     }
 
     /// How many publishers serve this subscriber now.
     #[getter]
     fn publisher_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| self.core.publisher_count()).or_raise(py)
+        py.detach(|| in_any_mode!(self.core, inner => inner.publisher_count())).or_raise(py)
     }
 
     /// Messages lost so far, by cause: overrun, link, restart, detached.
@@ -530,7 +490,6 @@ impl Subscriber {
 
     /// Leaves the topic. Whoever waits for a message gets Closed, and loops end. Samples stay.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.silent.store(true, Ordering::Release);
         gate::close(py, self.node.closing(&self.core))
     }
 
@@ -539,13 +498,7 @@ impl Subscriber {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: true })
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.silent.store(true, Ordering::Release);
-        gate::exit(exception, self.node.closing(&self.core))
+        Subscriber::awaited(slf, false, true)
     }
 
     fn __repr__(&self) -> String {
@@ -566,7 +519,6 @@ impl Samples {
     }
 
     fn __anext__(&self, py: Python<'_>) -> Next {
-        let subscriber = self.subscriber.clone_ref(py);
-        Next::new(Messages { subscriber, as_sample: true, iterates: true })
+        Subscriber::awaited(self.subscriber.clone_ref(py), true, true)
     }
 }

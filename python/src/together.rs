@@ -7,9 +7,10 @@ use rnet::{Error, WaitSetHandle, Waitable};
 
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
-use crate::receive::{BESIDE, State, SubscriberCore};
+use crate::reader::{Reader, Receiver, State};
+use crate::receive::{BESIDE, SubscriberCore};
 use crate::shared::NodeShared;
-use crate::state::watch::{Mode, WatchCore};
+use crate::state::watch::WatchCore;
 use crate::waiters::{self, Waiters};
 
 /// How long who was asked to let go of the locks waits for its turn, before it asks: two that wait for the same
@@ -60,8 +61,8 @@ impl One {
 
 /// One whose lock is held.
 pub(crate) enum Locked<'a> {
-    Subscriber(&'a SubscriberCore, Guard<'a, Own<State>>),
-    Watch(&'a WatchCore, Guard<'a, Own<Mode>>),
+    Subscriber(&'a SubscriberCore, Guard<'a, Own<State<rnet::Subscriber<[u8]>>>>),
+    Watch(&'a WatchCore, Guard<'a, Own<State<rnet::state::Watch>>>),
     Rate(rnet::Rate),
 }
 
@@ -69,18 +70,10 @@ impl Locked<'_> {
     /// What rnet waits for. `None` where nothing will come: a message is held, or it was closed. One that is
     /// being closed ends the wait.
     fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
-        let inner: rnet::Result<&mut dyn Waitable> = match self {
-            Locked::Rate(rate) => Ok(rate),
-            Locked::Watch(core, mode) => core.inner(mode).map(|watch| watch as _),
-            Locked::Subscriber(core, state) => match core.inner(state) {
-                Ok((_, Some(_))) => return Ok(None),
-                Ok((inner, None)) => Ok(inner),
-                Err(error) => Err(error),
-            },
-        };
-        match inner {
-            Err(Error::Closed { .. }) => Ok(None),
-            inner => inner.map(Some),
+        match self {
+            Locked::Rate(rate) => Ok(Some(rate)),
+            Locked::Watch(core, state) => awaited_of(core, state),
+            Locked::Subscriber(core, state) => awaited_of(core, state),
         }
     }
 
@@ -95,6 +88,17 @@ impl Locked<'_> {
             Locked::Watch(_, guard) => guard.is_wanted(),
             Locked::Rate(_) => false,
         }
+    }
+}
+
+fn awaited_of<'a, R: Receiver>(
+    core: &Reader<R>,
+    state: &'a mut State<R>,
+) -> rnet::Result<Option<&'a mut dyn Waitable>> {
+    match core.inner(state) {
+        Ok((inner, held)) => Ok(held.is_none().then_some(inner as _)),
+        Err(Error::Closed { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `rnet.WaitSet`: one wait for messages, changes of the state and ticks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -9,6 +9,7 @@ use rnet::{Error, WaitSetHandle};
 
 use crate::errors::{OrRaise, bad_value};
 use crate::gate;
+use crate::held::lock;
 use crate::members::{Kind, Member};
 use crate::node::Node;
 use crate::receive::SubscriberCore;
@@ -90,10 +91,6 @@ pub(crate) struct WaitSet {
 }
 
 impl WaitSet {
-    fn attached(&self) -> MutexGuard<'_, Vec<Arc<Attached>>> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn source(&self, object: &Bound<'_, PyAny>) -> PyResult<Source> {
         let (node, source) = if let Ok(subscriber) = object.cast::<Subscriber>() {
             let subscriber = subscriber.get();
@@ -138,7 +135,7 @@ impl WaitSet {
     fn attach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
         let (source, object) = (self.source(member)?, member.clone().unbind());
-        let mut attached = self.attached();
+        let mut attached = lock(&self.attached);
         if WaitSet::place(&attached, member).is_some() {
             drop(attached);
             return Err(bad_value(
@@ -157,7 +154,7 @@ impl WaitSet {
     #[pyo3(signature = (member, /))]
     fn detach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
-        let mut attached = self.attached();
+        let mut attached = lock(&self.attached);
         let detached = WaitSet::place(&attached, member).map(|at| attached.remove(at));
         drop(attached);
         if detached.is_none() {
@@ -180,7 +177,7 @@ impl WaitSet {
         let mut gave_way = false;
         let waited = WaitLimit::new(py, timeout)?.run(py, |slice| {
             self.core.check()?;
-            let attached = self.attached().clone();
+            let attached = lock(&self.attached).clone();
             let with_place = |(at, one): (usize, &Arc<Attached>)| Some((one.one()?, at));
             let mut ones: Vec<_> = attached.iter().enumerate().filter_map(with_place).collect();
             ones.sort_by_key(|(one, _)| one.address());
@@ -197,7 +194,7 @@ impl WaitSet {
             gave_way = matches!(ready, Err(Error::Interrupted));
             let mut ready: Vec<_> = ready?.into_iter().map(|at| attached[at].clone()).collect();
             // What was detached meanwhile has nothing to say; then the wait goes on.
-            let still = self.attached();
+            let still = lock(&self.attached);
             ready.retain(|one| still.iter().any(|other| Arc::ptr_eq(one, other)));
             drop(still);
             if ready.is_empty() { Err(Error::Interrupted) } else { Ok(ready) }
@@ -210,6 +207,6 @@ impl WaitSet {
     }
 
     fn __len__(&self) -> usize {
-        if self.core.together.is_parents() { 0 } else { self.attached().len() }
+        if self.core.together.is_parents() { 0 } else { lock(&self.attached).len() }
     }
 }

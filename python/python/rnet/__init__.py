@@ -52,9 +52,7 @@ from ._rnet import (
     Sample,
     Samples,
     Service,
-    Snapshot,
     State,
-    StateHash,
     Subscriber,
     Timer,
     Transaction,
@@ -63,7 +61,7 @@ from ._rnet import (
     now_ns,
     wall_offset,
 )
-from . import _common, msgs
+from . import _common, msgs, one_shot
 from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,
@@ -132,6 +130,7 @@ from .events import (
 )
 from .launching import Launch, LaunchedNode, launch
 from .log import LogHandler
+from .mappings import Snapshot, StateHash
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .recorded import RecordedMessage, RecordedTopic, RecordingFile, Series, open_recording

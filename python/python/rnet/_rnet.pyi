@@ -13,7 +13,7 @@ from typing_extensions import Buffer, Self
 from ._calls import ActionClient, ActionContext, Call, CallContext, Client, Command, Driver, Goal, Job, JobContext
 from ._calls import Puller, Pusher, Service
 from ._recorded import RecordedMessages, RecordingReader
-from ._state import Aged, Change, Entry, RemoteState, Replica, Snapshot, State, StateHash, Transaction, Watch
+from ._state import Aged, Change, Entry, RemoteState, Replica, State, Transaction, Watch
 from .compare import PublishedType
 from .errors import RnetError
 from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, KnownGap, Liveliness, LivelinessChange
@@ -43,18 +43,19 @@ _Reply = TypeVar("_Reply")
 _Feedback = TypeVar("_Feedback")
 
 __all__ = [
-    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION",
+    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "MAX_TRIES", "VERSION",
     "ActionClient", "ActionContext", "Aged", "Call", "CallContext", "CallbackHandle", "Change", "Client", "Command",
     "Driver", "Entry", "Goal", "Job", "JobContext",
     "Loan", "Logger", "Merge", "Next", "Node",
     "Param", "Publisher", "Puller", "Pusher", "Rate", "RecordedMessages", "RecordingReader", "RemoteState",
-    "Replica", "Sample", "Samples", "Service", "Snapshot", "State", "StateHash", "Subscriber",
+    "Replica", "Sample", "Samples", "Service", "State", "Subscriber",
     "Timer", "Transaction", "WaitSet", "Watch",
-    "compare_types", "compile_file", "compile_text", "find_types", "error_counter", "is_closing", "now_ns", "read_descriptor_set", "report_exception", "wall_offset",
+    "compare_types", "compile_file", "compile_text", "find_types", "error_counter",
+    "close_in_time", "is_closing", "now_ns", "outrun", "read_descriptor_set", "report_exception", "wall_offset",
 ]
 
 BUILTIN_FILES: list[str]; ERROR_CODES: list[str]
-LAYOUT_VERSION: int; MAX_SCHEMA_LEN_BYTES: int; VERSION: str
+LAYOUT_VERSION: int; MAX_SCHEMA_LEN_BYTES: int; MAX_TRIES: int; VERSION: str
 
 def now_ns() -> int: ...
 def wall_offset() -> WallOffset: ...
@@ -68,6 +69,8 @@ def read_descriptor_set(bytes: bytes) -> bytes: ...
 def report_exception(error: BaseException, callback: Callable[..., object], counter: object) -> None: ...
 def error_counter() -> object: ...
 def is_closing(thread: int) -> bool: ...
+def close_in_time(close: Callable[[], None]) -> None: ...
+def outrun(what: str) -> RnetError: ...
 @final
 class Node:
     def __new__(
@@ -330,6 +333,9 @@ class Logger:
     @level.setter
     def level(self, level: str) -> None: ...
     held_back: Final[int]
+    _node: Final[str]
+    def _is_enabled(self, level: str) -> bool: ...
+    def _log_from(self, level: str, text: str, file: str, line: int) -> None: ...
     def publish(self, level: str, text: str, file: str, line: int) -> None: ...
 
 @final

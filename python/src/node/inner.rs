@@ -76,7 +76,7 @@ impl Node {
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
         let inner = py.detach(open).or_raise(py)?;
         let decoder = codec.into_decoder(inner.faults());
-        let core = SubscriberCore::new(inner, spins);
+        let core = SubscriberCore::of(inner, spins);
         py.detach(|| self.shared.members.add(Kind::Subscriber, &core));
         let subscriber = Bound::new(py, Subscriber::new(core, decoder, self.shared.clone()))?;
         if let Some(callback) = on {

@@ -1,11 +1,9 @@
-//! `rnet.Entry`, `rnet.Change`, `rnet.Snapshot`: what is told of keys.
+//! `rnet.Entry`, `rnet.Change`: what is told of keys.
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyIterator, PyList};
 use rnet::state::{self, LastWill, Value};
 
 use super::types::Types;
@@ -197,114 +195,5 @@ impl Change {
             },
         };
         Ok(format!("<rnet.Change {} {what}, revision {}>", self.key, self.revision))
-    }
-}
-
-/// Many keys as of one moment: a mapping of keys to values that does not change.
-///
-/// All values are those of one `revision`: what was written later is not in it, and nothing that was
-/// written before is missing.
-#[pyclass(frozen, mapping, module = "rnet", weakref)]
-pub(crate) struct Snapshot {
-    revision: u64,
-    entries: Vec<Py<Entry>>,
-}
-
-impl Snapshot {
-    pub(crate) fn new(
-        py: Python<'_>,
-        inner: state::Snapshot,
-        types: &Arc<Types>,
-    ) -> PyResult<Snapshot> {
-        let make = |entry| Py::new(py, Entry::new(entry, types));
-        let entries: PyResult<Vec<_>> = inner.entries.into_values().map(make).collect();
-        Ok(Snapshot { revision: inner.revision, entries: entries? })
-    }
-
-    fn find(&self, key: &str) -> Option<&Py<Entry>> {
-        // As everywhere, the first slash may be left out.
-        let with_slash;
-        let key = if key.starts_with('/') {
-            key
-        } else {
-            with_slash = format!("/{key}");
-            &with_slash
-        };
-        // In order, as they came.
-        let at = self.entries.binary_search_by(|entry| entry.get().inner.key.as_str().cmp(key));
-        at.ok().map(|at| &self.entries[at])
-    }
-}
-
-#[pymethods]
-impl Snapshot {
-    /// The revision as of which this is.
-    #[getter]
-    fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// The entries, in the order of their keys.
-    #[getter]
-    pub(crate) fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.entries.iter().map(|entry| entry.clone_ref(py)))
-    }
-
-    /// The entry of a key; None if it was absent.
-    fn entry(&self, py: Python<'_>, key: &str) -> Option<Py<Entry>> {
-        self.find(key).map(|entry| entry.clone_ref(py))
-    }
-
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.find(key) {
-            Some(entry) => entry.get().value_of(py),
-            None => Err(PyKeyError::new_err(key.to_owned())),
-        }
-    }
-
-    /// The value of a key, or `default` if it was absent.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.find(key).map_or(Ok(default), |entry| entry.get().value_of(py).map(Some))
-    }
-
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
-        key.extract::<&str>().is_ok_and(|key| self.find(key).is_some())
-    }
-
-    fn __len__(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        self.keys(py)?.try_iter()
-    }
-
-    /// The keys, in order.
-    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.entries.iter().map(|entry| entry.get().key()))
-    }
-
-    /// The values, in the order of the keys.
-    pub(crate) fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.entries.iter().map(|entry| entry.get().value_of(py)).collect()
-    }
-
-    /// Pairs of key and value, in the order of the keys.
-    pub(crate) fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        let pair = |entry: &Py<Entry>| {
-            let entry = entry.get();
-            Ok((entry.inner.key.clone(), entry.value_of(py)?))
-        };
-        self.entries.iter().map(pair).collect()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<rnet.Snapshot of {} keys, revision {}>", self.entries.len(), self.revision)
     }
 }

@@ -2,72 +2,26 @@
 //!
 //! Every call may wait for that host, so it runs without the GIL; Ctrl-C ends the wait.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 use rnet::Error;
 use rnet::state::{self as rust, Aged, RemotePut, RemoteState};
 
-use super::core::deleted;
 use super::disk;
 use super::entry::{Change, Entry};
 use super::types::Types;
 use super::value::of_object;
 use crate::errors::OrRaise;
-use crate::fork::{ForkGuard, Own};
+use crate::held::Held;
 use crate::members::{Kind, Member};
 use crate::qos::Given;
-use crate::release::release;
 use crate::shared::NodeShared;
 use crate::wait::{self, Stop, WaitLimit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SLICE: Duration = Duration::from_millis(100);
-
-/// Something of crate `rnet` that the node closes, and that is left alone in a forked child.
-struct Held<T: Send + Sync + 'static> {
-    what: String,
-    inner: RwLock<Option<Own<Arc<T>>>>,
-    fork_guard: ForkGuard,
-}
-
-impl<T: Send + Sync> Held<T> {
-    fn new(what: String, inner: T) -> Arc<Held<T>> {
-        let inner = RwLock::new(Some(Own::new(Arc::new(inner))));
-        Arc::new(Held { what, inner, fork_guard: ForkGuard::here() })
-    }
-
-    fn get(&self) -> rnet::Result<Arc<T>> {
-        let closed = || Error::Closed { what: self.fork_guard.name(self.what.clone()) };
-        if self.fork_guard.is_parents() {
-            return Err(closed());
-        }
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        inner.as_deref().cloned().ok_or_else(closed)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.get().is_err()
-    }
-}
-
-impl<T: Send + Sync> Member for Held<T> {
-    fn close(&self) {
-        if !self.fork_guard.is_parents() {
-            let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
-            drop(inner);
-        }
-    }
-}
-
-impl<T: Send + Sync> Drop for Held<T> {
-    fn drop(&mut self) {
-        release(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
 
 /// A value of another host, and how old what is known of it is.
 #[pyclass(frozen, name = "Aged", module = "rnet", weakref)]
@@ -125,7 +79,7 @@ impl PyAged {
 /// ('idle', False)
 #[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
 pub(crate) struct PyRemoteState {
-    held: Arc<Held<RemoteState>>,
+    held: Arc<Held<Arc<RemoteState>>>,
     node: Arc<NodeShared>,
     types: Arc<Types>,
     host: String,
@@ -142,7 +96,7 @@ impl PyRemoteState {
         let open = || node.node()?.state_of(host);
         let remote = py.detach(open).or_raise(py)?;
         let remote = remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::is_quiet()));
-        let held = Held::new(format!("the state of host {host}"), remote);
+        let held = Arc::new(Held::new(format!("the state of host {host}"), Arc::new(remote)));
         py.detach(|| node.members.add(Kind::State, &held));
         let types = Arc::new(Types::new(py));
         Ok(PyRemoteState { held, node: node.clone(), types, host: host.to_owned() })
@@ -155,11 +109,6 @@ impl PyRemoteState {
     ) -> PyResult<R> {
         disk::write_detached(py, || act(&*self.held.get()?))
     }
-
-    fn read(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
-        let found = self.with(py, |remote| remote.entry(key))?.value;
-        Ok(found.map(|entry| Entry::new(entry, &self.types)))
-    }
 }
 
 #[pymethods]
@@ -170,43 +119,16 @@ impl PyRemoteState {
         &self.host
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.read(py, key)? {
-            Some(entry) => entry.value_of(py),
-            None => Err(PyKeyError::new_err(key.to_owned())),
-        }
-    }
-
     fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(&self.types, key, value)?;
         self.with(py, |remote| remote.set(key, value)).map(drop)
     }
 
-    fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        deleted(key, self.delete(py, key, None)?)
-    }
-
-    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Ok(key) = key.extract::<&str>() else { return Ok(false) };
-        Ok(self.read(py, key)?.is_some())
-    }
-
-    /// The value of a key there, or `default` if it is absent. Raises HomeAway if the host is away and
-    /// the key was never read.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.read(py, key)?.map_or(Ok(default), |entry| entry.value_of(py).map(Some))
-    }
-
     /// The value of a key there with all that is known of it, as an Entry; None if it is absent. Its
     /// revision is one of that host's state.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
-        self.read(py, key)
+        let found = self.with(py, |remote| remote.entry(key))?.value;
+        Ok(found.map(|entry| Entry::new(entry, &self.types)))
     }
 
     /// What is known of a key there, and how old that is, as an Aged.
@@ -265,10 +187,9 @@ impl PyRemoteState {
 
     /// The entries under a prefix there, in the order of their keys, all of one moment.
     #[pyo3(signature = (prefix = ""))]
-    fn list<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Bound<'py, PyList>> {
+    fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<Entry>> {
         let found = self.with(py, |remote| remote.list(prefix))?;
-        let made = found.into_iter().map(|entry| Py::new(py, Entry::new(entry, &self.types)));
-        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+        Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
     /// Follows the keys under a prefix there: a Replica, which has them here and is told of each change. While
@@ -277,7 +198,7 @@ impl PyRemoteState {
     fn follow(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
         let replica = self.with(py, |remote| remote.follow(prefix))?;
         let what = format!("the replica of {prefix:?} of host {}", self.host);
-        let held = Held::new(what, replica);
+        let held = Arc::new(Held::new(what, Arc::new(replica)));
         py.detach(|| self.node.members.add(Kind::Watch, &held));
         let (types, prefix) = (self.types.clone(), prefix.to_owned());
         Ok(PyReplica { held, types, prefix, host: self.host.clone() })
@@ -294,7 +215,7 @@ impl PyRemoteState {
 /// replica or its node is closed. While the host is away the keys stay as they were, and `age` grows.
 #[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
 pub(crate) struct PyReplica {
-    held: Arc<Held<rust::Replica>>,
+    held: Arc<Held<Arc<rust::Replica>>>,
     types: Arc<Types>,
     prefix: String,
     host: String,
@@ -347,24 +268,6 @@ impl PyReplica {
         self.held.is_closed()
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.entry(py, key)? {
-            Some(entry) => entry.value_of(py),
-            None => Err(PyKeyError::new_err(key.to_owned())),
-        }
-    }
-
-    /// The value of a key, or `default` if it is absent.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.entry(py, key)?.map_or(Ok(default), |entry| entry.value_of(py).map(Some))
-    }
-
     /// The value of a key with all that is known of it, as an Entry; None if it is absent.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
         let found = self.with(py, |replica| replica.entry(key))?.value;
@@ -377,10 +280,9 @@ impl PyReplica {
     }
 
     /// All entries, in the order of their keys.
-    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn list(&self, py: Python<'_>) -> PyResult<Vec<Entry>> {
         let found = self.with(py, |replica| Ok(replica.list()))?.value;
-        let made = found.into_iter().map(|entry| Py::new(py, Entry::new(entry, &self.types)));
-        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+        Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
     /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.

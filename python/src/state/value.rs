@@ -9,7 +9,6 @@ use pyo3::types::{
 };
 use rnet::state::Value;
 
-use super::json;
 use super::types::{Types, malformed};
 use crate::buffer::Bytes;
 use crate::errors::bad_value;
@@ -49,8 +48,9 @@ fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Val
         || object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>()
     {
-        let text = json::text(object).map_err(|error| at_key(py, key, &error))?;
-        return Ok(Value::Json(text));
+        let text = py.import("rnet.state")?.call_method1("json_text", (object,));
+        let text = text.and_then(|text| text.extract());
+        return text.map(Value::Json).map_err(|error| at_key(py, key, &error));
     }
     if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
         let members: PyResult<Vec<Value>> =
