@@ -152,15 +152,3 @@ where
     // SAFETY: the call has returned a reference that is ours, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, returned) }
 }
-
-/// The same, of what is not bound to the GIL.
-pub(crate) fn call_by<'py, A>(
-    py: Python<'py>,
-    function: &Py<PyAny>,
-    arguments: A,
-) -> PyResult<Bound<'py, PyAny>>
-where
-    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>,
-{
-    call(function.bind(py), arguments)
-}

@@ -32,6 +32,8 @@ pub(crate) struct Codec {
     given: Option<Py<PyAny>>,
     /// What `rnet.batch` knows of it, once it was asked.
     rows: PyOnceLock<Py<PyAny>>,
+    /// Counts what is no message, of a subscriber.
+    faults: Faults,
 }
 
 /// What the user gets for a message.
@@ -58,6 +60,7 @@ impl Codec {
                 decode: Decode::Sample,
                 given: None,
                 rows: PyOnceLock::new(),
+                faults: Faults::default(),
             });
         };
         let codec = py.import("rnet.types")?.call_method1("codec", (given,))?;
@@ -81,6 +84,7 @@ impl Codec {
             decode,
             given: Some(given.clone().unbind()),
             rows: PyOnceLock::new(),
+            faults: Faults::default(),
         })
     }
 
@@ -183,9 +187,9 @@ impl Codec {
         }
     }
 
-    /// The half that receives.
-    pub(crate) fn into_decoder(self, faults: Faults) -> Arc<Decoder> {
-        Arc::new(Decoder { codec: self, faults })
+    /// For the messages that a subscriber receives.
+    pub(crate) fn for_subscriber(self, faults: Faults) -> Arc<Codec> {
+        Arc::new(Codec { faults, ..self })
     }
 }
 
@@ -257,12 +261,6 @@ fn decoded<'py>(
     })
 }
 
-/// Makes objects of received messages.
-pub(crate) struct Decoder {
-    codec: Codec,
-    faults: Faults,
-}
-
 /// A message whose bytes were copied to be Python's.
 pub(crate) struct Copied<'py> {
     bytes: Bound<'py, PyBytes>,
@@ -277,19 +275,12 @@ impl<'py> Copied<'py> {
     }
 }
 
-impl Decoder {
-    pub(crate) fn rows<'a, 'py>(
-        &'a self,
-        py: Python<'py>,
-        topic: &str,
-    ) -> PyResult<&'a Bound<'py, PyAny>> {
-        self.codec.rows(py, topic)
-    }
-
+/// Objects of received messages.
+impl Codec {
     /// Whether objects are made of a copy of the bytes, for which there need be no sample.
     #[inline]
     pub(crate) fn copies(&self) -> bool {
-        matches!(self.codec.decode, Decode::Bytes | Decode::Message { .. })
+        matches!(self.decode, Decode::Bytes | Decode::Message { .. })
     }
 
     /// What the user gets for a message.
@@ -305,10 +296,10 @@ impl Decoder {
             return self.value_of_copy(copied);
         }
         let from = (received.publisher(), received.seq());
-        let Decode::Object { make, raises } = &self.codec.decode else {
+        let Decode::Object { make, raises } = &self.decode else {
             return sample::new(py, received, self.clone());
         };
-        let memory = match self.codec.lengthened(py, &received) {
+        let memory = match self.lengthened(py, &received) {
             Some(longer) => longer.into_any(),
             None => sample::new(py, received, self.clone())?,
         };
@@ -324,10 +315,10 @@ impl Decoder {
         told: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = sample.py();
-        match &self.codec.decode {
+        match &self.decode {
             Decode::Sample => Ok(sample.clone()),
             Decode::Object { make, raises } => {
-                let longer = self.codec.lengthened(py, received).map(Bound::into_any);
+                let longer = self.lengthened(py, received).map(Bound::into_any);
                 let made = made_of(longer.as_ref().unwrap_or(sample), make, raises.as_ref())?;
                 let from = (received.publisher(), received.seq());
                 made.map_err(|why| self.malformed(py, why, from, told))
@@ -339,7 +330,7 @@ impl Decoder {
         }
     }
 
-    /// The same, where [`Decoder::copies`] says so.
+    /// The same, where [`Codec::copies`] says so.
     #[inline]
     pub(crate) fn value_of_copy<'py>(&self, copied: Copied<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.value_of_copy_once(copied, &OnceLock::new())
@@ -352,7 +343,7 @@ impl Decoder {
         copied: Copied<'py>,
         told: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.codec.object(&copied.bytes)?;
+        let made = self.object(&copied.bytes)?;
         made.map_err(|why| {
             self.malformed(copied.bytes.py(), why, (copied.publisher, copied.seq), told)
         })

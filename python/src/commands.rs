@@ -21,11 +21,6 @@ use crate::meta::make;
 use crate::shared::NodeShared;
 use crate::state::disk;
 
-pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Command>()?;
-    module.add_class::<Driver>()
-}
-
 fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| {
         bad_value(py, what, format!("it is {ms} ms, and must be a finite number of ms, 0 or more"))
@@ -67,7 +62,7 @@ fn call(
 ) {
     let called = gate::enter(|py| {
         let call = |argument: Py<PyAny>| match still_valid() {
-            true => callback::call_by(py, function, (argument,)).map(drop),
+            true => callback::call(function.bind(py), (argument,)).map(drop),
             false => Ok(()),
         };
         argument(py).and_then(call).map_err(|error| opening.raised(py, error, function))
@@ -129,6 +124,8 @@ impl Target {
 /// `close`, the end of a `with` block, or the end of the node falls back for the last time and closes it.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Command {
+    /// The topic.
+    #[pyo3(get)]
     topic: String,
     held: Arc<Held<rnet::Command>>,
     node: Arc<NodeShared>,
@@ -219,12 +216,6 @@ impl Command {
 
 #[pymethods]
 impl Command {
-    /// The topic.
-    #[getter]
-    fn topic(&self) -> &str {
-        &self.topic
-    }
-
     /// Name of the node that drives, None if none does.
     #[getter]
     fn driver(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -270,6 +261,8 @@ impl Command {
 /// `release`, `close`, the end of a `with` block, or the end of the node gives authority back.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Driver {
+    /// The topic.
+    #[pyo3(get)]
     topic: String,
     codec: Codec,
     held: Arc<Held<rnet::Driver<[u8]>>>,
@@ -307,12 +300,6 @@ impl Driver {
 
 #[pymethods]
 impl Driver {
-    /// The topic.
-    #[getter]
-    fn topic(&self) -> &str {
-        &self.topic
-    }
-
     /// Whether this driver is in force, as far as the receiver has said; False once it was released.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> bool {

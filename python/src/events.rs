@@ -11,7 +11,7 @@ use rnet::{
 };
 
 use crate::callback;
-use crate::codec::Decoder;
+use crate::codec::Codec;
 use crate::errors::{is_malformed, raise};
 use crate::meta::make;
 use crate::receive::Incoming;
@@ -28,7 +28,7 @@ pub(crate) fn tell_unless(
 ) {
     // After the interpreter has been taken down nobody is told.
     crate::gate::enter(|py| {
-        let call = |event| callback::call_by(py, callback, (event,)).map(drop);
+        let call = |event| callback::call(callback.bind(py), (event,)).map(drop);
         if let Err(error) = event(py).and_then(|event| event.map_or(Ok(()), call)) {
             callback::report(py, error, callback);
         }
@@ -118,7 +118,7 @@ pub(crate) struct MessageCallback {
     pub(crate) callback: Py<PyAny>,
     /// Called with errors; without it those that are not counted go to `sys.unraisablehook`.
     pub(crate) on_error: Option<Py<PyAny>>,
-    pub(crate) decoder: Arc<Decoder>,
+    pub(crate) decoder: Arc<Codec>,
     /// Set when the subscriber is closed, from which moment no call may begin.
     pub(crate) closed: Arc<AtomicBool>,
 }
@@ -135,10 +135,10 @@ impl MessageCallback {
                     (Ok(value), _) => {
                         // Until now the thread has waited for the interpreter, and the message was decoded.
                         rnet::trace::callback_begins();
-                        callback::call_by(py, &self.callback, (value,))
+                        callback::call(self.callback.bind(py), (value,))
                     }
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {
-                        callback::call_by(py, on_error, (error.into_value(py),))
+                        callback::call(on_error.bind(py), (error.into_value(py),))
                     }
                     // It is the message's error, and not the callback's.
                     (Err(error), _) => {
@@ -165,7 +165,8 @@ fn tell_error_in(
 ) {
     match (on_error, error) {
         (Some(on_error), _) => {
-            if let Err(raised) = callback::call_by(py, on_error, (raise(py, error).into_value(py),))
+            if let Err(raised) =
+                callback::call(on_error.bind(py), (raise(py, error).into_value(py),))
             {
                 callback::report(py, raised, callback);
             }

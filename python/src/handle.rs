@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use rnet::schema::Schema;
-use rnet::{Sample, SubscriberOptions, TypeDesc};
+use rnet::{Sample, SubscriberOptions};
 
 use crate::callback::Callback;
 use crate::codec::Codec;
@@ -79,18 +78,18 @@ impl CallbackHandle {
         let on_error = Callback::optional(py, on_error, None)?;
         let on_loop = is_async.then(|| callback.clone_ref(py));
         let (over, types) = (cancelled.clone(), Types::default());
-        let decoder = Codec::new(py, None)?.into_decoder(rnet::Faults::default());
+        let decoder = Codec::new(py, None)?.for_subscriber(rnet::Faults::default());
         let call = move |message: rnet::Result<Sample<'_, [u8]>>| {
             if over.load(Ordering::Acquire) {
                 return;
             }
             match message {
                 Ok(sample) => {
-                    let (topic, new) = (sample.topic().to_owned(), types.look(&sample));
+                    let topic = sample.topic().to_owned();
                     events::tell_unless(&callback, |py| {
+                        let named = types.of(py, &sample)?;
                         let incoming = Incoming::Borrowed(sample);
                         let Some(sample) = incoming.unless_expired() else { return Ok(None) };
-                        let named = types.object(py, sample.publisher(), new)?;
                         let sample = sample::new(py, sample, decoder.clone())?;
                         make(py, "AnyMessage", (topic, named, sample)).map(Some)
                     });
@@ -107,31 +106,22 @@ impl CallbackHandle {
     }
 }
 
-/// The types of publishers, as `rnet.PublishedType`, by their ids. No lock is held while Python runs: its
+/// The types of publishers, as `rnet.PublishedType`, by their ids. The lock is not held while Python runs: its
 /// threads change in between.
 #[derive(Default)]
 struct Types(Mutex<HashMap<u64, Py<PyAny>>>);
 
-/// A publisher that is not remembered: its node, and its type.
-type New = (String, TypeDesc, Option<Schema>);
-
 impl Types {
-    fn look(&self, sample: &Sample<'_, [u8]>) -> Option<New> {
-        let known = lock(&self.0).contains_key(&sample.publisher());
+    /// That of a message's publisher.
+    fn of(&self, py: Python<'_>, sample: &Sample<'_, [u8]>) -> PyResult<Py<PyAny>> {
+        let publisher = sample.publisher();
+        if let Some(known) = lock(&self.0).get(&publisher) {
+            return Ok(known.clone_ref(py));
+        }
         // A type that cannot be read is shown without its descriptor set.
-        let new = || {
-            let schema = sample.schema().ok().flatten();
-            (sample.node().to_owned(), sample.type_desc().clone(), schema)
-        };
-        (!known).then(new)
-    }
-
-    fn object(&self, py: Python<'_>, publisher: u64, new: Option<New>) -> PyResult<Py<PyAny>> {
-        let Some((node, desc, schema)) = new else {
-            let known = lock(&self.0).get(&publisher).map(|object| object.clone_ref(py));
-            return Ok(known.unwrap_or_else(|| py.None()));
-        };
-        let made = published_type(py, publisher, &node, &desc, schema.as_ref())?;
+        let schema = sample.schema().ok().flatten();
+        let (node, desc) = (sample.node(), sample.type_desc());
+        let made = published_type(py, publisher, node, desc, schema.as_ref())?;
         let mut types = lock(&self.0);
         let forgotten = (types.len() >= MAX_REMEMBERED).then(|| std::mem::take(&mut *types));
         types.insert(publisher, made.clone_ref(py));

@@ -86,10 +86,14 @@ impl<T: Send + 'static> Held<T> {
         self.with(|inner| Ok(inner.clone()))
     }
 
-    /// Drops what [`Held::get`] has given, with the GIL: it may be the last that holds the node, if this was closed meanwhile.
+    /// Drops what [`Held::get`] has given, with the GIL: it may be the last that holds the node, if this was
+    /// closed meanwhile.
     pub(crate) fn give_back(&self, inner: T) {
         let mut inner = Some(inner);
-        let _ = self.with(|_| Ok(drop(inner.take())));
+        let _ = self.with(|_| {
+            drop(inner.take());
+            Ok(())
+        });
         if inner.is_some() {
             release(inner);
         }

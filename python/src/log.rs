@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use rnet::LogLevel;
 
 use crate::errors::OrRaise;
-use crate::release::release;
 use crate::shared::NodeShared;
 
 /// The log of a node, `Node.log`: lines for people, on the topic `/log` and on stderr.
@@ -34,11 +33,8 @@ impl Logger {
         py: Python<'_>,
         act: impl FnOnce(&rnet::Logger) -> R + Send,
     ) -> PyResult<R> {
-        let node = self.shared.node().or_raise(py)?;
         // The first line opens a publisher.
-        let result = py.detach(|| act(node.log()));
-        release(node);
-        Ok(result)
+        self.shared.with(py, |node| py.detach(|| act(node.log())))
     }
 }
 

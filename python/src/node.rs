@@ -142,9 +142,9 @@ impl Node {
             .message_type(codec.message_type.clone())
             .given(reliable.then_some(qos::on_full(py, on_full)?), PublisherOptions::reliable)
             .given(Some(transient_local).filter(|n| *n > 0), PublisherOptions::transient_local)
-            .given(urgent.then_some(()), |options, ()| options.urgent())
+            .when(urgent, |options| options.urgent())
             .given(log_len_bytes, PublisherOptions::log_len_bytes)
-            .given(reserve_log.then_some(()), |options, ()| options.reserve_log())
+            .when(reserve_log, |options| options.reserve_log())
             .given(pool_limit_bytes, PublisherOptions::pool_limit_bytes)
             .given(large_depth, PublisherOptions::large_depth)
             .given(time("deadline", deadline)?, PublisherOptions::deadline)
@@ -293,8 +293,8 @@ impl Node {
             .given(value(min)?, ParamBuilder::min)
             .given(value(max)?, ParamBuilder::max)
             .given(choices, ParamBuilder::choices)
-            .given(read_only.then_some(()), |builder, ()| builder.read_only())
-            .given(durable.then_some(()), |builder, ()| builder.durable())
+            .when(read_only, |builder| builder.read_only())
+            .when(durable, |builder| builder.durable())
             .given(on_change, |builder, callback| builder.on_change(param::hook(callback)))
             .unit(unit)
             .description(description);
@@ -482,7 +482,8 @@ impl Node {
     ) -> PyResult<Timer> {
         let period = seconds(py, "period", period)?;
         let how = (once, urgent);
-        let timer = self.with(py, |node| Timer::start(py, node, period, callback, how))??;
+        let timer =
+            self.shared.with(py, |node| Timer::start(py, node, period, callback, how))??;
         py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
     }
@@ -497,18 +498,18 @@ impl Node {
     /// message on `/clock` said, and 0 until the first one came. Timers and rates of the node follow it; stamps
     /// of messages, deadlines, lifespans, liveliness and time-outs go by the host's clock.
     fn now(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, rnet::Node::now)
+        self.shared.with(py, rnet::Node::now)
     }
 
     /// Whether the node's time is simulated.
     #[getter]
     fn sim_time(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, rnet::Node::is_sim_time)
+        self.shared.with(py, rnet::Node::is_sim_time)
     }
 
     /// A Rate of `hz` turns a second of the node's time.
     fn rate(&self, py: Python<'_>, hz: f64) -> PyResult<Rate> {
-        self.with(py, |node| node.rate(hz))?.or_raise(py).map(Rate::of)
+        self.shared.with(py, |node| node.rate(hz))?.or_raise(py).map(Rate::of)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.
@@ -549,7 +550,7 @@ impl Node {
     /// Exceptions of its callbacks, timers and handlers so far. `/log` has them, at most one a second of each function.
     #[getter]
     fn callback_errors(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, rnet::Node::callback_errors)
+        self.shared.with(py, rnet::Node::callback_errors)
     }
 
     /// The domain's directory.

@@ -8,7 +8,7 @@ use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use rnet::param::{ParamBuilder, ParamKind, Refused};
 use rnet::state::{Value, WatchHandle};
 
-use crate::callback::{Callback, call_by, report};
+use crate::callback::{Callback, call, report};
 use crate::errors::{OrRaise, bad_value};
 use crate::gate;
 use crate::held::Held;
@@ -41,7 +41,11 @@ pub(crate) struct Param {
     core: Arc<ParamCore>,
     node: Arc<NodeShared>,
     kind: ParamKind,
+    /// Its name in its node: `/gain`.
+    #[pyo3(get)]
     name: String,
+    /// Its key in the state: `/params/arm/gain`.
+    #[pyo3(get)]
     key: String,
     refused: Option<Refused>,
 }
@@ -126,35 +130,15 @@ impl Param {
         let keep = || {
             let mut handle = Some(handle);
             // If it was closed meanwhile, the callback ends here.
-            self.core.with(|(_, handles)| Ok(handles.extend(handle.take())))?;
+            self.core.with(|(_, handles)| {
+                handles.extend(handle.take());
+                Ok(())
+            })?;
             self.node.members.keep(&self.core);
             Ok(())
         };
         py.detach(keep).or_raise(py)?;
         Ok(callback.into_inner())
-    }
-
-    /// The present value, which may be assigned to.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.get(py)
-    }
-
-    #[setter]
-    fn set_value(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set(py, value)
-    }
-
-    /// Its name in its node: `/gain`.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its key in the state: `/params/arm/gain`.
-    #[getter]
-    fn key(&self) -> &str {
-        &self.key
     }
 
     /// The type of its values: "float", "list[str]".
@@ -181,7 +165,7 @@ pub(crate) fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
         // After the interpreter has been taken down nobody is told.
         gate::enter(|py| {
             let called = to_object(py, &value);
-            if let Err(error) = called.and_then(|value| call_by(py, &callback, (value,))) {
+            if let Err(error) = called.and_then(|value| call(callback.bind(py), (value,))) {
                 report(py, error, &callback);
             }
         });

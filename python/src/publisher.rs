@@ -236,6 +236,8 @@ impl Drop for PublisherCore {
 pub(crate) struct Publisher {
     core: Arc<PublisherCore>,
     codec: Codec,
+    /// The publisher's id, which each of its messages carries.
+    #[pyo3(get)]
     id: u64,
     /// Keeps the node's callbacks running.
     _node: Arc<NodeShared>,
@@ -369,7 +371,7 @@ impl Publisher {
             }
             self.core.with_soon(now)
         };
-        WaitLimit::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
+        WaitLimit::new(py, timeout)?.run(py, wait)
     }
 
     /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.
@@ -432,12 +434,6 @@ impl Publisher {
     #[getter]
     fn topic(&self) -> &str {
         self.core.topic()
-    }
-
-    /// The publisher's id, which each of its messages carries.
-    #[getter]
-    fn id(&self) -> u64 {
-        self.id
     }
 
     /// Whether it was closed.

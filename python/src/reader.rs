@@ -41,6 +41,9 @@ pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
     fn poll_ready(stream: &mut Self::Stream, context: &mut Context<'_>) -> Poll<()>;
 }
 
+/// How long a wait with the lock may be while tasks wait for messages of the same subscriber.
+pub(crate) const BESIDE: Duration = Duration::from_millis(10);
+
 /// Who reads. Reading and awaiting may alternate, at any moment; a callback stays.
 pub(crate) enum Mode<R: Receiver> {
     Direct(R),
@@ -235,7 +238,7 @@ impl<R: Receiver> Reader<R> {
     }
 
     /// As [`Reader::look`], by who has the lock.
-    pub(crate) fn look_with(&self, state: &mut State<R>) -> rnet::Result<Option<R::Item>> {
+    fn look_with(&self, state: &mut State<R>) -> rnet::Result<Option<R::Item>> {
         self.check_mine()?;
         self.look_at(state)
     }
@@ -299,6 +302,10 @@ impl<R: Receiver> Member for Reader<R> {
         let interrupter = lock(&self.interrupter).take();
         drop(interrupter);
         self.waiters.wake_all();
+    }
+
+    fn is_over(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 }
 

@@ -11,8 +11,8 @@ use rnet::{
     SampleStream, Subscription,
 };
 
-use crate::reader::{Mode, Names, Reader, Receiver, State};
-use crate::wait::{Stop, WaitLimit};
+use crate::reader::{BESIDE, Mode, Names, Reader, Receiver, State};
+use crate::wait::WaitLimit;
 use crate::waiters;
 
 type Direct = rnet::Subscriber<[u8]>;
@@ -65,9 +65,6 @@ impl Incoming<'_> {
     }
 }
 
-/// How long a wait with the lock may be while tasks wait for messages of the same subscriber.
-pub(crate) const BESIDE: Duration = Duration::from_millis(10);
-
 /// What a look that does not wait for the lock came to.
 pub(crate) enum Glance<R> {
     Found(R),
@@ -85,16 +82,6 @@ impl<R> Glance<R> {
             Glance::Unclear => Glance::Unclear,
         }
     }
-}
-
-/// How an iteration takes an error.
-pub(crate) enum Passing {
-    /// The loop gets it.
-    Ends,
-    /// The loop goes on.
-    Silent,
-    /// The loop goes on, and nobody is there whom it could hear: the user is warned.
-    Warns,
 }
 
 /// Which message is wanted.
@@ -174,7 +161,7 @@ impl SubscriberCore {
         py: Python<'_>,
         which: Which,
         wait_limit: &WaitLimit,
-    ) -> Result<RawSample, Stop> {
+    ) -> PyResult<RawSample> {
         self.patient(wait_limit).run(py, |slice| {
             self.wait_with(slice, |inner, held, left| match (which, held.take()) {
                 (Which::Next, Some(sample)) => Ok(sample),
@@ -259,19 +246,6 @@ impl SubscriberCore {
     /// What was received and lost, by publisher. Call it without the GIL.
     pub(crate) fn stats(&self) -> rnet::Result<Vec<PublisherStats>> {
         in_any_mode!(self, inner => inner.stats())
-    }
-
-    /// How an iteration takes an error: what happened to a single publisher is counted, or seen by
-    /// `on_match` and the tools, and ends nothing. Call it without the GIL.
-    pub(crate) fn passes_over(&self, error: &Error) -> Passing {
-        match error {
-            Error::PeerLost { .. } | Error::Detached { .. } => Passing::Silent,
-            Error::IncompatibleType { .. } | Error::IncompatibleQos { .. } => match self.stats() {
-                Ok(stats) if stats.iter().any(|of| of.connected) => Passing::Silent,
-                _ => Passing::Warns,
-            },
-            _ => Passing::Ends,
-        }
     }
 
     pub(crate) fn behind(&self) -> rnet::Result<Behind> {

@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMemoryView, PyType};
 use rnet::{Error, OwnedSample};
 
-use crate::codec::Decoder;
+use crate::codec::Codec;
 use crate::export::{Body, Getter, Memory, getter, make_type, new_object};
 use crate::fork::Own;
 use crate::meta;
@@ -24,7 +24,7 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 pub(crate) fn new<'py>(
     py: Python<'py>,
     sample: OwnedSample<[u8]>,
-    decoder: Arc<Decoder>,
+    decoder: Arc<Codec>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let sample = Own::new(sample);
     new_object(class(py)?, SampleBody { sample, decoder, told: OnceLock::new() })
@@ -32,7 +32,7 @@ pub(crate) fn new<'py>(
 
 struct SampleBody {
     sample: Own<OwnedSample<[u8]>>,
-    decoder: Arc<Decoder>,
+    decoder: Arc<Codec>,
     /// That it is malformed, once that is known.
     told: OnceLock<Error>,
 }

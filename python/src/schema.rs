@@ -17,10 +17,9 @@ pub(crate) fn raise(py: Python<'_>, error: &SchemaError) -> PyErr {
 fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
     let fields = PyDict::new(py);
     let put_place = |place: &Place| {
-        fields.set_item("file", &place.file)?;
+        put!(fields, file = &place.file);
         if place.line > 0 {
-            fields.set_item("line", place.line)?;
-            fields.set_item("column", place.column)?;
+            put!(fields, line = place.line, column = place.column);
         }
         Ok::<_, PyErr>(())
     };
@@ -30,7 +29,7 @@ fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
             "proto"
         }
         SchemaError::Read { path, .. } => {
-            fields.set_item("file", path)?;
+            put!(fields, file = path);
             "read"
         }
         SchemaError::MissingImport { place, name, looked_in } => {
@@ -54,7 +53,7 @@ fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
         SchemaError::Malformed { .. } => "malformed",
         _ => "invalid",
     };
-    fields.set_item("reason", reason)?;
+    put!(fields, reason);
     Ok(build_of(py, "SchemaError", error.to_string(), Some(&fields)))
 }
 

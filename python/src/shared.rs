@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::errors::OrRaise;
 use crate::gate;
 use crate::held::Held;
 use crate::members::{Member, Members};
@@ -35,6 +36,18 @@ impl NodeShared {
     /// The node itself, unless it was closed.
     pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
         self.held.get()
+    }
+
+    /// What `act` comes to for the node itself.
+    pub(crate) fn with<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&rnet::Node) -> R,
+    ) -> PyResult<R> {
+        let node = self.node().or_raise(py)?;
+        let result = act(&node);
+        self.held.give_back(node);
+        Ok(result)
     }
 
     pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {

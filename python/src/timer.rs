@@ -86,8 +86,8 @@ impl Timer {
             events::tell(&callback, |py| events::tick(py, tick));
         };
         let options = TimerOptions::new()
-            .given(once.then_some(()), |options, ()| options.once())
-            .given(urgent.then_some(()), |options, ()| options.urgent());
+            .when(once, |options| options.once())
+            .when(urgent, |options| options.urgent());
         let start = || node.timer_with(period, options, call);
         let timer = py.detach(start).or_raise(py)?;
         let held = Held::with_callbacks("the timer".to_owned(), timer, cancelled);
@@ -184,7 +184,7 @@ impl Rate {
     fn sleep<'py>(&mut self, py: Python<'py>) -> PyResult<Py<PyAny>> {
         let rate = &mut self.rate;
         let tick = WaitLimit::endless().run(py, |slice| rate.sleep_for(slice));
-        events::tick(py, tick.map_err(|stop| stop.into_err(py))?)
+        events::tick(py, tick?)
     }
 
     /// The tick that is due, or None: for a WaitSet, or a loop that waits for something else.

@@ -26,11 +26,9 @@ from ._rnet import (
     VERSION,
     ActionClient,
     ActionContext,
-    Aged,
     Call,
     CallbackHandle,
     CallContext,
-    Change,
     Client,
     Command,
     Driver,
@@ -40,7 +38,6 @@ from ._rnet import (
     JobContext,
     Loan,
     Logger,
-    Merge,
     Node,
     Param,
     Publisher,
@@ -62,6 +59,7 @@ from ._rnet import (
     wall_offset,
 )
 from . import _common, msgs, one_shot
+from .changes import Aged, Change
 from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,
@@ -131,6 +129,7 @@ from .events import (
 from .launching import Launch, LaunchedNode, launch
 from .log import LogHandler
 from .mappings import Snapshot, StateHash
+from .merge import Merge
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .recorded import RecordedMessage, RecordedTopic, RecordingFile, Series, open_recording

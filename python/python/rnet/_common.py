@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _rnet as ext
+from .errors import Closed
 
 
 def enter(self: Any) -> Any:
@@ -33,6 +34,15 @@ def iter_(self: Any) -> Any:
     return self
 
 
+def next_(self: Any) -> Any:
+    try:
+        return self.recv()
+    except Closed:
+        if self.closed:
+            raise StopIteration from None
+        raise
+
+
 def class_getitem(cls: type, _item: object) -> type:
     # `Publisher[T]` is for type checkers.
     return cls
@@ -55,7 +65,7 @@ CLOSED_AT_EXIT = (
 CANCELLED_AT_EXIT = (ext.CallbackHandle, ext.Timer)
 ENTERED = (*CLOSED_AT_EXIT, *CANCELLED_AT_EXIT, ext.Call, ext.Goal, ext.Transaction)
 ITERATORS_FOR_ASYNC = (ext.Call, ext.Goal, ext.Puller, ext.Samples, ext.Subscriber, ext.Watch)
-ITERATORS = (*ITERATORS_FOR_ASYNC, ext.Merge, ext.Rate, ext.Replica)
+ITERATORS = (*ITERATORS_FOR_ASYNC, ext.Rate, ext.Replica)
 GENERIC = (
     ext.ActionClient,
     ext.Call,
@@ -73,8 +83,11 @@ for name, method, classes in (
     ("__exit__", exit_, CLOSED_AT_EXIT),
     ("__exit__", cancel_exit, CANCELLED_AT_EXIT),
     ("__iter__", iter_, ITERATORS),
+    ("__next__", next_, (ext.Puller, ext.Replica, ext.Watch)),
     ("__aiter__", iter_, ITERATORS_FOR_ASYNC),
     ("__class_getitem__", classmethod(class_getitem), GENERIC),
 ):
     for one in classes:
         setattr(one, name, method)
+
+setattr(ext.Param, "value", property(ext.Param.get, ext.Param.set, doc="The present value, which may be assigned to."))

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, final, overload
 from typing_extensions import Self
 
 from ._rnet import Next, _DType, _Message
+from .changes import Aged, Change
 from .mappings import Snapshot, StateHash
 
 _T = TypeVar("_T")
@@ -27,18 +28,6 @@ class Entry:
     @property
     def ttl_left(self) -> float | None: ...
     last_will: Final[Any]
-
-@final
-class Change:
-    key: Final[str]
-    entry: Final[Entry | None]
-    @property
-    def value(self) -> Any: ...
-    deleted: Final[bool]
-    expired: Final[bool | None]
-    revision: Final[int]
-    skipped: Final[int | None]
-    initial: Final[bool]
 
 @final
 class State:
@@ -120,14 +109,6 @@ class Watch:
     def __anext__(self) -> Next[Change]: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
-
-@final
-class Aged:
-    entry: Final[Entry | None]
-    @property
-    def value(self) -> Any: ...
-    age: Final[float]
-    away: Final[bool]
 
 @final
 class RemoteState:

@@ -39,4 +39,20 @@ def _client(node: _rnet.Node, name: str, request: Any, reply: Any) -> _rnet.Clie
     return client
 
 
+def start(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
+    """Begins a call that wants one reply, and returns a Call: `await` it, or ask for its `result`. Arguments and
+    errors as of `call`; the errors are raised by the Call.
+    """
+    return self._begin(request, timeout, key, False)
+
+
+def stream(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
+    """Begins a call that wants every reply, and returns a Call, to be iterated by `for` or `async for`. `timeout`
+    is for all of it, from now until the last reply.
+    """
+    return self._begin(request, timeout, key, True)
+
+
 setattr(_rnet.Node, "call", call)
+setattr(_rnet.Client, "start", start)
+setattr(_rnet.Client, "stream", stream)

@@ -22,9 +22,9 @@ import sys
 from typing import Any, Final, Literal
 
 from . import builtin, pools, protos
-from .errors import MissingNumpy
+from .errors import BadValue, MissingNumpy
 
-__all__ = ["DELETE", "json_text", "message_class", "plain_class", "plain_number", "protobuf_class"]
+__all__ = ["DELETE", "message_class", "other_value", "plain_class", "plain_number", "protobuf_class"]
 
 #: Deepest nesting of dicts and lists that is written: readers in other languages have limits, too.
 MAX_DEPTH = 100
@@ -69,6 +69,35 @@ def plain_number(value: Any) -> Any:
     return None
 
 
+def other_value(key: str, value: Any) -> tuple[str, Any]:
+    """What kind of value an object is that is no scalar: "json" with its text, "set" or "bytes" with itself, "message"
+    with its type, or "number" with that. Raises TypeError or BadValue for what is to be stored at ``key`` and is none.
+    """
+    if value is None or isinstance(value, (dict, list, tuple)):
+        try:
+            return "json", json_text(value)
+        except TypeError as error:
+            raise TypeError(f"{key}: {error}") from None
+        except ValueError as error:
+            raise BadValue(f"bad value for {key}: {error}", what=key, why=str(error)) from None
+    if isinstance(value, (set, frozenset)):
+        return "set", value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "bytes", value
+    if (cls := message_class(value)) is not None:
+        return "message", cls
+    if (number := plain_number(value)) is not None:
+        return "number", number
+    raise TypeError(
+        f"{key} cannot hold a {_name_of(value)}: a value is a bool, int, float, str or bytes, JSON (dict, list, None), a "
+        "set of such, a message (protobuf, ctypes.Structure) or an array or number of numpy"
+    )
+
+
+def _name_of(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
 def json_text(value: Any) -> str:
     """The JSON of dicts with str keys, lists, tuples (which become lists), str, int, finite float, bool and None.
 
@@ -90,9 +119,9 @@ def _check(value: Any, path: tuple[str | int, ...]) -> None:
         if not math.isfinite(value):
             raise ValueError(f"{place} is {value}, which JSON has not")
     elif not isinstance(value, (dict, list, tuple)):
-        name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
         raise TypeError(
-            f"{place} is a {name}, which JSON has not: dicts and lists hold str, int, float, bool, None, dicts and lists"
+            f"{place} is a {_name_of(value)}, which JSON has not: dicts and lists hold str, int, float, bool, None, dicts "
+            "and lists"
         )
     elif len(path) >= MAX_DEPTH:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or contains itself")

@@ -14,6 +14,7 @@ use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::members::{Kind, Member};
 use crate::meta::make;
+use crate::qos::Given;
 use crate::shared::NodeShared;
 
 type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
@@ -177,10 +178,7 @@ impl ActionClient {
         timeout: Option<f64>,
         key: Option<&str>,
     ) -> PyResult<Goal> {
-        let mut options = CallOptions::new().timeout(limit(py, timeout)?);
-        if let Some(key) = key {
-            options = options.key(key);
-        }
+        let options = CallOptions::new().timeout(limit(py, timeout)?).given(key, CallOptions::key);
         let place = format!("the goals of {}", self.core.name);
         let sent = encoded(&self.goal, goal, &place, |bytes| {
             py.detach(|| {

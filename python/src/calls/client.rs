@@ -12,6 +12,7 @@ use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::members::{Kind, Member};
 use crate::meta::make;
+use crate::qos::Given;
 use crate::shared::NodeShared;
 
 /// What the Python object, its calls and its node share.
@@ -56,10 +57,7 @@ impl Client {
         (timeout, key): (Option<f64>, Option<&str>),
         stream: bool,
     ) -> PyResult<Call> {
-        let mut options = CallOptions::new().timeout(limit(py, timeout)?);
-        if let Some(key) = key {
-            options = options.key(key);
-        }
+        let options = CallOptions::new().timeout(limit(py, timeout)?).given(key, CallOptions::key);
         let place = format!("the requests of {}", self.core.name);
         let begun = encoded(&self.request, request, &place, |bytes| {
             py.detach(|| {
@@ -98,32 +96,16 @@ impl Client {
         self.begin(py, request, (timeout, key), false)?.take_only(py)
     }
 
-    /// Begins a call that wants one reply, and returns a Call: `await` it, or ask for its `result`. Arguments and
-    /// errors as of `call`; the errors are raised by the Call.
-    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
-        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
-    fn start(
+    /// Begins a call.
+    fn _begin(
         &self,
         py: Python<'_>,
         request: &Bound<'_, PyAny>,
         timeout: Option<f64>,
         key: Option<&str>,
+        stream: bool,
     ) -> PyResult<Call> {
-        self.begin(py, request, (timeout, key), false)
-    }
-
-    /// Begins a call that wants every reply, and returns a Call, to be iterated by `for` or `async for`. `timeout`
-    /// is for all of it, from now until the last reply.
-    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
-        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
-    fn stream(
-        &self,
-        py: Python<'_>,
-        request: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
-        key: Option<&str>,
-    ) -> PyResult<Call> {
-        self.begin(py, request, (timeout, key), true)
+        self.begin(py, request, (timeout, key), stream)
     }
 
     /// The name of the service, with its leading slash.

@@ -23,25 +23,13 @@ use crate::codec::Codec;
 use crate::errors::bad_value;
 use crate::wait::seconds;
 
-pub(crate) use action::{ActionClient, open as open_action};
+pub(crate) use action::{ActionClient, ActionContext, open as open_action};
+pub(crate) use call::Call;
 pub(crate) use client::Client;
-pub(crate) use pull::{Puller, open_handler};
+pub(crate) use goal::Goal;
+pub(crate) use pull::{Job, JobContext, Puller, open_handler};
 pub(crate) use push::{PushSettings, Pusher};
-pub(crate) use service::Service;
-
-pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Service>()?;
-    module.add_class::<service::CallContext>()?;
-    module.add_class::<Client>()?;
-    module.add_class::<action::ActionContext>()?;
-    module.add_class::<ActionClient>()?;
-    module.add_class::<goal::Goal>()?;
-    module.add_class::<Pusher>()?;
-    module.add_class::<Puller>()?;
-    module.add_class::<pull::Job>()?;
-    module.add_class::<pull::JobContext>()?;
-    module.add_class::<call::Call>()
-}
+pub(crate) use service::{CallContext, Service};
 
 /// How long a call may take; without a limit for as long as it takes.
 pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> {

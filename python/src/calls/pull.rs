@@ -169,7 +169,7 @@ impl Puller {
     fn wait(&self, py: Python<'_>, limit: WaitLimit) -> PyResult<Job> {
         loop {
             let got = limit.run(py, |slice| self.core.recv(slice));
-            if let Some(job) = self.job(py, got.map_err(|stop| stop.into_err(py))?)? {
+            if let Some(job) = self.job(py, got?)? {
                 return Ok(job);
             }
         }
@@ -209,13 +209,6 @@ impl Puller {
         py.detach(|| self.core.close());
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Job>> {
-        match self.wait(py, WaitLimit::endless().in_slices(SLICE)) {
-            Err(_) if self.closed() => Ok(None),
-            next => next.map(Some),
-        }
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
         Next::new(slf.get().core.line.clone(), move |py| slf.get().look(py))
     }
@@ -231,6 +224,8 @@ impl Puller {
 /// a word has failed, which its pusher is told.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Job {
+    /// What was pushed: an object of the type of the queue, bytes where it has none.
+    #[pyo3(get)]
     message: Py<PyAny>,
     context: rnet::JobContext,
     held: Held<Option<rnet::Job<[u8]>>>,
@@ -246,12 +241,6 @@ impl Job {
 
 #[pymethods]
 impl Job {
-    /// What was pushed: an object of the type of the queue, bytes where it has none.
-    #[getter]
-    fn message(&self, py: Python<'_>) -> Py<PyAny> {
-        self.message.clone_ref(py)
-    }
-
     /// Whether another worker had it and was lost, or did not acknowledge it in time: it may be done already.
     #[getter]
     fn redelivered(&self) -> bool {

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use rnet::{Error, Undelivered};
+use rnet::{Error, PushBuilder, Undelivered};
 
 use super::{count, decoded, encoded};
-use crate::callback::{call_by, report};
+use crate::callback::{call, report};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::gate;
 use crate::held::{Held, Side};
 use crate::members::{Kind, Member};
 use crate::meta::make;
+use crate::qos::Given;
 use crate::shared::NodeShared;
 use crate::tasks::Next;
 use crate::wait::{WaitLimit, seconds};
@@ -48,7 +49,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
         let give = || {
             let job = decoded(py, codec, &back.job, "a job that was handed back")?;
             let error = raise(py, &back.error).into_value(py);
-            call_by(py, function, (make(py, "Undelivered", (job, error))?,))
+            call(function.bind(py), (make(py, "Undelivered", (job, error))?,))
         };
         if let Err(error) = give() {
             report(py, error, function);
@@ -96,14 +97,11 @@ impl Pusher {
         let ack = ack_within.map(|given| seconds(py, "ack_within", given)).transpose()?;
         let message_type = codec.message_type.clone();
         let open = || {
-            let mut builder = node.node()?.push::<[u8]>(name).backlog(backlog);
-            builder = builder.message_type(message_type);
-            if let Some(ack) = ack {
-                builder = builder.ack_within(ack);
-            }
-            if let Some(function) = on_undelivered {
-                builder = builder.on_undelivered(move |job| hand_back(&function, &back, &job));
-            }
+            let builder = node.node()?.push::<[u8]>(name).backlog(backlog);
+            let builder = builder.message_type(message_type).given(ack, PushBuilder::ack_within);
+            let builder = builder.given(on_undelivered, |builder, function| {
+                builder.on_undelivered(move |job| hand_back(&function, &back, &job))
+            });
             let pusher = builder.open()?;
             let name = pusher.name().to_owned();
             let held = Held::new(format!("the pusher of {name}"), Arc::new(pusher));
@@ -168,7 +166,7 @@ impl Pusher {
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, timeout)?.in_slices(SLICE);
         let wait = |slice| self.core.held.get()?.wait_until_done(Some(slice));
-        limit.run(py, wait).map_err(|stop| stop.into_err(py))
+        limit.run(py, wait)
     }
 
     /// The name of the queue, with its leading slash.

@@ -145,6 +145,8 @@ pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
 /// b'ROBOT'
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Service {
+    /// The name, with its leading slash.
+    #[pyo3(get)]
     name: String,
     held: Arc<Held<rnet::Service>>,
     node: Arc<NodeShared>,
@@ -207,12 +209,6 @@ impl Service {
 
 #[pymethods]
 impl Service {
-    /// The name, with its leading slash.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     /// What was asked so far, as ServiceStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         stats(py, &self.held.ask(py, |service| service.stats())?)

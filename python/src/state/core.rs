@@ -139,7 +139,7 @@ pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> Put<'a> {
             LastWill::Delete => put.last_will_delete(),
             LastWill::Becomes(value) => put.last_will(value),
         })
-        .given(terms.change_type.then_some(()), |put, ()| put.change_type())
+        .when(terms.change_type, |put| put.change_type())
 }
 
 /// About how many bytes a value has.

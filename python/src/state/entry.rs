@@ -1,4 +1,4 @@
-//! `rnet.Entry`, `rnet.Change`: what is told of keys.
+//! `rnet.Entry`: a key, and what is told of it.
 
 use std::sync::Arc;
 
@@ -135,65 +135,16 @@ impl Entry {
     }
 }
 
-/// A change that a watch tells, or what stood there when it began.
-#[pyclass(frozen, module = "rnet", weakref)]
-pub(crate) struct Change {
-    /// The key.
-    #[pyo3(get)]
-    key: String,
-    /// What stands there now; None if it was deleted.
-    #[pyo3(get)]
-    entry: Option<Py<Entry>>,
-    /// Whether it was deleted because its time (`ttl`) was over; None if it is gone and nobody can tell why, because
-    /// the watch was very late.
-    #[pyo3(get)]
-    expired: Option<bool>,
-    /// Revision of the change.
-    #[pyo3(get)]
-    revision: u64,
-    /// How many values of this key came and went before this watch looked; the newest always comes. None if that is not
-    /// known, because the watch was very late and the key may have been deleted and made anew meanwhile.
-    #[pyo3(get)]
-    skipped: Option<u64>,
-    /// Whether it is no change, but what stood there when the watch began.
-    #[pyo3(get)]
-    initial: bool,
-}
-
-impl Change {
-    pub(crate) fn new(py: Python<'_>, told: state::Change, types: &Arc<Types>) -> PyResult<Change> {
-        let state::Change { key, entry, expired, revision, skipped, initial, .. } = told;
-        let entry = entry.map(|entry| Py::new(py, Entry::new(entry, types))).transpose()?;
-        Ok(Change { key, entry, expired, revision, skipped, initial })
-    }
-}
-
-#[pymethods]
-impl Change {
-    /// The value that stands there now; None if it was deleted (or is a null of JSON: `deleted` says).
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.entry.as_ref().map(|entry| entry.get().value_of(py)).transpose()
-    }
-
-    /// Whether the key was deleted.
-    #[getter]
-    fn deleted(&self) -> bool {
-        self.entry.is_none()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let what = match &self.entry {
-            None => match self.expired {
-                Some(true) => "expired".to_owned(),
-                Some(false) => "deleted".to_owned(),
-                None => "gone".to_owned(),
-            },
-            Some(entry) => match entry.get().value_of(py) {
-                Ok(value) => format!("= {}", value.repr()?),
-                Err(_) => format!("= {}", entry.get().type_text()),
-            },
-        };
-        Ok(format!("<rnet.Change {} {what}, revision {}>", self.key, self.revision))
-    }
+/// An `rnet.Change`.
+pub(crate) fn change(
+    py: Python<'_>,
+    told: state::Change,
+    types: &Arc<Types>,
+) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || Ok::<_, PyErr>(py.import("rnet.changes")?.getattr("Change")?.unbind());
+    let state::Change { key, entry, expired, revision, skipped, initial, .. } = told;
+    let entry = entry.map(|entry| Entry::new(entry, types));
+    let parts = (key, entry, expired, revision, skipped, initial);
+    CLASS.get_or_try_init(py, find)?.call1(py, parts)
 }

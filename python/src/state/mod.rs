@@ -6,7 +6,7 @@
 //! | `core` | what all objects of a node's state share |
 //! | `disk` | writes that may wait for the disk: the GIL, and Ctrl-C |
 //! | `value`, `types` | objects to values and back |
-//! | `entry` | `Entry`, `Change` |
+//! | `entry` | `Entry` |
 //! | `change` | writing in terms of the present value: `update`, counters |
 //! | `remote` | the state of another host |
 //! | `transaction` | several keys at once |
@@ -31,27 +31,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rnet::state::{self, Value};
 
+pub(crate) use self::change::outrun;
 use self::core::{StateCore, Terms};
-use self::entry::Entry;
-use self::transaction::Transaction;
+pub(crate) use self::entry::Entry;
+pub(crate) use self::transaction::Transaction;
 use self::value::{of_object, to_object};
-use self::watch::Watch;
+pub(crate) use self::watch::Watch;
 use crate::errors::OrRaise;
 use crate::shared::NodeShared;
 use crate::wait;
-
-pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyState>()?;
-    module.add_class::<Entry>()?;
-    module.add_class::<entry::Change>()?;
-    module.add_function(wrap_pyfunction!(change::outrun, module)?)?;
-    module.add("MAX_TRIES", rnet::limits::MAX_TRIES)?;
-    module.add_class::<Transaction>()?;
-    module.add_class::<remote::PyAged>()?;
-    module.add_class::<remote::PyRemoteState>()?;
-    module.add_class::<remote::PyReplica>()?;
-    module.add_class::<Watch>()
-}
 
 /// The state of a domain: keys with values, which every node reads and writes. `Node.state` gives it.
 ///

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use rnet::Error;
 use rnet::state::{self as rust, Aged, RemotePut, RemoteState};
 
 use super::disk;
-use super::entry::{Change, Entry};
+use super::entry::{self, Entry};
 use super::types::Types;
 use super::value::of_object;
 use crate::errors::OrRaise;
@@ -18,52 +17,20 @@ use crate::held::Held;
 use crate::members::{Kind, Member};
 use crate::qos::Given;
 use crate::shared::NodeShared;
-use crate::wait::{self, Stop, WaitLimit};
+use crate::wait::{self, WaitLimit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// A value of another host, and how old what is known of it is.
-#[pyclass(frozen, name = "Aged", module = "rnet", weakref)]
-pub(crate) struct PyAged {
-    /// The value with all that is known of it, as an Entry; None if the key is absent.
-    #[pyo3(get)]
-    entry: Option<Py<Entry>>,
-    /// How long ago it was known to be so at its home, in seconds; the time for which this machine was suspended counts.
-    #[pyo3(get)]
-    age: f64,
-    /// Whether its home is away, so that it may be otherwise there by now.
-    #[pyo3(get)]
-    away: bool,
-}
-
-impl PyAged {
-    fn new(
-        py: Python<'_>,
-        aged: Aged<Option<rust::Entry>>,
-        types: &Arc<Types>,
-    ) -> PyResult<PyAged> {
-        let entry = aged.value.map(|entry| Py::new(py, Entry::new(entry, types))).transpose()?;
-        Ok(PyAged { entry, age: aged.age.as_secs_f64(), away: aged.away })
-    }
-}
-
-#[pymethods]
-impl PyAged {
-    /// The value; None if the key is absent.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.entry.as_ref().map(|entry| entry.get().value_of(py)).transpose()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let value = match self.value(py)? {
-            Some(value) => value.repr()?.to_string(),
-            None => "absent".to_owned(),
-        };
-        let away = if self.away { ", its home is away" } else { "" };
-        Ok(format!("<rnet.Aged {value}, {:.3} s old{away}>", self.age))
-    }
+/// An `rnet.Aged`.
+fn aged(
+    py: Python<'_>,
+    aged: Aged<Option<rust::Entry>>,
+    types: &Arc<Types>,
+) -> PyResult<Py<PyAny>> {
+    let entry = aged.value.map(|entry| Entry::new(entry, types));
+    let parts = (entry, aged.age.as_secs_f64(), aged.away);
+    Ok(py.import("rnet.changes")?.call_method1("Aged", parts)?.unbind())
 }
 
 /// The state of another host, where its keys are at home. `Node.state_of` gives it.
@@ -82,6 +49,8 @@ pub(crate) struct PyRemoteState {
     held: Arc<Held<Arc<RemoteState>>>,
     node: Arc<NodeShared>,
     types: Arc<Types>,
+    /// The host.
+    #[pyo3(get)]
     host: String,
 }
 
@@ -113,12 +82,6 @@ impl PyRemoteState {
 
 #[pymethods]
 impl PyRemoteState {
-    /// The host.
-    #[getter]
-    fn host(&self) -> &str {
-        &self.host
-    }
-
     fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(&self.types, key, value)?;
         self.with(py, |remote| remote.set(key, value)).map(drop)
@@ -132,9 +95,9 @@ impl PyRemoteState {
     }
 
     /// What is known of a key there, and how old that is, as an Aged.
-    fn look(&self, py: Python<'_>, key: &str) -> PyResult<PyAged> {
+    fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         let found = self.with(py, |remote| remote.entry(key))?;
-        PyAged::new(py, found, &self.types)
+        aged(py, found, &self.types)
     }
 
     /// Sets a key there, and returns the revision of that change. The keyword arguments are those of
@@ -160,7 +123,7 @@ impl PyRemoteState {
                 .given(if_revision, RemotePut::if_revision)
                 .given(ttl, RemotePut::ttl)
                 .given(durable, RemotePut::durable)
-                .given(change_type.then_some(()), |put, ()| put.change_type())
+                .when(change_type, |put| put.change_type())
                 .set(value)
         })
     }
@@ -217,7 +180,11 @@ impl PyRemoteState {
 pub(crate) struct PyReplica {
     held: Arc<Held<Arc<rust::Replica>>>,
     types: Arc<Types>,
+    /// The prefix.
+    #[pyo3(get)]
     prefix: String,
+    /// The host whose keys these are.
+    #[pyo3(get)]
     host: String,
 }
 
@@ -230,26 +197,14 @@ impl PyReplica {
         py.detach(|| act(&*self.held.get()?)).or_raise(py)
     }
 
-    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> Result<Change, Stop> {
+    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
         let told = limit.in_slices(SLICE).run(py, |slice| self.held.get()?.recv(Some(slice)))?;
-        Change::new(py, told, &self.types).map_err(Stop::Raised)
+        entry::change(py, told, &self.types)
     }
 }
 
 #[pymethods]
 impl PyReplica {
-    /// The prefix.
-    #[getter]
-    fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// The host whose keys these are.
-    #[getter]
-    fn host(&self) -> &str {
-        &self.host
-    }
-
     /// How long ago the keys were known to be so there, in seconds: a fraction of one while the host is there.
     #[getter]
     fn age(&self, py: Python<'_>) -> PyResult<f64> {
@@ -275,8 +230,8 @@ impl PyReplica {
     }
 
     /// What is known of a key, and how old that is, as an Aged.
-    fn look(&self, py: Python<'_>, key: &str) -> PyResult<PyAged> {
-        PyAged::new(py, self.with(py, |replica| replica.entry(key))?, &self.types)
+    fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
+        aged(py, self.with(py, |replica| replica.entry(key))?, &self.types)
     }
 
     /// All entries, in the order of their keys.
@@ -287,28 +242,20 @@ impl PyReplica {
 
     /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
     #[pyo3(signature = (timeout = None))]
-    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Change> {
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = WaitLimit::new(py, timeout)?;
-        self.take(py, &limit).map_err(|stop| stop.into_err(py))
+        self.take(py, &limit)
     }
 
     /// The next change if it is there, else None.
-    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let told = self.with(py, rust::Replica::try_recv)?;
-        told.map(|told| Change::new(py, told, &self.types)).transpose()
+        told.map(|told| entry::change(py, told, &self.types)).transpose()
     }
 
     /// Ends it: it follows no more, and loops over it end.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.held.close());
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
-        match self.take(py, &WaitLimit::endless()) {
-            Ok(change) => Ok(Some(change)),
-            Err(Stop::Error(Error::Closed { .. })) if self.held.is_closed() => Ok(None),
-            Err(stop) => Err(stop.into_err(py)),
-        }
     }
 
     fn __repr__(&self) -> String {

@@ -75,7 +75,7 @@ impl Transaction {
                     state::LastWill::Delete => put.last_will_delete(),
                     state::LastWill::Becomes(value) => put.last_will(value),
                 })
-                .given(terms.change_type.then_some(()), |put, ()| put.change_type())
+                .when(terms.change_type, |put| put.change_type())
                 .set(value)
         })
     }

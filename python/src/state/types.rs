@@ -88,21 +88,17 @@ impl Types {
         Ok(codec)
     }
 
-    /// The message that an object is; `None` if it is none.
+    /// The message that an object of a class is.
     pub(crate) fn message_of(
         &self,
         key: &str,
         object: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<Value>> {
-        let py = object.py();
-        let class = py.import("rnet.state")?.call_method1("message_class", (object,))?;
-        if class.is_none() {
-            return Ok(None);
-        }
-        let codec = self.codec(&class)?;
+        class: &Bound<'_, PyAny>,
+    ) -> PyResult<Value> {
+        let codec = self.codec(class)?;
         let bytes = codec.bytes(object, key)?.as_slice().to_vec();
-        let message = StateMessage::new(codec.message_type.clone(), bytes).or_raise(py)?;
-        Ok(Some(Value::Message(message)))
+        let message = StateMessage::new(codec.message_type.clone(), bytes);
+        message.or_raise(object.py()).map(Value::Message)
     }
 
     /// An object of a message that was read.

@@ -11,15 +11,15 @@ use rnet::state::{self, ChangeStream, WatchHandle};
 use rnet::{Error, Interrupter};
 
 use super::core::StateCore;
-use super::entry::Change;
-use crate::callback::{Callback, call_by, report};
+use super::entry;
+use crate::callback::{Callback, call, report};
 use crate::errors::{OrRaise, bad_value, raise};
 use crate::gate;
 use crate::members::{Kind, Member};
 use crate::reader::{Names, Reader, Receiver};
 use crate::shared::NodeShared;
 use crate::tasks::{Delivery, Next};
-use crate::wait::{Stop, WaitLimit};
+use crate::wait::WaitLimit;
 use crate::waiters;
 
 pub(crate) type WatchCore = Reader<state::Watch>;
@@ -87,6 +87,8 @@ fn look(
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Watch {
     core: Arc<WatchCore>,
+    /// The prefix.
+    #[pyo3(get)]
     prefix: String,
     state: Arc<StateCore>,
     /// Kept alive.
@@ -117,16 +119,12 @@ impl Watch {
         &self.node
     }
 
-    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> Result<Change, Stop> {
+    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
         let told = self
             .core
             .patient(limit)
             .run(py, |slice| self.core.wait_with(slice, |inner, _, left| inner.recv(Some(left))))?;
-        Change::new(py, told, &self.state.types).map_err(Stop::Raised)
-    }
-
-    fn change(&self, py: Python<'_>, told: state::Change) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, Change::new(py, told, &self.state.types)?)?.into_any())
+        entry::change(py, told, &self.state.types)
     }
 
     /// What a task awaits. With `iterates`, closing is the end, and no error.
@@ -134,7 +132,9 @@ impl Watch {
         Next::new(slf.get().core.clone(), move |py| {
             let watch = slf.get();
             match look(py, &watch.core, false) {
-                Ok(told) => told.map(|told| watch.change(py, told)).transpose(),
+                Ok(told) => {
+                    told.map(|told| entry::change(py, told, &watch.state.types)).transpose()
+                }
                 Err(Error::Closed { .. }) if iterates && watch.core.is_closed() => {
                     Err(PyStopAsyncIteration::new_err("the watch is closed"))
                 }
@@ -148,14 +148,14 @@ impl Watch {
 impl Watch {
     /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
     #[pyo3(signature = (timeout = None))]
-    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Change> {
-        self.take(py, &WaitLimit::new(py, timeout)?).map_err(|stop| stop.into_err(py))
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        self.take(py, &WaitLimit::new(py, timeout)?)
     }
 
     /// The next change if it is there, else None.
-    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let told = look(py, &self.core, false).or_raise(py)?;
-        told.map(|told| Change::new(py, told, &self.state.types)).transpose()
+        told.map(|told| entry::change(py, told, &self.state.types)).transpose()
     }
 
     /// The next change, to be awaited in asyncio. A coroutine, as that of a subscriber: if it is
@@ -171,8 +171,7 @@ impl Watch {
             let (core, types) = (core.clone(), types.clone());
             Next::new(core.clone(), move |py| {
                 let told = look(py, &core, true).or_raise(py)?;
-                let change = |told| Ok(Py::new(py, Change::new(py, told, &types)?)?.into_any());
-                told.map(change).transpose()
+                told.map(|told| entry::change(py, told, &types)).transpose()
             })
         };
         let begin = || {
@@ -211,8 +210,8 @@ impl Watch {
                     return;
                 }
                 let called = match result {
-                    Ok(told) => Change::new(py, told, &types)
-                        .and_then(|change| call_by(py, &callback, (change,)).map(drop)),
+                    Ok(told) => entry::change(py, told, &types)
+                        .and_then(|change| call(callback.bind(py), (change,)).map(drop)),
                     Err(error) => Err(raise(py, &error)),
                 };
                 if let Err(error) = called {
@@ -232,12 +231,6 @@ impl Watch {
         py.detach(start).or_raise(py)
     }
 
-    /// The prefix.
-    #[getter]
-    fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
@@ -251,14 +244,6 @@ impl Watch {
             core.close();
             state.members.forget(&core);
         })
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
-        match self.take(py, &WaitLimit::endless()) {
-            Ok(change) => Ok(Some(change)),
-            Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => Ok(None),
-            Err(stop) => Err(stop.into_err(py)),
-        }
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
