@@ -15,7 +15,7 @@ use crate::buffer::Bytes;
 use crate::errors::raise;
 use crate::publisher::{Inner, PublisherCore};
 use crate::receive::SubscriberCore;
-use crate::wait::{Stop, WaitLimit};
+use crate::wait::WaitLimit;
 
 /// The arguments of `recv_many`, as the user gave them: max, out, dtype, stamps.
 pub(crate) type Wanted<'a, 'py> =
@@ -48,7 +48,7 @@ pub(crate) fn receive<'py>(
             count: 0,
         };
         let result = core.fill(py, wait_limit, &mut filling);
-        result.map_err(|stop| stop.into_err(py))?;
+        result?;
         filling.count
     };
     rows.call_method1("filled", (array, count, wanted.1, times))
@@ -115,7 +115,7 @@ impl SubscriberCore {
         py: Python<'_>,
         wait_limit: &WaitLimit,
         filling: &mut Filling<'_>,
-    ) -> Result<(), Stop> {
+    ) -> PyResult<()> {
         self.patient(wait_limit).run(py, |slice: Duration| {
             self.wait_with(slice, |inner, held, left| {
                 if let Some(sample) = held.take() {

@@ -1,5 +1,8 @@
 //! Functions that the user gives, to be called later.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
@@ -42,16 +45,19 @@ impl Callback {
         callback.map(|callback| callback.for_threads(py, max_pending)).transpose()
     }
 
-    /// As [`Callback::for_threads`]; no call begins once it `is_over`.
+    /// As [`Callback::for_threads`]; no call begins once it is `over`.
     pub(crate) fn for_threads_until(
         &self,
         py: Python<'_>,
         max_pending: Option<usize>,
-        is_over: impl Fn() -> bool + Send + Sync + 'static,
+        over: &Arc<AtomicBool>,
     ) -> PyResult<Py<PyAny>> {
         let function = self.for_threads(py, max_pending)?;
         if self.is_async(py)? {
-            let asked = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| is_over();
+            let over = over.clone();
+            let asked = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+                over.load(Ordering::Acquire)
+            };
             function.setattr(py, "is_over", PyCFunction::new_closure(py, None, None, asked)?)?;
         }
         Ok(function)
@@ -145,16 +151,4 @@ where
     std::mem::forget(guard);
     // SAFETY: the call has returned a reference that is ours, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, returned) }
-}
-
-/// The same, of what is not bound to the GIL.
-pub(crate) fn call_by<'py, A>(
-    py: Python<'py>,
-    function: &Py<PyAny>,
-    arguments: A,
-) -> PyResult<Bound<'py, PyAny>>
-where
-    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>,
-{
-    call(function.bind(py), arguments)
 }

@@ -32,6 +32,8 @@ pub(crate) struct Codec {
     given: Option<Py<PyAny>>,
     /// What `rnet.batch` knows of it, once it was asked.
     rows: PyOnceLock<Py<PyAny>>,
+    /// Counts what is no message, of a subscriber.
+    faults: Faults,
 }
 
 /// What the user gets for a message.
@@ -58,6 +60,7 @@ impl Codec {
                 decode: Decode::Sample,
                 given: None,
                 rows: PyOnceLock::new(),
+                faults: Faults::default(),
             });
         };
         let codec = py.import("rnet.types")?.call_method1("codec", (given,))?;
@@ -65,21 +68,13 @@ impl Codec {
             |name: &str| Ok::<_, PyErr>(codec.getattr(name)?.extract::<Option<Py<PyAny>>>()?);
         let described = codec.getattr("described")?;
         let made = part("decode")?;
-        let (message_type, decode) = match (part("raises")?, made) {
-            (Some(raises), Some(make)) if !described.is_instance_of::<PyString>() => {
-                let (set, name): (Bound<'_, PyBytes>, String) = described.extract()?;
-                let (set, name) = (set.as_bytes(), name.as_str());
-                let schema = py.detach(|| Schema::from_descriptor_set(set, name));
-                let schema = schema.map_err(|error| schema::raise(py, &error))?;
-                let message_type = MessageType::Protobuf(schema.clone());
-                (message_type, Decode::Message { make, raises, schema })
+        let message_type = described_type(&described)?;
+        let decode = match (&message_type, part("raises")?, made) {
+            (MessageType::Protobuf(schema), Some(raises), Some(make)) => {
+                Decode::Message { make, raises, schema: schema.clone() }
             }
-            (raises, made) => {
-                let desc = TypeDesc::from_json(&described.extract::<String>()?);
-                let message_type = desc.and_then(MessageType::try_from).or_raise(py)?;
-                let object = |make| Decode::Object { make, raises };
-                (message_type, made.map_or(Decode::Bytes, object))
-            }
+            (_, raises, Some(make)) => Decode::Object { make, raises },
+            (_, _, None) => Decode::Bytes,
         };
         Ok(Codec {
             message_type,
@@ -89,6 +84,7 @@ impl Codec {
             decode,
             given: Some(given.clone().unbind()),
             rows: PyOnceLock::new(),
+            faults: Faults::default(),
         })
     }
 
@@ -174,13 +170,7 @@ impl Codec {
             Decode::Sample | Decode::Bytes => Ok(Ok(bytes.clone().into_any())),
             Decode::Object { make, raises } => {
                 let longer = self.lengthened(py, bytes.as_bytes());
-                let made = make.bind(py).call1((longer.as_ref().unwrap_or(bytes),));
-                made.map(Ok).or_else(|raised| match raises {
-                    Some(raises) if raised.is_instance(py, raises.bind(py)) => {
-                        Ok(Err(raised.value(py).to_string()))
-                    }
-                    _ => Err(raised),
-                })
+                made_of(longer.as_ref().unwrap_or(bytes), make, raises.as_ref())
             }
             Decode::Message { make, raises, schema } => decoded(bytes, make, raises, schema),
         }
@@ -197,10 +187,22 @@ impl Codec {
         }
     }
 
-    /// The half that receives.
-    pub(crate) fn into_decoder(self, faults: Faults) -> Arc<Decoder> {
-        Arc::new(Decoder { codec: self, faults })
+    /// For the messages that a subscriber receives.
+    pub(crate) fn for_subscriber(self, faults: Faults) -> Arc<Codec> {
+        Arc::new(Codec { faults, ..self })
     }
+}
+
+/// A type as `rnet.types.Codec` describes it: JSON, or a descriptor set and the full name of a message in it.
+pub(crate) fn described_type(described: &Bound<'_, PyAny>) -> PyResult<MessageType> {
+    let py = described.py();
+    if let Ok(json) = described.cast::<PyString>() {
+        return TypeDesc::from_json(json.to_str()?).and_then(MessageType::try_from).or_raise(py);
+    }
+    let (set, name): (Bound<'_, PyBytes>, String) = described.extract()?;
+    let set = set.as_bytes();
+    let made = py.detach(|| Schema::from_descriptor_set(set, &name));
+    made.map(MessageType::from).map_err(|error| schema::raise(py, &error))
 }
 
 /// What `rnet.outgoing` refuses, with the place where it was to go.
@@ -215,6 +217,22 @@ fn at(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
         Ok(Some(PyTypeError::new_err(format!("cannot send {what} on {place}: {why}"))))
     };
     named().ok().flatten().unwrap_or(error)
+}
+
+/// What `make` makes of the memory of a message; or why that is none.
+#[inline]
+fn made_of<'py>(
+    memory: &Bound<'py, PyAny>,
+    make: &Py<PyAny>,
+    raises: Option<&Py<PyAny>>,
+) -> PyResult<Result<Bound<'py, PyAny>, String>> {
+    let py = memory.py();
+    make.bind(py).call1((memory,)).map(Ok).or_else(|raised| match raises {
+        Some(raises) if raised.is_instance(py, raises.bind(py)) => {
+            Ok(Err(raised.value(py).to_string()))
+        }
+        _ => Err(raised),
+    })
 }
 
 /// A protobuf message of its bytes; or why they are none.
@@ -243,12 +261,6 @@ fn decoded<'py>(
     })
 }
 
-/// Makes objects of received messages.
-pub(crate) struct Decoder {
-    codec: Codec,
-    faults: Faults,
-}
-
 /// A message whose bytes were copied to be Python's.
 pub(crate) struct Copied<'py> {
     bytes: Bound<'py, PyBytes>,
@@ -263,19 +275,12 @@ impl<'py> Copied<'py> {
     }
 }
 
-impl Decoder {
-    pub(crate) fn rows<'a, 'py>(
-        &'a self,
-        py: Python<'py>,
-        topic: &str,
-    ) -> PyResult<&'a Bound<'py, PyAny>> {
-        self.codec.rows(py, topic)
-    }
-
+/// Objects of received messages.
+impl Codec {
     /// Whether objects are made of a copy of the bytes, for which there need be no sample.
     #[inline]
     pub(crate) fn copies(&self) -> bool {
-        matches!(self.codec.decode, Decode::Bytes | Decode::Message { .. })
+        matches!(self.decode, Decode::Bytes | Decode::Message { .. })
     }
 
     /// What the user gets for a message.
@@ -291,15 +296,15 @@ impl Decoder {
             return self.value_of_copy(copied);
         }
         let from = (received.publisher(), received.seq());
-        let Decode::Object { make, raises } = &self.codec.decode else {
+        let Decode::Object { make, raises } = &self.decode else {
             return sample::new(py, received, self.clone());
         };
-        let memory = match self.codec.lengthened(py, &received) {
+        let memory = match self.lengthened(py, &received) {
             Some(longer) => longer.into_any(),
             None => sample::new(py, received, self.clone())?,
         };
-        let made = make.bind(py).call1((memory,));
-        made.map_err(|raised| self.refused(py, raised, raises.as_ref(), from, &OnceLock::new()))
+        let made = made_of(&memory, make, raises.as_ref())?;
+        made.map_err(|why| self.malformed(py, why, from, &OnceLock::new()))
     }
 
     /// The same, of a sample that the user has; `told` is kept with it.
@@ -310,15 +315,13 @@ impl Decoder {
         told: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = sample.py();
-        match &self.codec.decode {
+        match &self.decode {
             Decode::Sample => Ok(sample.clone()),
             Decode::Object { make, raises } => {
-                let made = match self.codec.lengthened(py, received) {
-                    Some(longer) => make.bind(py).call1((longer,)),
-                    None => make.bind(py).call1((sample,)),
-                };
+                let longer = self.lengthened(py, received).map(Bound::into_any);
+                let made = made_of(longer.as_ref().unwrap_or(sample), make, raises.as_ref())?;
                 let from = (received.publisher(), received.seq());
-                made.map_err(|raised| self.refused(py, raised, raises.as_ref(), from, told))
+                made.map_err(|why| self.malformed(py, why, from, told))
             }
             Decode::Bytes | Decode::Message { .. } => {
                 let copied = Copied::new(py, received, received.publisher(), received.seq());
@@ -327,7 +330,7 @@ impl Decoder {
         }
     }
 
-    /// The same, where [`Decoder::copies`] says so.
+    /// The same, where [`Codec::copies`] says so.
     #[inline]
     pub(crate) fn value_of_copy<'py>(&self, copied: Copied<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.value_of_copy_once(copied, &OnceLock::new())
@@ -340,28 +343,10 @@ impl Decoder {
         copied: Copied<'py>,
         told: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.codec.object(&copied.bytes)?;
+        let made = self.object(&copied.bytes)?;
         made.map_err(|why| {
             self.malformed(copied.bytes.py(), why, (copied.publisher, copied.seq), told)
         })
-    }
-
-    /// What is raised where an object could not be made of a sample.
-    #[cold]
-    fn refused(
-        &self,
-        py: Python<'_>,
-        raised: PyErr,
-        raises: Option<&Py<PyAny>>,
-        from: (u64, u64),
-        told: &OnceLock<Error>,
-    ) -> PyErr {
-        match raises {
-            Some(raises) if raised.is_instance(py, raises.bind(py)) => {
-                self.malformed(py, raised.value(py).to_string(), from, told)
-            }
-            _ => raised,
-        }
     }
 
     /// `from`: publisher and number of the message.

@@ -1,7 +1,7 @@
 //! Commands: `rnet.Command`, which receives, and `rnet.Driver`, which sends.
 
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyTypeError;
@@ -15,15 +15,11 @@ use crate::calls::{decoded, encoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::gate;
-use crate::held::Held;
+use crate::held::{Held, lock};
 use crate::members::{Kind, Member};
 use crate::meta::make;
 use crate::shared::NodeShared;
-
-pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Command>()?;
-    module.add_class::<Driver>()
-}
+use crate::state::disk;
 
 fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| {
@@ -41,7 +37,7 @@ impl Opening {
 
     /// Keeps what was raised; later it is reported and counted as of any callback.
     fn raised(&self, py: Python<'_>, error: PyErr, function: &Py<PyAny>) {
-        let mut opening = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opening = lock(&self.0);
         if let Some(first) = &mut *opening {
             *first = Some(error);
             return;
@@ -52,7 +48,7 @@ impl Opening {
     }
 
     fn end(&self) -> Option<PyErr> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().flatten()
+        lock(&self.0).take().flatten()
     }
 }
 
@@ -66,7 +62,7 @@ fn call(
 ) {
     let called = gate::enter(|py| {
         let call = |argument: Py<PyAny>| match still_valid() {
-            true => callback::call_by(py, function, (argument,)).map(drop),
+            true => callback::call(function.bind(py), (argument,)).map(drop),
             false => Ok(()),
         };
         argument(py).and_then(call).map_err(|error| opening.raised(py, error, function))
@@ -75,28 +71,6 @@ fn call(
         // Without a message of its own: the exception is reported, and counted. Where the program is ending, nothing was
         // done.
         resume_unwind(Box::new(AlreadyCounted));
-    }
-}
-
-/// A wait that ends when a signal handler raises.
-#[derive(Default)]
-struct UntilSignal(Mutex<Option<PyErr>>);
-
-impl UntilSignal {
-    fn goes_on(&self) -> bool {
-        let Some(checked) = gate::enter(|py| py.check_signals()) else { return false };
-        let raised = checked.err();
-        let goes_on = raised.is_none();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = raised;
-        goes_on
-    }
-
-    /// What a handler has raised, or else what came of the wait.
-    fn end<T>(self, py: Python<'_>, waited: rnet::Result<T>) -> PyResult<T> {
-        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(raised) => Err(raised),
-            None => waited.or_raise(py),
-        }
     }
 }
 
@@ -150,6 +124,8 @@ impl Target {
 /// `close`, the end of a `with` block, or the end of the node falls back for the last time and closes it.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Command {
+    /// The topic.
+    #[pyo3(get)]
     topic: String,
     held: Arc<Held<rnet::Command>>,
     node: Arc<NodeShared>,
@@ -218,7 +194,9 @@ impl Command {
                     call(&apply, &applying, |py| decoded(py, &codec, bytes, &what), still_valid);
                 })?,
             };
-            let (topic, held) = (command.topic().to_owned(), Held::new(command));
+            let topic = command.topic().to_owned();
+            let what = format!("the receiver of {topic}");
+            let held = Arc::new(Held::with_callbacks(what, command, Arc::default()));
             node.members.add_kept(Kind::Service, &held);
             Ok((topic, held))
         };
@@ -234,37 +212,27 @@ impl Command {
         let (topic, held) = opened.or_raise(py)?;
         Ok(Command { topic, held, node: node.clone() })
     }
-
-    fn name(&self) -> String {
-        format!("the receiver of {}", self.topic)
-    }
 }
 
 #[pymethods]
 impl Command {
-    /// The topic.
-    #[getter]
-    fn topic(&self) -> &str {
-        &self.topic
-    }
-
     /// Name of the node that drives, None if none does.
     #[getter]
     fn driver(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let status = self.held.with(py, &self.name(), |command| command.status())?;
+        let status = self.held.ask(py, |command| command.status())?;
         Ok(Some(status.holder).filter(|holder| !holder.is_empty()))
     }
 
     /// Whether commands are applied; False while it has fallen back.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> PyResult<bool> {
-        let status = self.held.with(py, &self.name(), |command| command.status())?;
+        let status = self.held.ask(py, |command| command.status())?;
         Ok(status.state() == State::InForce)
     }
 
     /// What was done with commands so far, as CommandStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = self.held.with(py, &self.name(), |command| command.stats())?;
+        let s = self.held.ask(py, |command| command.stats())?;
         let rnet::CommandStats { applied, late, repeated, superseded, unauthorised, .. } = s;
         let rnet::CommandStats { malformed, passed_over, fallbacks, panics, overruns, .. } = s;
         let ignored = [late, repeated, superseded, unauthorised, malformed, passed_over];
@@ -283,11 +251,6 @@ impl Command {
         gate::close(py, self.node.closing(&self.held))
     }
 
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        gate::exit(exception, self.node.closing(&self.held))
-    }
-
     fn __repr__(&self) -> String {
         format!("<rnet.Command {} of node {}>", self.topic, self.node.name)
     }
@@ -298,6 +261,8 @@ impl Command {
 /// `release`, `close`, the end of a `with` block, or the end of the node gives authority back.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Driver {
+    /// The topic.
+    #[pyo3(get)]
     topic: String,
     codec: Codec,
     held: Arc<Held<rnet::Driver<[u8]>>>,
@@ -318,38 +283,27 @@ impl Driver {
         let codec = Codec::new(py, ty)?;
         let (lease, timeout) = (millis(py, "lease_ms", lease_ms)?, limit(py, timeout)?);
         let message_type = codec.message_type.clone();
-        let signal = UntilSignal::default();
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
             let drive = drive.auto_retake(auto_retake).message_type(message_type);
-            let driver = drive.take_while(Some(timeout), || signal.goes_on())?;
-            let (topic, held) = (driver.topic().to_owned(), Held::new(driver));
+            let driver = drive.take_while(Some(timeout), disk::is_quiet)?;
+            let topic = driver.topic().to_owned();
+            let held = Arc::new(Held::new(format!("the driver of {topic}"), driver));
             // Ahead of the publishers of the node, to say that it is over.
             node.members.add(Kind::Client, &held);
             Ok((topic, held))
         };
-        let taken = py.detach(take);
-        let (topic, held) = signal.end(py, taken)?;
+        let (topic, held) = disk::write_detached(py, take)?;
         Ok(Driver { topic, codec, held, node: node.clone() })
-    }
-
-    fn name(&self) -> String {
-        format!("the driver of {}", self.topic)
     }
 }
 
 #[pymethods]
 impl Driver {
-    /// The topic.
-    #[getter]
-    fn topic(&self) -> &str {
-        &self.topic
-    }
-
     /// Whether this driver is in force, as far as the receiver has said; False once it was released.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> bool {
-        self.held.with(py, &self.name(), |driver| driver.in_force()).unwrap_or(false)
+        self.held.ask(py, |driver| driver.in_force()).unwrap_or(false)
     }
 
     /// Sends a command, which begins the lease anew. Raises NotInForce once the receiver has said that this driver's
@@ -357,14 +311,14 @@ impl Driver {
     fn send(&self, py: Python<'_>, command: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the commands of {}", self.topic);
         let sent = encoded(&self.codec, command, &place, |bytes| {
-            self.held.with(py, &self.name(), |driver| driver.send(bytes))
-        })?;
+            py.detach(|| self.held.with(|driver| driver.send(bytes)))
+        });
         sent?.or_raise(py)
     }
 
     /// Begins the lease again without a command. Raises NotInForce; Timeout.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
-        self.held.with(py, &self.name(), |driver| driver.renew())?.or_raise(py)
+        py.detach(|| self.held.with(|driver| driver.renew())).or_raise(py)
     }
 
     /// Takes authority again once it has ended; waits for a receiver, at most `timeout` seconds. A driver that is in
@@ -374,9 +328,9 @@ impl Driver {
         let (begun, timeout) = (Instant::now(), limit(py, timeout)?);
         // The driver is unlocked between the parts: a signal handler, or another thread, may close it.
         let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_part(begun, timeout);
-        while !self.held.with(py, &self.name(), part)?.or_raise(py)? {
+        while !py.detach(|| self.held.with(part)).or_raise(py)? {
             if let Err(raised) = py.check_signals() {
-                let _ = self.held.with(py, &self.name(), rnet::Driver::end_retake);
+                let _ = self.held.ask(py, rnet::Driver::end_retake);
                 return Err(raised);
             }
         }
@@ -386,9 +340,10 @@ impl Driver {
     /// Gives authority back, and closes the driver: the receiver falls back at once. Raises NotInForce if the process
     /// of the receiver is stopped, and Timeout if it does not answer within the lease; the authority then ends with it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let released = self.held.end_with(py, |driver| driver.give_back());
+        let give_back = || self.held.take().map_or(Ok(()), |mut driver| driver.give_back());
+        let released = py.detach(give_back);
         self.close(py);
-        released.unwrap_or(Ok(())).or_raise(py)
+        released.or_raise(py)
     }
 
     /// As `release`, without an error.

@@ -3,25 +3,13 @@
 use std::path::Path;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
+use rnet::TypeDesc;
 use rnet::inspect::{self, Domain, PublisherInfo};
 use rnet::schema::Schema;
-use rnet::{MessageType, TypeDesc};
 
+use crate::codec::described_type;
 use crate::errors::OrRaise;
-use crate::schema;
-
-/// A type as `rnet.types.Codec` describes it: JSON, or a descriptor set and the full name of a message in it.
-fn described(given: &Bound<'_, PyAny>) -> PyResult<MessageType> {
-    let py = given.py();
-    if let Ok(json) = given.cast::<PyString>() {
-        return TypeDesc::from_json(json.to_str()?).and_then(MessageType::try_from).or_raise(py);
-    }
-    let (set, name): (Bound<'_, PyBytes>, String) = given.extract()?;
-    let set = set.as_bytes();
-    let made = py.detach(|| Schema::from_descriptor_set(set, &name));
-    made.map(MessageType::from).map_err(|error| schema::raise(py, &error))
-}
 
 /// How the type of a publisher differs from that of a subscriber: for each difference rule, whether it breaks, path, and what both have.
 #[pyfunction]
@@ -30,7 +18,7 @@ pub(crate) fn compare_types<'py>(
     subscriber: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
     let py = publisher.py();
-    let (publisher, subscriber) = (described(publisher)?, described(subscriber)?);
+    let (publisher, subscriber) = (described_type(publisher)?, described_type(subscriber)?);
     let changes = py.detach(|| inspect::compare_types(&publisher, &subscriber));
     changes
         .into_iter()

@@ -1,14 +1,12 @@
 //! Errors of rnet as exceptions of `rnet.errors`, field by field.
 
-use std::ffi::CString;
+use std::path::Path;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use rnet::Error;
-
-use crate::receive::Passing;
 
 static BY_CODE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
@@ -38,6 +36,18 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
+/// An exception of a class of `rnet.errors`, with fields that it has beside its text.
+pub(crate) fn build_of(
+    py: Python<'_>,
+    class: &str,
+    text: String,
+    fields: Option<&Bound<'_, PyDict>>,
+) -> PyErr {
+    let class = py.import("rnet.errors").and_then(|errors| errors.getattr(class));
+    let built = class.and_then(|class| class.call((text,), fields));
+    built.map_or_else(|while_building| while_building, PyErr::from_value)
+}
+
 /// Whether it says that one message could not be decoded: iterations go on.
 pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
     is_of_class(py, error, "Malformed")
@@ -49,41 +59,29 @@ pub(crate) fn is_of_class(py: Python<'_>, error: &PyErr, name: &str) -> bool {
     class.is_ok_and(|class| error.is_instance(py, &class))
 }
 
-/// Whether an iteration goes on after an error, of which the user is warned if need be.
-///
-/// # Errors
-/// The error itself; or the warning, where the user's filters make an exception of it.
-pub(crate) fn pass_over(py: Python<'_>, error: &Error, passing: Passing) -> PyResult<()> {
-    match passing {
-        Passing::Silent => Ok(()),
-        Passing::Ends => Err(raise(py, error)),
-        Passing::Warns => {
-            let class = py.import("rnet.errors")?.getattr("NotHeard")?;
-            // Names on a topic hold no zero byte, and neither do names of fields.
-            let text = CString::new(error.to_string().replace('\0', ""))?;
-            PyErr::warn(py, &class, &text, 1)
-        }
-    }
-}
-
+/// Puts values into a dict, by the names of their variables or by those given.
 macro_rules! put {
-    ($dict:ident, $($name:ident),*) => {{
-        $($dict.set_item(stringify!($name), $name)?;)*
+    ($dict:ident, $($name:ident $(= $value:expr)?),*) => {{
+        $(put!(@one $dict, $name $(, $value)?);)*
     }};
+    (@one $dict:ident, $name:ident) => { $dict.set_item(stringify!($name), $name)? };
+    (@one $dict:ident, $name:ident, $value:expr) => {
+        $dict.set_item(stringify!($name), $value)?
+    };
 }
+pub(crate) use put;
 
 /// The fields of an error, by their Rust names.
 fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let (topic, node) = (error.topic(), error.node());
-    put!(dict, topic, node);
+    put!(dict, topic = error.topic(), node = error.node());
+    let shown = |path: &Path| path.display().to_string();
     match error {
         Error::BadName { what, name, why } => put!(dict, what, name, why),
         Error::MessageTooLarge { len, limit, .. } => put!(dict, len, limit),
         Error::IncompatibleType { publisher_node, subscriber_node, detail, .. } => {
-            let (field_path, publisher, subscriber) =
-                (&detail.field_path, &detail.publisher, &detail.subscriber);
-            put!(dict, publisher_node, subscriber_node, field_path, publisher, subscriber);
+            put!(dict, publisher_node, subscriber_node, field_path = &detail.field_path);
+            put!(dict, publisher = &detail.publisher, subscriber = &detail.subscriber);
         }
         Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
             put!(dict, publisher_node, subscriber_node, why);
@@ -97,13 +95,9 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::LimitReached { what, limit, hint } => put!(dict, what, limit, hint),
         Error::TooManyPins { limit, .. } => put!(dict, limit),
         Error::NameTaken { pid, .. } => put!(dict, pid),
-        Error::NoPermission { path, why } => {
-            let path = path.display().to_string();
-            put!(dict, path, why);
-        }
+        Error::NoPermission { path, why } => put!(dict, path = shown(path), why),
         Error::LayoutVersion { path, found, ours } => {
-            let path = path.display().to_string();
-            put!(dict, path, found, ours);
+            put!(dict, path = shown(path), found, ours);
         }
         Error::Corrupt { publisher_node, what, .. } => put!(dict, publisher_node, what),
         Error::Malformed { publisher_node, why, .. } => put!(dict, publisher_node, why),
@@ -112,28 +106,15 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::BadValue { what, why } => put!(dict, what, why),
         Error::Conflict { key, expected, found } => put!(dict, key, expected, found),
         Error::StateType { key, holds, given } => put!(dict, key, holds, given),
-        Error::Storage { path, why } => {
-            let path = path.display().to_string();
-            put!(dict, path, why);
-        }
-        Error::Io { doing, path, os, .. } => {
-            let (path, errno) = (path.display().to_string(), os);
-            put!(dict, doing, path, errno);
-        }
+        Error::Storage { path, why } => put!(dict, path = shown(path), why),
+        Error::Io { doing, path, os, .. } => put!(dict, doing, path = shown(path), errno = os),
         Error::ServerLost { host, .. } => put!(dict, host),
         Error::HomeAway { key, host, why, may_hold } => put!(dict, key, host, why, may_hold),
-        Error::CallFailed { failure, .. } => {
-            let (kind, text) = (&failure.kind, &failure.text);
-            put!(dict, kind, text);
-        }
+        Error::CallFailed { failure, .. } => put!(dict, kind = &failure.kind, text = &failure.text),
         Error::Refused { backlog, running, .. } => {
-            let running = Some(running).filter(|node| !node.is_empty());
-            put!(dict, backlog, running);
+            put!(dict, backlog, running = Some(running).filter(|node| !node.is_empty()));
         }
-        Error::Cancelled { reason, .. } => {
-            let reason = reason.name();
-            put!(dict, reason);
-        }
+        Error::Cancelled { reason, .. } => put!(dict, reason = reason.name()),
         Error::CallLost { lost, .. } => put!(dict, lost),
         Error::NotInForce { why, .. } => put!(dict, why),
         // Has none, or is newer than this package, which then shows its text.

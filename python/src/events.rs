@@ -11,7 +11,7 @@ use rnet::{
 };
 
 use crate::callback;
-use crate::codec::Decoder;
+use crate::codec::Codec;
 use crate::errors::{is_malformed, raise};
 use crate::meta::make;
 use crate::receive::Incoming;
@@ -28,7 +28,7 @@ pub(crate) fn tell_unless(
 ) {
     // After the interpreter has been taken down nobody is told.
     crate::gate::enter(|py| {
-        let call = |event| callback::call_by(py, callback, (event,)).map(drop);
+        let call = |event| callback::call(callback.bind(py), (event,)).map(drop);
         if let Err(error) = event(py).and_then(|event| event.map_or(Ok(()), call)) {
             callback::report(py, error, callback);
         }
@@ -41,44 +41,39 @@ pub(crate) fn tick(py: Python<'_>, tick: Tick) -> PyResult<Py<PyAny>> {
     make(py, "Tick", (tick.number, tick.due_ns, late_s, tick.missed))
 }
 
-/// A hook of rnet that calls `callback` with an `rnet.MatchEvent`.
-pub(crate) fn on_match(callback: Py<PyAny>) -> impl FnMut(&MatchEvent) + Send + 'static {
-    move |event| {
-        tell(&callback, |py| {
-            let (kind, peer, error) = match event {
-                MatchEvent::Matched(peer) => ("matched", Some(peer), None),
-                MatchEvent::Unmatched(peer) => ("unmatched", Some(peer), None),
-                MatchEvent::Lost(peer) => ("lost", Some(peer), None),
-                MatchEvent::Changed(peer) => ("changed", Some(peer), None),
-                MatchEvent::Incompatible(error) => ("incompatible", None, Some(error)),
-                _ => ("other", None, None),
-            };
-            let node = peer.map(|peer| peer.node.as_str());
-            let id = peer.map(|peer| peer.id);
-            let error = error.map(|error| raise(py, error).into_value(py));
-            make(py, "MatchEvent", (kind, node, id, error))
-        });
-    }
+/// A hook of rnet that calls `callback` with what `make` makes of its event.
+pub(crate) fn hook<E: 'static>(
+    callback: Py<PyAny>,
+    make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
+) -> impl FnMut(&E) + Send + 'static {
+    move |event| tell(&callback, |py| make(py, event))
 }
 
-/// A hook of rnet that calls `callback` with an `rnet.DeadlineMissed`.
-pub(crate) fn on_deadline(callback: Py<PyAny>) -> impl FnMut(&DeadlineMissed) + Send + 'static {
-    move |event| {
-        tell(&callback, |py| {
-            let peer = &event.publisher;
-            make(py, "DeadlineMissed", (peer.node.as_str(), peer.id, event.missed, event.total))
-        });
-    }
+/// An `rnet.MatchEvent`.
+pub(crate) fn matched(py: Python<'_>, event: &MatchEvent) -> PyResult<Py<PyAny>> {
+    let (kind, peer, error) = match event {
+        MatchEvent::Matched(peer) => ("matched", Some(peer), None),
+        MatchEvent::Unmatched(peer) => ("unmatched", Some(peer), None),
+        MatchEvent::Lost(peer) => ("lost", Some(peer), None),
+        MatchEvent::Changed(peer) => ("changed", Some(peer), None),
+        MatchEvent::Incompatible(error) => ("incompatible", None, Some(error)),
+        _ => ("other", None, None),
+    };
+    let (node, id) = (peer.map(|peer| peer.node.as_str()), peer.map(|peer| peer.id));
+    let error = error.map(|error| raise(py, error).into_value(py));
+    make(py, "MatchEvent", (kind, node, id, error))
 }
 
-/// A hook of rnet that calls `callback` with an `rnet.LivelinessChange`.
-pub(crate) fn on_liveliness(callback: Py<PyAny>) -> impl FnMut(&LivelinessChange) + Send + 'static {
-    move |change| {
-        tell(&callback, |py| {
-            let (peer, counts) = (&change.publisher, liveliness(py, change.counts)?);
-            make(py, "LivelinessChange", (peer.node.as_str(), peer.id, change.alive, counts))
-        });
-    }
+/// An `rnet.DeadlineMissed`.
+pub(crate) fn deadline_missed(py: Python<'_>, event: &DeadlineMissed) -> PyResult<Py<PyAny>> {
+    let peer = &event.publisher;
+    make(py, "DeadlineMissed", (peer.node.as_str(), peer.id, event.missed, event.total))
+}
+
+/// An `rnet.LivelinessChange`.
+pub(crate) fn liveliness_change(py: Python<'_>, change: &LivelinessChange) -> PyResult<Py<PyAny>> {
+    let (peer, counts) = (&change.publisher, liveliness(py, change.counts)?);
+    make(py, "LivelinessChange", (peer.node.as_str(), peer.id, change.alive, counts))
 }
 
 /// An `rnet.Liveliness`.
@@ -86,19 +81,15 @@ pub(crate) fn liveliness(py: Python<'_>, counts: LivelinessCounts) -> PyResult<P
     make(py, "Liveliness", (counts.alive, counts.not_alive))
 }
 
-/// A hook of rnet that calls `callback` with an `rnet.NodeEvent`.
-pub(crate) fn on_node(callback: Py<PyAny>) -> impl FnMut(&NodeEvent) + Send + 'static {
-    move |event| {
-        tell(&callback, |py| {
-            let (kind, node) = match event {
-                NodeEvent::Joined(node) => ("joined", node.as_str()),
-                NodeEvent::Left(node) => ("left", node.as_str()),
-                NodeEvent::Died(node) => ("died", node.as_str()),
-                _ => ("other", ""),
-            };
-            make(py, "NodeEvent", (kind, node))
-        });
-    }
+/// An `rnet.NodeEvent`.
+pub(crate) fn node_event(py: Python<'_>, event: &NodeEvent) -> PyResult<Py<PyAny>> {
+    let (kind, node) = match event {
+        NodeEvent::Joined(node) => ("joined", node.as_str()),
+        NodeEvent::Left(node) => ("left", node.as_str()),
+        NodeEvent::Died(node) => ("died", node.as_str()),
+        _ => ("other", ""),
+    };
+    make(py, "NodeEvent", (kind, node))
 }
 
 /// An `rnet.EndpointEvent`.
@@ -127,7 +118,7 @@ pub(crate) struct MessageCallback {
     pub(crate) callback: Py<PyAny>,
     /// Called with errors; without it those that are not counted go to `sys.unraisablehook`.
     pub(crate) on_error: Option<Py<PyAny>>,
-    pub(crate) decoder: Arc<Decoder>,
+    pub(crate) decoder: Arc<Codec>,
     /// Set when the subscriber is closed, from which moment no call may begin.
     pub(crate) closed: Arc<AtomicBool>,
 }
@@ -144,10 +135,10 @@ impl MessageCallback {
                     (Ok(value), _) => {
                         // Until now the thread has waited for the interpreter, and the message was decoded.
                         rnet::trace::callback_begins();
-                        callback::call_by(py, &self.callback, (value,))
+                        callback::call(self.callback.bind(py), (value,))
                     }
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {
-                        callback::call_by(py, on_error, (error.into_value(py),))
+                        callback::call(on_error.bind(py), (error.into_value(py),))
                     }
                     // It is the message's error, and not the callback's.
                     (Err(error), _) => {
@@ -174,7 +165,8 @@ fn tell_error_in(
 ) {
     match (on_error, error) {
         (Some(on_error), _) => {
-            if let Err(raised) = callback::call_by(py, on_error, (raise(py, error).into_value(py),))
+            if let Err(raised) =
+                callback::call(on_error.bind(py), (raise(py, error).into_value(py),))
             {
                 callback::report(py, raised, callback);
             }

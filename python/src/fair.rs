@@ -12,29 +12,26 @@
 //! Never taken with the GIL held, except by [`Fair::try_lock`]: its holder may want the GIL next.
 //!
 //! Free and taken are one word, which is all that happens while nobody waits. Those who wait
-//! stand in a queue, each with a word of its own; who lets go gives the lock to the first of them,
+//! stand in a queue; who lets go gives the lock to the first of them,
 //! so that nobody can get in between.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet::Error;
 
-use crate::futex::{self, Slept};
+use crate::futex::{Parker, Slept};
+use crate::held::lock;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 /// Held, and somebody may stand in the queue.
 const WANTED: u32 = 2;
-
-/// What a word in the queue says.
-const WAITING: u32 = 0;
-const GRANTED: u32 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Fair<T> {
@@ -44,19 +41,16 @@ pub(crate) struct Fair<T> {
     value: UnsafeCell<T>,
 }
 
-/// A place in the queue.
-type Place = Arc<AtomicU32>;
-
 #[derive(Debug, Default)]
 struct Queue {
     /// Who wants a look.
-    looks: VecDeque<Place>,
+    looks: VecDeque<Parker>,
     /// Who wants to wait; after those.
-    turns: VecDeque<Place>,
+    turns: VecDeque<Parker>,
 }
 
 impl Queue {
-    fn pop(&mut self) -> Option<Place> {
+    fn pop(&mut self) -> Option<Parker> {
         self.looks.pop_front().or_else(|| self.turns.pop_front())
     }
 
@@ -93,9 +87,7 @@ impl<T> Fair<T> {
             Err(place) => place,
         };
         ask();
-        while place.load(Ordering::Acquire) == WAITING {
-            futex::wait(&place, WAITING, None);
-        }
+        while place.sleep(None) != Slept::Woken {}
         Guard { lock: self, _stays: PhantomData }
     }
 
@@ -133,59 +125,51 @@ impl<T> Fair<T> {
         if let Some(guard) = self.try_lock() {
             return Ok(Some(guard));
         }
-        let until = Instant::now().checked_add(limit);
         let place = match self.queue_up(|queue| &mut queue.turns) {
             Ok(guard) => return Ok(Some(guard)),
             Err(place) => place,
         };
-        loop {
-            if place.load(Ordering::Acquire) == GRANTED {
-                return Ok(Some(Guard { lock: self, _stays: PhantomData }));
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let why = match futex::wait(&place, WAITING, left) {
-                Slept::Woken => continue,
-                Slept::TimedOut => Ok(None),
-                Slept::Signal => Err(Error::Interrupted),
-            };
-            if self.give_up(&place) {
-                return why;
-            }
+        let why = match place.sleep(Some(limit)) {
+            Slept::Woken => return Ok(Some(Guard { lock: self, _stays: PhantomData })),
+            Slept::TimedOut => Ok(None),
+            Slept::Signal => Err(Error::Interrupted),
+        };
+        if self.give_up(&place) {
+            return why;
         }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        // The lock was given to us meanwhile.
+        while place.sleep(None) != Slept::Woken {}
+        Ok(Some(Guard { lock: self, _stays: PhantomData }))
     }
 
     /// Stands in the queue; or has the lock, if it became free meanwhile.
     fn queue_up(
         &self,
-        line: impl FnOnce(&mut Queue) -> &mut VecDeque<Place>,
-    ) -> Result<Guard<'_, T>, Place> {
-        let mut queue = self.queue();
+        line: impl FnOnce(&mut Queue) -> &mut VecDeque<Parker>,
+    ) -> Result<Guard<'_, T>, Parker> {
+        let mut queue = lock(&self.queue);
         // Whoever lets go from here on finds WANTED, and then waits for the queue.
         if self.state.swap(WANTED, Ordering::Acquire) == FREE {
             // The queue was empty, or it would have been given to the first.
             self.state.store(HELD, Ordering::Relaxed);
             return Ok(Guard { lock: self, _stays: PhantomData });
         }
-        let place = Arc::new(AtomicU32::new(WAITING));
+        let place = Parker::default();
         line(&mut queue).push_back(place.clone());
         Err(place)
     }
 
     /// Leaves the queue of those who want to wait; `false` if the lock was given to us meanwhile.
-    fn give_up(&self, place: &Place) -> bool {
-        let turns = &mut self.queue().turns;
-        let at = turns.iter().position(|other| Arc::ptr_eq(other, place));
+    fn give_up(&self, place: &Parker) -> bool {
+        let turns = &mut lock(&self.queue).turns;
+        let at = turns.iter().position(|other| other.is(place));
         // An empty queue under WANTED is found by the holder when it lets go.
         at.and_then(|at| turns.remove(at)).is_some()
     }
 
     #[cold]
     fn pass_on(&self) {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         let Some(first) = queue.pop() else {
             // Release: what we did is seen by who takes it.
             self.state.store(FREE, Ordering::Release);
@@ -195,9 +179,8 @@ impl<T> Fair<T> {
             self.state.store(HELD, Ordering::Relaxed);
         }
         drop(queue);
-        // Release: as above. The word lives on in our `Arc`, whatever its owner does.
-        first.store(GRANTED, Ordering::Release);
-        futex::wake(&first);
+        // The word lives on in our `Arc`, whatever its owner does.
+        first.wake();
     }
 }
 
@@ -213,7 +196,8 @@ impl<T> Guard<'_, T> {
     /// Whether somebody wants a look. Who comes after this was asked asks for it himself.
     pub(crate) fn is_wanted(&self) -> bool {
         // Relaxed: the queue says what is so.
-        self.lock.state.load(Ordering::Relaxed) == WANTED && !self.lock.queue().looks.is_empty()
+        self.lock.state.load(Ordering::Relaxed) == WANTED
+            && !lock(&self.lock.queue).looks.is_empty()
     }
 }
 

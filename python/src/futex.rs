@@ -1,35 +1,57 @@
-//! Sleeping until a word changes, as the standard library does it, but for one thing: a signal
+//! Sleeping until another thread wakes, as the standard library does it, but for one thing: a signal
 //! ends the sleep, so that Python's handlers can run.
 
-use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::thread::futex;
+use rustix::time::Timespec;
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slept {
-    /// The word is another one, or may be: look.
     Woken,
     TimedOut,
     Signal,
 }
 
-/// Sleeps while `word` reads `value`, at the longest for `limit`.
-pub(crate) fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) -> Slept {
-    let limit = limit.map(|limit| rustix::time::Timespec {
-        tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    });
-    match futex::wait(word, futex::Flags::PRIVATE, value, limit.as_ref()) {
-        Err(Errno::INTR) => Slept::Signal,
-        Err(Errno::TIMEDOUT) => Slept::TimedOut,
-        _ => Slept::Woken,
-    }
-}
+/// What a thread sleeps at until it is woken, once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parker(Arc<AtomicU32>);
 
-/// Wakes the thread that sleeps at `word`.
-pub(crate) fn wake(word: &AtomicU32) {
-    let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
+/// What its word says.
+const WAITS: u32 = 0;
+const WOKEN: u32 = 1;
+
+impl Parker {
+    /// Sleeps until it is woken, at the longest for `limit`. What was done before that is seen.
+    pub(crate) fn sleep(&self, limit: Option<Duration>) -> Slept {
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        // Acquire: pairs with the release of `wake`.
+        while self.0.load(Ordering::Acquire) == WAITS {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = left.map(|left| Timespec {
+                tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
+            match futex::wait(&self.0, futex::Flags::PRIVATE, WAITS, left.as_ref()) {
+                Err(Errno::INTR) => return Slept::Signal,
+                Err(Errno::TIMEDOUT) => return Slept::TimedOut,
+                _ => {}
+            }
+        }
+        Slept::Woken
+    }
+
+    /// Wakes the thread, or has its next sleep end at once.
+    pub(crate) fn wake(&self) {
+        self.0.store(WOKEN, Ordering::Release);
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+    }
+
+    pub(crate) fn is(&self, other: &Parker) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }

@@ -5,15 +5,16 @@
 //! once, for two seconds. A callback that still runs when the interpreter ends is left where it is
 //! ([`crate::callback::call`]).
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple};
 
+use crate::held::lock;
 use crate::release::release;
 
 /// How long the end of a program waits for all callbacks that are running.
@@ -44,14 +45,14 @@ struct ClosingThread(u64);
 impl ClosingThread {
     fn new(py: Python<'_>) -> PyResult<ClosingThread> {
         let thread = py.import("threading")?.call_method0("get_ident")?.extract()?;
-        CLOSING.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        lock(&CLOSING).push(thread);
         Ok(ClosingThread(thread))
     }
 }
 
 impl Drop for ClosingThread {
     fn drop(&mut self) {
-        let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closing = lock(&CLOSING);
         if let Some(at) = closing.iter().position(|thread| *thread == self.0) {
             closing.swap_remove(at);
         }
@@ -61,7 +62,7 @@ impl Drop for ClosingThread {
 /// Whether a thread waits for a close: an event loop on it runs nothing meanwhile.
 #[pyfunction]
 pub(crate) fn is_closing(thread: u64) -> bool {
-    CLOSING.lock().unwrap_or_else(PoisonError::into_inner).contains(&thread)
+    lock(&CLOSING).contains(&thread)
 }
 
 /// A thread in Python, with its generation.
@@ -126,7 +127,7 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     py.import("os")?.call_method("register_at_fork", (), Some(&forked))?;
     register(py, || {
         // The last fallback of a command is a callback, too.
-        for closing in std::mem::take(&mut *at_exit_list()) {
+        for closing in std::mem::take(&mut *lock(&CLOSING_AT_EXIT)) {
             closing.wait(exit_time_left());
         }
         CLOSED.store(true, Ordering::SeqCst);
@@ -144,16 +145,12 @@ pub(crate) fn at_exit(
 ) -> PyResult<()> {
     register(py, move || {
         let closing = BackgroundClose::start(close.clone());
-        let mut all = at_exit_list();
+        let mut all = lock(&CLOSING_AT_EXIT);
         let limit = if all.is_empty() { SLICE } else { Duration::ZERO };
         if !closing.wait(limit) {
             all.push(closing);
         }
     })
-}
-
-fn at_exit_list() -> MutexGuard<'static, Vec<BackgroundClose>> {
-    CLOSING_AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Registers something with `atexit` that runs without the GIL.
@@ -166,26 +163,19 @@ fn register(py: Python<'_>, run: impl Fn() + Send + Sync + 'static) -> PyResult<
     Ok(())
 }
 
-/// Runs `close`, which may wait for callbacks. On the main thread a signal handler that raises (Ctrl-C) ends the wait,
-/// and the rest is done meanwhile.
-pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> PyResult<()> {
-    close_within(py, None, close)
+thread_local! {
+    /// Whether this thread is about to close something in [`close_in_time`].
+    static CLOSES_IN_TIME: Cell<bool> = const { Cell::new(false) };
 }
 
-/// As [`close()`], at the end of a `with` block: where that ends the program (by KeyboardInterrupt or SystemExit), it
-/// waits no longer than the end of a program does.
-pub(crate) fn exit(
-    exception: &Bound<'_, PyTuple>,
-    close: impl FnOnce() + Send + 'static,
-) -> PyResult<()> {
-    let py = exception.py();
-    let ends = |class: Bound<'_, PyType>| -> PyResult<bool> {
-        Ok(class.is_subclass_of::<PyKeyboardInterrupt>()?
-            || class.is_subclass_of::<PySystemExit>()?)
-    };
-    let class = exception.get_item(0).ok().and_then(|class| class.cast_into::<PyType>().ok());
-    let limit = class.map(ends).transpose()?.unwrap_or(false).then_some(EXIT_LIMIT);
-    close_within(py, limit, close)
+/// Runs a `close` or `cancel` that waits no longer than the end of a program does: at the end of a `with` block that
+/// ends the program.
+#[pyfunction]
+pub(crate) fn close_in_time(close: &Bound<'_, PyAny>) -> PyResult<()> {
+    CLOSES_IN_TIME.set(true);
+    let closed = close.call0();
+    CLOSES_IN_TIME.set(false);
+    closed.map(drop)
 }
 
 /// As [`release`], for a thing that may have a callback that runs. The end of a Python object cannot raise, so the main
@@ -210,11 +200,10 @@ pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
     }
 }
 
-fn close_within(
-    py: Python<'_>,
-    limit: Option<Duration>,
-    close: impl FnOnce() + Send + 'static,
-) -> PyResult<()> {
+/// Runs `close`, which may wait for callbacks. On the main thread a signal handler that raises (Ctrl-C) ends the wait,
+/// and the rest is done meanwhile.
+pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> PyResult<()> {
+    let limit = CLOSES_IN_TIME.take().then_some(EXIT_LIMIT);
     let _closing = ClosingThread::new(py)?;
     // Signals are for the main thread. And a callback that closes what it is called by must do so on its own thread,
     // which is not waited for.
@@ -270,13 +259,13 @@ impl BackgroundClose {
 
     /// Whether it is done, at the latest after `limit`.
     fn wait(&self, limit: Duration) -> bool {
-        let closed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = lock(&self.0);
         !matches!(closed.recv_timeout(limit), Err(RecvTimeoutError::Timeout))
     }
 }
 
 fn run_once(close: &Mutex<Option<impl FnOnce()>>) {
-    let close = close.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let close = lock(close).take();
     if let Some(close) = close {
         close();
     }

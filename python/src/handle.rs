@@ -3,20 +3,18 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use rnet::schema::Schema;
-use rnet::{Sample, SubscriberOptions, TypeDesc};
+use rnet::{Sample, SubscriberOptions};
 
 use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::compare::published_type;
 use crate::errors::OrRaise;
 use crate::events;
-use crate::fork::{ForkGuard, Own};
 use crate::gate;
+use crate::held::{Held, lock};
 use crate::members::Member;
 use crate::meta::make;
 use crate::receive::Incoming;
@@ -28,49 +26,8 @@ const MAX_REMEMBERED: usize = 4096;
 /// 64 of these.
 const MAX_PENDING: usize = 16;
 
-/// A running callback, kept by its node until it is cancelled.
-pub(crate) struct HandleCore {
-    /// What ends the callback when it is dropped.
-    held: Mutex<Option<Own<Box<dyn Any + Send>>>>,
-    /// From which moment on no call may begin.
-    cancelled: Arc<AtomicBool>,
-    fork_guard: ForkGuard,
-}
-
-impl Member for HandleCore {
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        self.cancelled.store(true, Ordering::Release);
-        // Unlocked again before it ends: that waits for a running callback, which may cancel the handle itself.
-        let held = lock(&self.held).take();
-        drop(held);
-    }
-
-    fn is_over(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for HandleCore {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents()
-            && let Some(held) = lock(&self.held).take()
-        {
-            gate::drop_in_time(held);
-        }
-    }
-}
-
-fn is_set(flag: &Arc<AtomicBool>) -> impl Fn() -> bool + Send + Sync + 'static {
-    let flag = flag.clone();
-    move || flag.load(Ordering::Acquire)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// A running callback, kept by its node until it is cancelled: what ends the callback when it is dropped.
+type HandleCore = Held<Box<dyn Any + Send>>;
 
 /// A function that is called until it is cancelled or its node is closed. Made by `Node.on_endpoint` and
 /// `Node.subscribe_any`.
@@ -88,9 +45,8 @@ impl CallbackHandle {
         start: impl FnOnce() -> rnet::Result<H> + Send,
     ) -> PyResult<CallbackHandle> {
         let held: Box<dyn Any + Send> = Box::new(py.detach(start).or_raise(py)?);
-        let held = Mutex::new(Some(Own::new(held)));
-        let core = Arc::new(HandleCore { held, cancelled, fork_guard: ForkGuard::here() });
-        Ok(CallbackHandle { core, on_loop: None })
+        let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled);
+        Ok(CallbackHandle { core: Arc::new(core), on_loop: None })
     }
 
     pub(crate) fn on_endpoint(
@@ -100,7 +56,7 @@ impl CallbackHandle {
     ) -> PyResult<CallbackHandle> {
         let cancelled = Arc::<AtomicBool>::default();
         let over = cancelled.clone();
-        let callback = callback.for_threads_until(py, None, is_set(&cancelled))?;
+        let callback = callback.for_threads_until(py, None, &cancelled)?;
         let call = move |event: &rnet::EndpointEvent| {
             if !over.load(Ordering::Acquire) {
                 events::tell(&callback, |py| events::endpoint(py, event));
@@ -118,22 +74,22 @@ impl CallbackHandle {
     ) -> PyResult<CallbackHandle> {
         let cancelled = Arc::<AtomicBool>::default();
         let is_async = callback.is_async(py)?;
-        let callback = callback.for_threads_until(py, Some(MAX_PENDING), is_set(&cancelled))?;
+        let callback = callback.for_threads_until(py, Some(MAX_PENDING), &cancelled)?;
         let on_error = Callback::optional(py, on_error, None)?;
         let on_loop = is_async.then(|| callback.clone_ref(py));
         let (over, types) = (cancelled.clone(), Types::default());
-        let decoder = Codec::new(py, None)?.into_decoder(rnet::Faults::default());
+        let decoder = Codec::new(py, None)?.for_subscriber(rnet::Faults::default());
         let call = move |message: rnet::Result<Sample<'_, [u8]>>| {
             if over.load(Ordering::Acquire) {
                 return;
             }
             match message {
                 Ok(sample) => {
-                    let (topic, new) = (sample.topic().to_owned(), types.look(&sample));
+                    let topic = sample.topic().to_owned();
                     events::tell_unless(&callback, |py| {
+                        let named = types.of(py, &sample)?;
                         let incoming = Incoming::Borrowed(sample);
                         let Some(sample) = incoming.unless_expired() else { return Ok(None) };
-                        let named = types.object(py, sample.publisher(), new)?;
                         let sample = sample::new(py, sample, decoder.clone())?;
                         make(py, "AnyMessage", (topic, named, sample)).map(Some)
                     });
@@ -145,41 +101,27 @@ impl CallbackHandle {
         Ok(CallbackHandle { on_loop, ..handle })
     }
 
-    fn closing(&self) -> impl FnOnce() + Send + 'static {
-        let core = self.core.clone();
-        move || core.close()
-    }
-
     pub(crate) fn core(&self) -> &Arc<HandleCore> {
         &self.core
     }
 }
 
-/// The types of publishers, as `rnet.PublishedType`, by their ids. No lock is held while Python runs: its
+/// The types of publishers, as `rnet.PublishedType`, by their ids. The lock is not held while Python runs: its
 /// threads change in between.
 #[derive(Default)]
 struct Types(Mutex<HashMap<u64, Py<PyAny>>>);
 
-/// A publisher that is not remembered: its node, and its type.
-type New = (String, TypeDesc, Option<Schema>);
-
 impl Types {
-    fn look(&self, sample: &Sample<'_, [u8]>) -> Option<New> {
-        let known = lock(&self.0).contains_key(&sample.publisher());
+    /// That of a message's publisher.
+    fn of(&self, py: Python<'_>, sample: &Sample<'_, [u8]>) -> PyResult<Py<PyAny>> {
+        let publisher = sample.publisher();
+        if let Some(known) = lock(&self.0).get(&publisher) {
+            return Ok(known.clone_ref(py));
+        }
         // A type that cannot be read is shown without its descriptor set.
-        let new = || {
-            let schema = sample.schema().ok().flatten();
-            (sample.node().to_owned(), sample.type_desc().clone(), schema)
-        };
-        (!known).then(new)
-    }
-
-    fn object(&self, py: Python<'_>, publisher: u64, new: Option<New>) -> PyResult<Py<PyAny>> {
-        let Some((node, desc, schema)) = new else {
-            let known = lock(&self.0).get(&publisher).map(|object| object.clone_ref(py));
-            return Ok(known.unwrap_or_else(|| py.None()));
-        };
-        let made = published_type(py, publisher, &node, &desc, schema.as_ref())?;
+        let schema = sample.schema().ok().flatten();
+        let (node, desc) = (sample.node(), sample.type_desc());
+        let made = published_type(py, publisher, node, desc, schema.as_ref())?;
         let mut types = lock(&self.0);
         let forgotten = (types.len() >= MAX_REMEMBERED).then(|| std::mem::take(&mut *types));
         types.insert(publisher, made.clone_ref(py));
@@ -193,13 +135,14 @@ impl Types {
 impl CallbackHandle {
     /// Ends it. Waits for a call that is running, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.closing())
+        let core = self.core.clone();
+        gate::close(py, move || core.close())
     }
 
     /// Whether it was cancelled.
     #[getter]
     fn cancelled(&self) -> bool {
-        self.core.fork_guard.is_parents() || self.core.is_over()
+        self.core.is_closed()
     }
 
     /// Messages that an async callback of `Node.subscribe_any` did not get: 16 wait for its event loop at most, and of
@@ -208,10 +151,5 @@ impl CallbackHandle {
     fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
         let skipped = |on_loop: &Py<PyAny>| on_loop.getattr(py, "skipped")?.extract(py);
         self.on_loop.as_ref().map_or(Ok(0), skipped)
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        gate::exit(exception, self.closing())
     }
 }

@@ -2,75 +2,136 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use pyo3::prelude::*;
+use rnet::Error;
 
-use crate::errors::closed;
+use crate::errors::OrRaise;
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::Member;
+use crate::release::release;
+use crate::waiters::{Awaited, Waiters};
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// The lock of a mutex whose value is sound whatever panicked with it.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a Python object and its node share.
 pub(crate) struct Held<T: Send + 'static> {
+    /// What errors call it.
+    what: String,
     inner: Mutex<Option<Own<T>>>,
     /// Set first when it is closed: the lock may be held for long.
-    closed: AtomicBool,
+    closed: Arc<AtomicBool>,
+    /// Whether to drop it waits for a function of the user's.
+    calls_back: bool,
     fork_guard: ForkGuard,
 }
 
 impl<T: Send + 'static> Held<T> {
-    pub(crate) fn new(inner: T) -> Arc<Held<T>> {
-        let inner = Mutex::new(Some(Own::new(inner)));
-        Arc::new(Held { inner, closed: AtomicBool::new(false), fork_guard: ForkGuard::here() })
-    }
-
-    /// Runs on what is held, without the GIL.
-    pub(crate) fn with<R: Send>(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        run: impl FnOnce(&mut T) -> R + Send,
-    ) -> PyResult<R> {
-        let done = match self.is_closed() {
-            true => None,
-            false => py.detach(|| lock(&self.inner).as_deref_mut().map(run)),
-        };
-        done.ok_or_else(|| closed(py, self.fork_guard.name(name.to_owned())))
-    }
-
-    /// Runs on what is held for the last time, and drops it, without the GIL. `None` if it is closed already.
-    pub(crate) fn end_with<R: Send>(
-        &self,
-        py: Python<'_>,
-        run: impl FnOnce(&mut T) -> R + Send,
-    ) -> Option<R> {
-        if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::SeqCst) {
-            return None;
+    pub(crate) fn new(what: String, inner: T) -> Held<T> {
+        Held {
+            what,
+            inner: Mutex::new(Some(Own::new(inner))),
+            closed: Arc::default(),
+            calls_back: false,
+            fork_guard: ForkGuard::here(),
         }
-        py.detach(|| {
-            let mut held = lock(&self.inner).take()?;
-            Some(run(&mut held))
-        })
+    }
+
+    /// Of something that calls functions of the user's until it is dropped. `closed` becomes true before.
+    pub(crate) fn with_callbacks(what: String, inner: T, closed: Arc<AtomicBool>) -> Held<T> {
+        let mut held = Held::new(what, inner);
+        (held.closed, held.calls_back) = (closed, true);
+        held
+    }
+
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    pub(crate) fn closed_error(&self) -> Error {
+        Error::Closed { what: self.fork_guard.name(self.what.clone()) }
+    }
+
+    /// Whether it belongs to the process that this one was forked from, whose threads may hold its lock.
+    pub(crate) fn is_parents(&self) -> bool {
+        self.fork_guard.is_parents()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.fork_guard.is_parents() || self.closed.load(Ordering::SeqCst)
+        self.is_parents() || self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Runs on what is held, with its lock. With the GIL only what neither waits nor lets go of the GIL.
+    #[inline]
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut T) -> rnet::Result<R>) -> rnet::Result<R> {
+        if self.is_closed() {
+            return Err(self.closed_error());
+        }
+        match lock(&self.inner).as_deref_mut() {
+            Some(inner) => run(inner),
+            None => Err(self.closed_error()),
+        }
+    }
+
+    /// What is held, which stays usable while others close this.
+    pub(crate) fn get(&self) -> rnet::Result<T>
+    where
+        T: Clone,
+    {
+        self.with(|inner| Ok(inner.clone()))
+    }
+
+    /// Drops what [`Held::get`] has given, with the GIL: it may be the last that holds the node, if this was
+    /// closed meanwhile.
+    pub(crate) fn give_back(&self, inner: T) {
+        let mut inner = Some(inner);
+        let _ = self.with(|_| {
+            drop(inner.take());
+            Ok(())
+        });
+        if inner.is_some() {
+            release(inner);
+        }
+    }
+
+    /// What `ask` says of what is held, without the GIL.
+    pub(crate) fn ask<R: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut T) -> R + Send,
+    ) -> PyResult<R> {
+        py.detach(|| self.with(|inner| Ok(ask(inner)))).or_raise(py)
+    }
+
+    /// Closes it, and gives what was held, to be dropped without the GIL.
+    pub(crate) fn take(&self) -> Option<Own<T>> {
+        if self.is_parents() {
+            return None;
+        }
+        self.closed.store(true, Ordering::SeqCst);
+        lock(&self.inner).take()
+    }
+}
+
+impl<T: Send + 'static> Held<Option<T>> {
+    /// Closes it, and gives what was held to whoever asks first.
+    pub(crate) fn take_out(&self) -> rnet::Result<T> {
+        let taken = self.with(|inner| Ok(inner.take()))?;
+        drop(self.take());
+        taken.ok_or_else(|| self.closed_error())
     }
 }
 
 impl<T: Send + 'static> Member for Held<T> {
     fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        self.closed.store(true, Ordering::SeqCst);
-        // Unlocked again before it ends: that may wait for a function of the user's.
-        let held = lock(&self.inner).take();
-        drop(held);
+        // Unlocked again before it ends: that may wait for a function of the user's, which may close it itself.
+        let inner = self.take();
+        drop(inner);
     }
 
     fn is_over(&self) -> bool {
@@ -80,10 +141,47 @@ impl<T: Send + 'static> Member for Held<T> {
 
 impl<T: Send + 'static> Drop for Held<T> {
     fn drop(&mut self) {
-        if !self.fork_guard.is_parents()
-            && let Some(inner) = lock(&self.inner).take()
-        {
-            gate::drop_in_time(inner);
+        match self.take() {
+            None => {}
+            Some(inner) if self.calls_back => gate::drop_in_time(inner),
+            Some(inner) => release(inner),
         }
+    }
+}
+
+/// One of the things that may be waited for of what is held, and the line of those who do.
+pub(crate) struct Side<T: Send + Sync + 'static> {
+    held: Arc<Held<Arc<T>>>,
+    poll: fn(&T, &mut Context<'_>) -> Poll<()>,
+    pub(crate) waiters: Waiters,
+}
+
+impl<T: Send + Sync + 'static> Side<T> {
+    pub(crate) fn new(
+        held: &Arc<Held<Arc<T>>>,
+        poll: fn(&T, &mut Context<'_>) -> Poll<()>,
+    ) -> Arc<Side<T>> {
+        Arc::new(Side { held: held.clone(), poll, waiters: Waiters::default() })
+    }
+
+    /// Whether it has come. Call it without the GIL.
+    pub(crate) fn is_ready(&self) -> rnet::Result<bool> {
+        let context = &mut Context::from_waker(Waker::noop());
+        self.held.get().map(|inner| (self.poll)(&inner, context).is_ready())
+    }
+}
+
+impl<T: Send + Sync + 'static> Awaited for Side<T> {
+    fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    fn poll_ready(&self, waker: &Waker) -> bool {
+        let context = &mut Context::from_waker(waker);
+        self.held.get().map_or(true, |inner| (self.poll)(&inner, context).is_ready())
+    }
+
+    fn is_parents(&self) -> bool {
+        self.held.is_parents()
     }
 }

@@ -21,11 +21,9 @@ mod futex;
 mod gate;
 mod handle;
 mod held;
-mod kept_clients;
 mod loan;
 mod log;
 mod members;
-mod merge;
 mod meta;
 mod name;
 mod node;
@@ -33,6 +31,7 @@ mod param;
 mod publisher;
 mod qos;
 mod raised;
+mod reader;
 mod receive;
 mod recording;
 mod release;
@@ -43,7 +42,6 @@ mod state;
 mod subscriber;
 mod tasks;
 mod timer;
-mod together;
 mod wait;
 mod waiters;
 mod waitset;
@@ -65,41 +63,50 @@ fn wall_offset(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// The compiled part of the package `rnet`; import that.
 #[pymodule]
-fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
-    gate::close_at_exit(py)?;
-    module.add_class::<node::Node>()?;
-    module.add_class::<publisher::Publisher>()?;
-    module.add_class::<loan::Loan>()?;
-    module.add_class::<subscriber::Subscriber>()?;
-    module.add_class::<subscriber::Samples>()?;
-    module.add_class::<merge::Merge>()?;
-    module.add_class::<tasks::Next>()?;
-    module.add_class::<param::Param>()?;
-    module.add_class::<timer::Timer>()?;
-    module.add_class::<log::Logger>()?;
-    module.add_class::<handle::CallbackHandle>()?;
-    module.add_class::<timer::Rate>()?;
-    module.add_class::<waitset::WaitSet>()?;
-    module.add_class::<recording::RecordingReader>()?;
-    module.add_class::<recording::RecordedMessages>()?;
-    state::add_classes(module)?;
-    calls::add_classes(module)?;
-    commands::add_classes(module)?;
-    module.add("Sample", sample::class(py)?)?;
-    module.add_function(wrap_pyfunction!(now_ns, module)?)?;
-    module.add_function(wrap_pyfunction!(wall_offset, module)?)?;
-    module.add_function(wrap_pyfunction!(callback::report_exception, module)?)?;
-    module.add_function(wrap_pyfunction!(gate::is_closing, module)?)?;
-    module.add_function(wrap_pyfunction!(raised::error_counter, module)?)?;
-    module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;
-    module.add_function(wrap_pyfunction!(schema::compile_file, module)?)?;
-    module.add_function(wrap_pyfunction!(schema::compile_text, module)?)?;
-    module.add_function(wrap_pyfunction!(schema::find_types, module)?)?;
-    module.add_function(wrap_pyfunction!(schema::read_descriptor_set, module)?)?;
-    module.add("BUILTIN_FILES", rnet::schema::builtin_files().collect::<Vec<_>>())?;
-    module.add("MAX_SCHEMA_LEN_BYTES", rnet::schema::limits::MAX_SCHEMA_LEN_BYTES)?;
-    module.add("ERROR_CODES", rnet::Error::CODES)?;
-    module.add("LAYOUT_VERSION", rnet::LAYOUT_VERSION)?;
-    module.add("VERSION", rnet::VERSION)?;
-    Ok(())
+mod _rnet {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::{
+        callback::report_exception,
+        calls::{
+            ActionClient, ActionContext, Call, CallContext, Client, Goal, Job, JobContext, Puller,
+            Pusher, Service,
+        },
+        commands::{Command, Driver},
+        compare::compare_types,
+        gate::{close_in_time, is_closing},
+        handle::CallbackHandle,
+        loan::Loan,
+        log::Logger,
+        node::Node,
+        now_ns,
+        param::Param,
+        publisher::Publisher,
+        raised::error_counter,
+        recording::{RecordedMessages, RecordingReader},
+        schema::{compile_file, compile_text, find_types, read_descriptor_set},
+        state::{
+            Entry, PyState, Transaction, Watch, outrun,
+            remote::{PyRemoteState, PyReplica},
+        },
+        subscriber::{Samples, Subscriber},
+        tasks::Next,
+        timer::{Rate, Timer},
+        waitset::WaitSet,
+        wall_offset,
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        crate::gate::close_at_exit(py)?;
+        module.add("Sample", crate::sample::class(py)?)?;
+        module.add("BUILTIN_FILES", rnet::schema::builtin_files().collect::<Vec<_>>())?;
+        module.add("MAX_SCHEMA_LEN_BYTES", rnet::schema::limits::MAX_SCHEMA_LEN_BYTES)?;
+        module.add("MAX_TRIES", rnet::limits::MAX_TRIES)?;
+        module.add("ERROR_CODES", rnet::Error::CODES)?;
+        module.add("LAYOUT_VERSION", rnet::LAYOUT_VERSION)?;
+        module.add("VERSION", rnet::VERSION)
+    }
 }

@@ -6,16 +6,17 @@
 //! lent memory goes back when the last view is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyMemoryView, PyType};
 use rnet::OwnedLoan;
 
 use crate::errors;
 use crate::export::{Body, Getter, Memory, body_of, make_type, new_object};
+use crate::held::lock;
 use crate::publisher::{PublisherCore, Waited};
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -39,11 +40,7 @@ unsafe impl Send for Lent {}
 // SAFETY: as above.
 unsafe impl Sync for Lent {}
 
-impl Lent {
-    fn loan(&self) -> MutexGuard<'_, Option<OwnedLoan>> {
-        self.loan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Lent {}
 
 impl Body for Lent {
     const NAME: &'static std::ffi::CStr = c"rnet.LoanedMemory";
@@ -54,7 +51,7 @@ impl Body for Lent {
     }
 
     fn lend(&self) -> Result<Memory, &'static str> {
-        if self.loan().is_none() {
+        if lock(&self.loan).is_none() {
             return Err("the loan is over: its memory belongs to the subscribers now");
         }
         self.views.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +73,7 @@ impl Body for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let loan = self.loan().take();
+        let loan = lock(&self.loan).take();
         if let Some(loan) = loan {
             self.core.take_back(loan);
         }
@@ -86,7 +83,7 @@ impl Drop for Lent {
 /// What a loan has of Python while it is open.
 struct Open {
     memory: Py<PyAny>,
-    view: Py<PyAny>,
+    view: Py<PyMemoryView>,
 }
 
 /// Memory lent by `Publisher.loan`, to be filled and sent.
@@ -115,16 +112,9 @@ impl Loan {
             views: AtomicUsize::new(0),
         };
         let memory = new_object(class(py)?, lent)?;
-        // SAFETY: the object is alive and we hold the GIL.
-        let view = unsafe { ffi::PyMemoryView_FromObject(memory.as_ptr()) };
-        // SAFETY: the function returns a new reference or null with an exception set.
-        let view = unsafe { Bound::from_owned_ptr_or_err(py, view) }?.unbind();
+        let view = PyMemoryView::from(&memory)?.unbind();
         let open = Open { memory: memory.unbind(), view };
         Ok(Loan { core, len, open: Mutex::new(Some(open)) })
-    }
-
-    fn state(&self) -> MutexGuard<'_, Option<Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn over(&self, py: Python<'_>) -> PyErr {
@@ -154,7 +144,7 @@ impl Loan {
         let mut waited = Waited::default();
         loop {
             // Taken with the GIL held: from here on no view can be made.
-            let Some(loan) = lent.loan().take() else { return Err(self.over(py)) };
+            let Some(loan) = lock(&lent.loan).take() else { return Err(self.over(py)) };
             let mut kept = Some(loan);
             let sent = py.detach(|| {
                 self.core.with(&mut waited, |inner| match kept.take() {
@@ -171,7 +161,7 @@ impl Loan {
                     return Ok(());
                 }
                 Err(error) => {
-                    *lent.loan() = kept;
+                    *lock(&lent.loan) = kept;
                     if error != rnet::Error::Interrupted {
                         return Err(errors::raise(py, &error));
                     }
@@ -186,8 +176,8 @@ impl Loan {
 impl Loan {
     /// The lent memory, as a writable memoryview.
     #[getter]
-    fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match &*self.state() {
+    fn data(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
+        match &*lock(&self.open) {
             Some(open) => Ok(open.view.clone_ref(py)),
             None => Err(self.over(py)),
         }
@@ -199,14 +189,12 @@ impl Loan {
     /// Views made of the memory that still exist (a numpy array, say) may not see what they write
     /// be read: if there are any, a copy is sent, and `Publisher.copied_loans` counts it.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(open) = self.state().take() else { return Err(self.over(py)) };
+        let Some(open) = lock(&self.open).take() else { return Err(self.over(py)) };
         let result = self.send_open(py, &open);
         if result.is_err() {
-            // SAFETY: the object is alive and we hold the GIL.
-            let view = unsafe { ffi::PyMemoryView_FromObject(open.memory.as_ptr()) };
-            // SAFETY: the function returns a new reference or null with an exception set.
-            if let Ok(view) = unsafe { Bound::from_owned_ptr_or_err(py, view) } {
-                *self.state() = Some(Open { memory: open.memory, view: view.unbind() });
+            let view = PyMemoryView::from(open.memory.bind(py));
+            if let Ok(view) = view.map(Bound::unbind) {
+                *lock(&self.open) = Some(Open { memory: open.memory, view });
             }
         }
         result
@@ -214,13 +202,13 @@ impl Loan {
 
     /// Ends the loan without sending. Does nothing if it has ended.
     fn discard(&self, py: Python<'_>) {
-        let open = self.state().take();
+        let open = lock(&self.open).take();
         if let Some(open) = open {
             let _ = open.view.call_method0(py, "release");
         }
     }
 
-    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
         self.data(py)
     }
 
@@ -236,7 +224,7 @@ impl Loan {
             self.discard(py);
             return Ok(());
         }
-        if self.state().is_none() {
+        if lock(&self.open).is_none() {
             // Sent or discarded inside of the block.
             return Ok(());
         }
@@ -248,7 +236,7 @@ impl Loan {
     }
 
     fn __repr__(&self) -> String {
-        let state = if self.state().is_some() { "open" } else { "over" };
+        let state = if lock(&self.open).is_some() { "open" } else { "over" };
         format!("<rnet.Loan of {}: {} bytes, {state}>", self.core.topic(), self.len)
     }
 }

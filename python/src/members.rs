@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::fork::ForkGuard;
+use crate::held::lock;
 
 /// Something that its owner closes.
 pub(crate) trait Member: Send + Sync {
@@ -55,7 +56,7 @@ impl Members {
     /// `None` in a child: the lock may be held by a thread that only the parent has.
     fn lists(&self) -> Option<MutexGuard<'_, Lists>> {
         let ours = !self.fork_guard.is_parents();
-        ours.then(|| self.lists.lock().unwrap_or_else(PoisonError::into_inner))
+        ours.then(|| lock(&self.lists))
     }
 
     /// Has a member closed with its owner. Call it without the GIL.

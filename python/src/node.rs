@@ -1,12 +1,16 @@
 //! `rnet.Node`.
 
+#![expect(clippy::too_many_arguments, reason = "arguments of Python")]
+
 mod inner;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
+use rnet::param::ParamBuilder;
+use rnet::state::Value;
 use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
@@ -18,7 +22,7 @@ use crate::handle::CallbackHandle;
 use crate::log::Logger;
 use crate::members::Kind;
 use crate::name::Name;
-use crate::param::{Declaration, Param};
+use crate::param::{self, Param};
 use crate::publisher::Publisher;
 use crate::qos::{self, Given};
 use crate::shared::NodeShared;
@@ -58,7 +62,6 @@ impl Node {
     #[new]
     #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None,
         tune_threads = None, sim_time = None, namespace = None, remap = None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -111,7 +114,6 @@ impl Node {
         transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
         pool_limit_bytes = None, large_depth = None, deadline = None, lifespan = None,
         manual_by_topic = None, last_will = None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn publisher(
         &self,
         py: Python<'_>,
@@ -140,9 +142,9 @@ impl Node {
             .message_type(codec.message_type.clone())
             .given(reliable.then_some(qos::on_full(py, on_full)?), PublisherOptions::reliable)
             .given(Some(transient_local).filter(|n| *n > 0), PublisherOptions::transient_local)
-            .given(urgent.then_some(()), |options, ()| options.urgent())
+            .when(urgent, |options| options.urgent())
             .given(log_len_bytes, PublisherOptions::log_len_bytes)
-            .given(reserve_log.then_some(()), |options, ()| options.reserve_log())
+            .when(reserve_log, |options| options.reserve_log())
             .given(pool_limit_bytes, PublisherOptions::pool_limit_bytes)
             .given(large_depth, PublisherOptions::large_depth)
             .given(time("deadline", deadline)?, PublisherOptions::deadline)
@@ -172,7 +174,6 @@ impl Node {
     #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
         transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive",
         deadline = None, manual_by_topic = None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn subscribe(
         &self,
         py: Python<'_>,
@@ -213,7 +214,6 @@ impl Node {
     /// keywords are those of `subscribe`, and hold for each topic.
     #[pyo3(signature = (pattern, callback, /, *, on_error = None, reliable = false,
         transient_local = false, keep_last = None, keep_all = false))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn subscribe_any(
         &self,
         py: Python<'_>,
@@ -262,7 +262,6 @@ impl Node {
     /// value, on a thread of the node's, until the node is closed.
     #[pyo3(signature = (name, *, default = None, r#type = None, min = None, max = None, choices = None,
         unit = "", description = "", read_only = false, durable = false, on_change = None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn param(
         &self,
         py: Python<'_>,
@@ -280,19 +279,26 @@ impl Node {
     ) -> PyResult<Param> {
         // As a slow function: the newest value.
         let on_change = Callback::optional(py, on_change, Some(1))?;
-        let said = Declaration {
-            default,
-            r#type,
-            min,
-            max,
-            choices,
-            unit,
-            description,
-            read_only,
-            durable,
-            on_change,
+        let calls_back = on_change.is_some();
+        let words = format!("parameter {name} of {}", self.shared.name);
+        let value = |given: Option<&Bound<'_, PyAny>>| {
+            let given = given.filter(|given| !given.is_none());
+            given.map(|given| param::of_object(&words, given)).transpose()
         };
-        Param::declare(py, &self.shared, name, said)
+        let kind = r#type.filter(|kind| !kind.is_none()).map(param::kind_of).transpose()?;
+        let builder = self.shared.node().or_raise(py)?.param::<Value>(name);
+        let builder = builder
+            .given(value(default)?, ParamBuilder::default)
+            .given(kind, ParamBuilder::kind)
+            .given(value(min)?, ParamBuilder::min)
+            .given(value(max)?, ParamBuilder::max)
+            .given(choices, ParamBuilder::choices)
+            .when(read_only, |builder| builder.read_only())
+            .when(durable, |builder| builder.durable())
+            .given(on_change, |builder, callback| builder.on_change(param::hook(callback)))
+            .unit(unit)
+            .description(description);
+        Param::declare(py, &self.shared, builder, calls_back)
     }
 
     /// Answers the calls of a service with `handler`, until the Service that this returns, or the node, is closed.
@@ -303,7 +309,6 @@ impl Node {
     /// CallFailed at the caller. It runs on threads of the service, an async one on the event loop of the caller, `at_once`
     /// calls at a time (1 to 256); `backlog` calls may wait for it (0 to 65,536), and more are Refused.
     #[pyo3(signature = (name, request, reply, handler, *, backlog = 64, at_once = 1))]
-    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn service(
         &self,
         py: Python<'_>,
@@ -339,7 +344,6 @@ impl Node {
     /// `reason`. `policy` is for a goal that comes while one runs: "reject" refuses it, "queue" has up to `queue` goals
     /// wait (1 to 65,536), "replace" cancels those that are there. An async handler runs on the caller's event loop.
     #[pyo3(signature = (name, goal, feedback, result, handler, *, policy = "reject", queue = None))]
-    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn action(
         &self,
         py: Python<'_>,
@@ -376,7 +380,6 @@ impl Node {
     /// within `ack_within` seconds counts as lost. `on_undelivered` gets an Undelivered for each job that nobody has
     /// acknowledged, on a thread of the pusher's; without it, a line of the node's log says so.
     #[pyo3(signature = (name, job = None, *, backlog = 1024, wait = 0.0, ack_within = None, on_undelivered = None))]
-    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn push(
         &self,
         py: Python<'_>,
@@ -419,7 +422,6 @@ impl Node {
     /// the last command; or a function, which gets the reason. Both functions run on a thread that does nothing else.
     /// Raises ReceiverExists if the topic has a receiver.
     #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline_ms = 100.0))]
-    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn command(
         &self,
         py: Python<'_>,
@@ -440,7 +442,6 @@ impl Node {
     #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, auto_retake = false,
         timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, \
         auto_retake=False, timeout=10.0)")]
-    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn drive(
         &self,
         py: Python<'_>,
@@ -458,22 +459,6 @@ impl Node {
             (priority, lease_ms, auto_retake),
             timeout,
         )
-    }
-
-    /// One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the
-    /// request is its class; objects with the buffer protocol are bytes. `timeout` and errors as of `Client.call`.
-    #[pyo3(signature = (name, request, /, reply = None, *, timeout = Some(10.0)),
-        text_signature = "($self, name, request, /, reply=None, *, timeout=10.0)")]
-    fn call(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        request: &Bound<'_, PyAny>,
-        reply: Option<&Bound<'_, PyAny>>,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        let class = py.import("rnet.calls")?.call_method1("type_of", (request,))?;
-        Client::kept(py, &self.shared, name, (&class, reply))?.call_once(py, request, timeout)
     }
 
     /// Calls `callback` each time `period` seconds are over, or once with `once=True`, with a Tick, on the
@@ -497,7 +482,8 @@ impl Node {
     ) -> PyResult<Timer> {
         let period = seconds(py, "period", period)?;
         let how = (once, urgent);
-        let timer = self.with(py, |node| Timer::start(py, node, period, callback, how))??;
+        let timer =
+            self.shared.with(py, |node| Timer::start(py, node, period, callback, how))??;
         py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
     }
@@ -512,24 +498,24 @@ impl Node {
     /// message on `/clock` said, and 0 until the first one came. Timers and rates of the node follow it; stamps
     /// of messages, deadlines, lifespans, liveliness and time-outs go by the host's clock.
     fn now(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, rnet::Node::now)
+        self.shared.with(py, rnet::Node::now)
     }
 
     /// Whether the node's time is simulated.
     #[getter]
     fn sim_time(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, rnet::Node::is_sim_time)
+        self.shared.with(py, rnet::Node::is_sim_time)
     }
 
     /// A Rate of `hz` turns a second of the node's time.
     fn rate(&self, py: Python<'_>, hz: f64) -> PyResult<Rate> {
-        self.with(py, |node| node.rate(hz))?.or_raise(py).map(Rate::of)
+        self.shared.with(py, |node| node.rate(hz))?.or_raise(py).map(Rate::of)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.
     #[pyo3(signature = (callback, /))]
     fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_node(callback.for_threads(py, None)?);
+        let hook = events::hook(callback.for_threads(py, None)?, events::node_event);
         py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
     }
 
@@ -564,7 +550,7 @@ impl Node {
     /// Exceptions of its callbacks, timers and handlers so far. `/log` has them, at most one a second of each function.
     #[getter]
     fn callback_errors(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, rnet::Node::callback_errors)
+        self.shared.with(py, rnet::Node::callback_errors)
     }
 
     /// The domain's directory.
@@ -583,11 +569,6 @@ impl Node {
     /// that are running, unless Ctrl-C ends the wait; async ones go on. Samples that were received stay.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate::close(py, self.closing())
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        gate::exit(exception, self.closing())
     }
 
     fn __repr__(&self) -> String {

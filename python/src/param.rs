@@ -1,100 +1,26 @@
 //! `rnet.Param`: a parameter of a node.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple, PyType};
-use rnet::Error;
-use rnet::param::{ParamKind, Refused};
+use rnet::param::{ParamBuilder, ParamKind, Refused};
 use rnet::state::{Value, WatchHandle};
 
-use crate::callback::{Callback, call_by, report};
-use crate::errors::{OrRaise, bad_value, raise};
-use crate::fork::{ForkGuard, Own};
+use crate::callback::{Callback, call, report};
+use crate::errors::{OrRaise, bad_value};
 use crate::gate;
-use crate::members::{Kind, Member};
-use crate::qos::Given;
-use crate::release::release;
+use crate::held::Held;
+use crate::members::Kind;
 use crate::shared::NodeShared;
 use crate::state::disk;
 use crate::state::value::{plain_number, scalar, scalar_to_object};
 
 type Inner = rnet::Param<Value>;
 
-/// What the Python object and its node share.
-pub(crate) struct ParamCore {
-    words: String,
-    inner: RwLock<Option<Own<Inner>>>,
-    /// The callbacks, which run as long as the node is there.
-    handles: Mutex<Vec<Own<WatchHandle>>>,
-    fork_guard: ForkGuard,
-}
-
-impl ParamCore {
-    fn closed_error(&self) -> Error {
-        Error::Closed { what: self.fork_guard.name(self.words.clone()) }
-    }
-
-    /// Runs something short that does not wait, with or without the GIL.
-    #[inline]
-    fn with<R>(&self, act: impl FnOnce(&Inner) -> rnet::Result<R>) -> rnet::Result<R> {
-        if self.fork_guard.is_parents() {
-            // The lock may be held by a thread that only the parent has.
-            return Err(self.closed_error());
-        }
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        match &*inner {
-            Some(param) => act(param),
-            None => Err(self.closed_error()),
-        }
-    }
-
-    /// Runs what may wait for the disk, on a handle that stays usable while others close this.
-    fn detached<R: Send>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&Inner) -> rnet::Result<R> + Send,
-    ) -> PyResult<R> {
-        disk::write_detached(py, || {
-            self.with(|param| Ok(param.clone())).and_then(|param| act(&param))
-        })
-    }
-
-    /// Keeps a callback going.
-    fn keep(&self, handle: WatchHandle) {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner).push(Own::new(handle));
-    }
-}
-
-impl Member for ParamCore {
-    /// Ends the callbacks and lets go of the node.
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let handles =
-            std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(handles);
-        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
-        drop(inner);
-    }
-}
-
-impl Drop for ParamCore {
-    fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let handles =
-            std::mem::take(self.handles.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        match handles.is_empty() {
-            true => release(inner),
-            false => gate::drop_in_time((handles, inner)),
-        }
-    }
-}
+/// What the Python object and its node share: the parameter, and its callbacks, which run as long as the node is there.
+type ParamCore = Held<(Inner, Vec<WatchHandle>)>;
 
 /// A parameter of a node; `Node.param` declares it.
 ///
@@ -115,66 +41,32 @@ pub(crate) struct Param {
     core: Arc<ParamCore>,
     node: Arc<NodeShared>,
     kind: ParamKind,
+    /// Its name in its node: `/gain`.
+    #[pyo3(get)]
     name: String,
+    /// Its key in the state: `/params/arm/gain`.
+    #[pyo3(get)]
     key: String,
     refused: Option<Refused>,
 }
 
-/// What the keyword arguments of `Node.param` say.
-pub(crate) struct Declaration<'a, 'py> {
-    pub(crate) default: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) r#type: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) min: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) max: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) choices: Option<Vec<String>>,
-    pub(crate) unit: &'a str,
-    pub(crate) description: &'a str,
-    pub(crate) read_only: bool,
-    pub(crate) durable: bool,
-    pub(crate) on_change: Option<Py<PyAny>>,
-}
-
 impl Param {
+    /// Declares what a builder says; `calls_back`: with a callback.
     pub(crate) fn declare(
         py: Python<'_>,
         node: &Arc<NodeShared>,
-        name: &str,
-        said: Declaration<'_, '_>,
+        builder: ParamBuilder<Value>,
+        calls_back: bool,
     ) -> PyResult<Param> {
-        let words = format!("parameter {name} of {}", node.name);
-        let value = |given: Option<&Bound<'_, PyAny>>| {
-            let given = given.filter(|given| !given.is_none());
-            given.map(|given| of_object(&words, given)).transpose()
-        };
-        let kind = said.r#type.filter(|kind| !kind.is_none()).map(kind_of).transpose()?;
-        let calls_back = said.on_change.is_some();
-        let builder = node
-            .node()
-            .or_raise(py)?
-            .param::<Value>(name)
-            .given(value(said.default)?, |builder, default| builder.default(default))
-            .given(kind, |builder, kind| builder.kind(kind))
-            .given(value(said.min)?, |builder, min| builder.min(min))
-            .given(value(said.max)?, |builder, max| builder.max(max))
-            .given(said.choices, |builder, choices| builder.choices(choices))
-            .given(said.read_only.then_some(()), |builder, ()| builder.read_only())
-            .given(said.durable.then_some(()), |builder, ()| builder.durable())
-            .given(said.on_change, |builder, callback| builder.on_change(hook(callback)))
-            .unit(said.unit)
-            .description(said.description)
-            // It is told below, as a warning of Python.
-            .on_refused(|_| {});
+        // It is told below, as a warning of Python.
+        let builder = builder.on_refused(|_| {});
         let inner = py.detach(|| builder.declare()).or_raise(py)?;
         let refused = inner.refused().cloned();
         let (kind, name, key) =
             (inner.description().kind, inner.name().to_owned(), inner.key().to_owned());
         let words = format!("parameter {name} of {}", node.name);
-        let core = Arc::new(ParamCore {
-            words,
-            inner: RwLock::new(Some(Own::new(inner))),
-            handles: Mutex::default(),
-            fork_guard: ForkGuard::here(),
-        });
+        let core = ParamCore::with_callbacks(words, (inner, Vec::new()), Arc::default());
+        let core = Arc::new(core);
         let members = &node.members;
         match calls_back {
             true => py.detach(|| members.add_kept(Kind::Param, &core)),
@@ -185,10 +77,21 @@ impl Param {
         Ok(param)
     }
 
+    /// Runs what may wait for the disk, on a handle that stays usable while others close this.
+    fn detached<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Inner) -> rnet::Result<R> + Send,
+    ) -> PyResult<R> {
+        disk::write_detached(py, || {
+            self.core.with(|(param, _)| Ok(param.clone())).and_then(|param| act(&param))
+        })
+    }
+
     /// Tells of a value that did not fit.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         let Some(Refused { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
-        let words = &self.core.words;
+        let words = self.core.what();
         let text = format!("{words}: {value}, set by {set_by}, {why}; it is its default now");
         let class = py.import("rnet.errors")?.getattr("ParamRefused")?;
         py.import("warnings")?.call_method1("warn", (text, class, 2))?;
@@ -200,20 +103,20 @@ impl Param {
 impl Param {
     /// The present value.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = self.core.with(Inner::get).or_raise(py)?;
+        let value = self.core.with(|(param, _)| param.get()).or_raise(py)?;
         to_object(py, &value)
     }
 
     /// Sets it. An int is a number for a parameter that is float.
     #[pyo3(signature = (value, /))]
     fn set(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = of_object(&self.core.words, value)?;
-        self.core.detached(py, |param| param.set(value))
+        let value = of_object(self.core.what(), value)?;
+        self.detached(py, |param| param.set(value))
     }
 
     /// Makes it its default, as if nobody had set it.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        self.core.detached(py, Inner::reset)
+        self.detached(py, Inner::reset)
     }
 
     /// Has `callback(value)` called with each new value from now on, whoever set it, on a thread of the
@@ -223,38 +126,19 @@ impl Param {
     fn on_change(&self, py: Python<'_>, callback: Callback) -> PyResult<Py<PyAny>> {
         // As a slow function: the newest value.
         let hook = hook(callback.for_threads(py, Some(1))?);
-        let handle = self.core.detached(py, |param| param.on_change(hook))?;
-        self.core.keep(handle);
-        py.detach(|| self.node.members.keep(&self.core));
-        if let Err(closed) = self.core.with(|_| Ok(())) {
-            // Closed meanwhile, by who may not have seen the callback.
-            py.detach(|| self.core.close());
-            return Err(raise(py, &closed));
-        }
+        let handle = self.detached(py, |param| param.on_change(hook))?;
+        let keep = || {
+            let mut handle = Some(handle);
+            // If it was closed meanwhile, the callback ends here.
+            self.core.with(|(_, handles)| {
+                handles.extend(handle.take());
+                Ok(())
+            })?;
+            self.node.members.keep(&self.core);
+            Ok(())
+        };
+        py.detach(keep).or_raise(py)?;
         Ok(callback.into_inner())
-    }
-
-    /// The present value, which may be assigned to.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.get(py)
-    }
-
-    #[setter]
-    fn set_value(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set(py, value)
-    }
-
-    /// Its name in its node: `/gain`.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its key in the state: `/params/arm/gain`.
-    #[getter]
-    fn key(&self) -> &str {
-        &self.key
     }
 
     /// The type of its values: "float", "list[str]".
@@ -276,12 +160,12 @@ impl Param {
 }
 
 /// A callback of Python as one of rnet.
-fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
+pub(crate) fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
     move |value| {
         // After the interpreter has been taken down nobody is told.
         gate::enter(|py| {
             let called = to_object(py, &value);
-            if let Err(error) = called.and_then(|value| call_by(py, &callback, (value,))) {
+            if let Err(error) = called.and_then(|value| call(callback.bind(py), (value,))) {
                 report(py, error, &callback);
             }
         });
@@ -289,7 +173,7 @@ fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
 }
 
 /// The type that `type=` asks for: a class, `list[float]`, or its name.
-fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
+pub(crate) fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
     let name = match (given.cast::<PyString>(), given.cast::<PyType>()) {
         (Ok(name), _) => name.to_cow()?.into_owned(),
         // `list[float]` is an object of its own, which is written so.
@@ -303,7 +187,7 @@ fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
 }
 
 /// The value of a parameter that an object is.
-fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub(crate) fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Some(value) = scalar(words, object)? {
         return Ok(value);
     }

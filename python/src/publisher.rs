@@ -1,7 +1,7 @@
 //! `rnet.Publisher`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -16,6 +16,7 @@ use crate::errors::{self, OrRaise};
 use crate::events;
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
+use crate::held::lock;
 use crate::loan::Loan;
 use crate::members::Member;
 use crate::meta::{self, GapTuple, OriginTuple};
@@ -172,7 +173,7 @@ impl PublisherCore {
 
     /// Ends a loan without sending it. Never waits.
     pub(crate) fn take_back(&self, loan: OwnedLoan) {
-        self.returned.lock().unwrap_or_else(PoisonError::into_inner).push(loan);
+        lock(&self.returned).push(loan);
         self.settled();
         let Some(mut guard) = self.inner.try_lock() else { return };
         if let Some(inner) = guard.as_mut() {
@@ -186,8 +187,7 @@ impl PublisherCore {
     }
 
     fn collect(&self, inner: &mut Inner) {
-        let returned =
-            std::mem::take(&mut *self.returned.lock().unwrap_or_else(PoisonError::into_inner));
+        let returned = std::mem::take(&mut *lock(&self.returned));
         for loan in returned {
             inner.drop_loan(loan);
         }
@@ -236,6 +236,8 @@ impl Drop for PublisherCore {
 pub(crate) struct Publisher {
     core: Arc<PublisherCore>,
     codec: Codec,
+    /// The publisher's id, which each of its messages carries.
+    #[pyo3(get)]
     id: u64,
     /// Keeps the node's callbacks running.
     _node: Arc<NodeShared>,
@@ -369,20 +371,20 @@ impl Publisher {
             }
             self.core.with_soon(now)
         };
-        WaitLimit::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
+        WaitLimit::new(py, timeout)?.run(py, wait)
     }
 
     /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_match(callback.for_threads(py, None)?);
+        let hook = events::hook(callback.for_threads(py, None)?, events::matched);
         self.core.look(py, |inner| inner.on_match(hook))
     }
 
     /// Calls `callback` with a DeadlineMissed when a period of the deadline has ended without a message.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_deadline(callback.for_threads(py, None)?);
+        let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
         self.core.look(py, |inner| inner.on_deadline(hook))
     }
 
@@ -432,12 +434,6 @@ impl Publisher {
     #[getter]
     fn topic(&self) -> &str {
         self.core.topic()
-    }
-
-    /// The publisher's id, which each of its messages carries.
-    #[getter]
-    fn id(&self) -> u64 {
-        self.id
     }
 
     /// Whether it was closed.

@@ -18,6 +18,11 @@ pub(crate) trait Given: Sized {
             None => self,
         }
     }
+
+    /// With what was asked for.
+    fn when(self, asked: bool, set: impl FnOnce(Self) -> Self) -> Self {
+        if asked { set(self) } else { self }
+    }
 }
 
 impl<T> Given for T {}
@@ -51,21 +56,14 @@ pub(crate) fn subscriber(
     keep_last: Option<u32>,
     keep_all: bool,
 ) -> PyResult<SubscriberOptions> {
-    let mut options = SubscriberOptions::new();
-    if reliable {
-        options = options.reliable();
+    if keep_all && keep_last.is_some() {
+        return Err(bad_value(py, "keep_all", "it contradicts keep_last: give one of them"));
     }
-    if transient_local {
-        options = options.transient_local();
-    }
-    match keep_last {
-        Some(_) if keep_all => {
-            Err(bad_value(py, "keep_all", "it contradicts keep_last: give one of them"))
-        }
-        Some(depth) => Ok(options.keep_last(depth)),
-        None if keep_all => Ok(options.keep_all()),
-        None => Ok(options),
-    }
+    Ok(SubscriberOptions::new()
+        .when(reliable, SubscriberOptions::reliable)
+        .when(transient_local, SubscriberOptions::transient_local)
+        .given(keep_last, SubscriberOptions::keep_last)
+        .when(keep_all, SubscriberOptions::keep_all))
 }
 
 /// A time that may be given.

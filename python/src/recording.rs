@@ -10,13 +10,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyTuple};
 use rnet::MessageType;
 use rnet_record::read::{Channel, Column, Message, Messages, ReadError, Recording, Select};
 
+use crate::errors::build_of;
+
 /// Messages that are read at once, without the GIL.
 const BATCH: usize = 256;
 
 /// The exception for what cannot be read: `rnet.ReadFailed`.
 fn failed(py: Python<'_>, why: &str) -> PyErr {
-    let class = py.import("rnet.errors").and_then(|errors| errors.getattr("ReadFailed"));
-    class.and_then(|class| class.call1((why,))).map_or_else(|error| error, PyErr::from_value)
+    build_of(py, "ReadFailed", why.to_owned(), None)
 }
 
 /// An MCAP file, opened.

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pyo3::ffi;
+use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyMemoryView, PyType};
 use rnet::{Error, OwnedSample};
 
-use crate::codec::Decoder;
+use crate::codec::Codec;
 use crate::export::{Body, Getter, Memory, getter, make_type, new_object};
 use crate::fork::Own;
 use crate::meta;
@@ -24,7 +24,7 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 pub(crate) fn new<'py>(
     py: Python<'py>,
     sample: OwnedSample<[u8]>,
-    decoder: Arc<Decoder>,
+    decoder: Arc<Codec>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let sample = Own::new(sample);
     new_object(class(py)?, SampleBody { sample, decoder, told: OnceLock::new() })
@@ -32,26 +32,13 @@ pub(crate) fn new<'py>(
 
 struct SampleBody {
     sample: Own<OwnedSample<[u8]>>,
-    decoder: Arc<Decoder>,
+    decoder: Arc<Codec>,
     /// That it is malformed, once that is known.
     told: OnceLock<Error>,
 }
 
-fn memoryview(object: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    // SAFETY: the object is alive and we hold the GIL.
-    let view = unsafe { ffi::PyMemoryView_FromObject(object.as_ptr()) };
-    // SAFETY: the function returns a new reference or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(object.py(), view) }.map(Bound::unbind)
-}
-
-fn number(object: &Bound<'_, PyAny>, value: u64) -> PyResult<Py<PyAny>> {
-    Ok(value.into_pyobject(object.py())?.into_any().unbind())
-}
-
-fn optional<'py, T: IntoPyObject<'py>>(
-    object: &Bound<'py, PyAny>,
-    value: Option<T>,
-) -> PyResult<Py<PyAny>> {
+/// An attribute's value as an object.
+fn value<'py, T: IntoPyObject<'py>>(object: &Bound<'py, PyAny>, value: T) -> PyResult<Py<PyAny>> {
     Ok(value.into_pyobject(object.py()).map_err(Into::into)?.into_any().unbind())
 }
 
@@ -74,26 +61,25 @@ subscriber and node are closed. A subscriber can hold 64 large samples per publi
 
     fn getters() -> Vec<Getter<Self>> {
         vec![
-            getter(c"data", c"The message, as a read-only memoryview.", |object, _| memoryview(object)),
+            getter(c"data", c"The message, as a read-only memoryview.", |object, _| value(object, PyMemoryView::from(object)?)),
             getter(c"value", c"The message as an object of the subscriber's type, made anew each time; of raw bytes, the sample itself.
 Raises Malformed for bytes that are no message of a protobuf type.", |object, body| {
-                    let value = body.decoder.value_of_sample(object, &body.sample, &body.told);
-                    Ok(value?.unbind())
+                    Ok(body.decoder.value_of_sample(object, &body.sample, &body.told)?.unbind())
                 }),
-            getter(c"seq", c"Number of the message, counted per publisher from 0.", |object, body| number(object, body.sample.seq())),
-            getter(c"sent_ns", c"When it was sent, in ns of CLOCK_MONOTONIC: the clock of time.monotonic_ns().", |object, body| number(object, body.sample.sent_ns())),
-            getter(c"taken_ns", c"When the subscriber took it out of the log, in ns of the same clock.", |object, body| number(object, body.sample.taken_ns())),
+            getter(c"seq", c"Number of the message, counted per publisher from 0.", |object, body| value(object, body.sample.seq())),
+            getter(c"sent_ns", c"When it was sent, in ns of CLOCK_MONOTONIC: the clock of time.monotonic_ns().", |object, body| value(object, body.sample.sent_ns())),
+            getter(c"taken_ns", c"When the subscriber took it out of the log, in ns of the same clock.", |object, body| value(object, body.sample.taken_ns())),
             getter(c"latency_ns", c"How long it took from sending to taking, in ns.", |object, body| {
-                    number(object, body.sample.taken_ns().saturating_sub(body.sample.sent_ns()))
+                    value(object, body.sample.taken_ns().saturating_sub(body.sample.sent_ns()))
                 }),
             getter(c"origin", c"Where it was first sent, an Origin, if it is forwarded and says so; else None.", |object, body| meta::origin(object.py(), body.sample.origin())),
-            getter(c"source_ns", c"The time of its source, in ns since 1970 UTC; None if it does not say so.", |object, body| optional(object, body.sample.source_ns())),
-            getter(c"correlation", c"What ties it to another message, a number; None if it does not say so.", |object, body| optional(object, body.sample.correlation())),
+            getter(c"source_ns", c"The time of its source, in ns since 1970 UTC; None if it does not say so.", |object, body| value(object, body.sample.source_ns())),
+            getter(c"correlation", c"What ties it to another message, a number; None if it does not say so.", |object, body| value(object, body.sample.correlation())),
             getter(c"gap", c"What its publisher knows to be missing right before it, a KnownGap; None for nothing.", |object, body| meta::gap(object.py(), body.sample.meta().gap)),
             getter(c"last_will", c"Whether it is its publisher's last will: the process of the publisher has died.", |object, body| {
-                    optional(object, Some(body.sample.is_last_will()))
+                    value(object, body.sample.is_last_will())
                 }),
-            getter(c"publisher", c"Id of the publisher, the same for all its messages.", |object, body| number(object, body.sample.publisher())),
+            getter(c"publisher", c"Id of the publisher, the same for all its messages.", |object, body| value(object, body.sample.publisher())),
         ]
     }
 

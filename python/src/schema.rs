@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rnet::schema::{Compiled, Place, SchemaError, Sources};
 
+use crate::errors::{build_of, put};
+
 /// The exception for an error: `rnet.SchemaError`.
 pub(crate) fn raise(py: Python<'_>, error: &SchemaError) -> PyErr {
     build(py, error).unwrap_or_else(|while_building| while_building)
@@ -15,10 +17,9 @@ pub(crate) fn raise(py: Python<'_>, error: &SchemaError) -> PyErr {
 fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
     let fields = PyDict::new(py);
     let put_place = |place: &Place| {
-        fields.set_item("file", &place.file)?;
+        put!(fields, file = &place.file);
         if place.line > 0 {
-            fields.set_item("line", place.line)?;
-            fields.set_item("column", place.column)?;
+            put!(fields, line = place.line, column = place.column);
         }
         Ok::<_, PyErr>(())
     };
@@ -28,37 +29,32 @@ fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
             "proto"
         }
         SchemaError::Read { path, .. } => {
-            fields.set_item("file", path)?;
+            put!(fields, file = path);
             "read"
         }
         SchemaError::MissingImport { place, name, looked_in } => {
             put_place(place)?;
-            fields.set_item("name", name)?;
-            fields.set_item("looked_in", looked_in)?;
+            put!(fields, name, looked_in);
             "missing_import"
         }
         SchemaError::CyclicImport { place, cycle } => {
             put_place(place)?;
-            fields.set_item("cycle", cycle)?;
+            put!(fields, cycle);
             "cyclic_import"
         }
         SchemaError::UnknownType { name, known } => {
-            fields.set_item("name", name)?;
-            fields.set_item("known", known)?;
+            put!(fields, name, known);
             "unknown_type"
         }
         SchemaError::Limit { limit_name, limit, found, .. } => {
-            fields.set_item("limit_name", limit_name)?;
-            fields.set_item("limit", limit)?;
-            fields.set_item("found", found)?;
+            put!(fields, limit_name, limit, found);
             "limit"
         }
         SchemaError::Malformed { .. } => "malformed",
         _ => "invalid",
     };
-    fields.set_item("reason", reason)?;
-    let class = py.import("rnet.errors")?.getattr("SchemaError")?;
-    Ok(PyErr::from_value(class.call((error.to_string(),), Some(&fields))?))
+    put!(fields, reason);
+    Ok(build_of(py, "SchemaError", error.to_string(), Some(&fields)))
 }
 
 fn bytes_of<'py>(

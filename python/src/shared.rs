@@ -1,14 +1,13 @@
 //! What a node's Python objects share: they keep it alive, and it closes them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use rnet::Error;
 
-use crate::fork::{ForkGuard, Own};
+use crate::errors::OrRaise;
 use crate::gate;
-use crate::kept_clients::KeptClients;
+use crate::held::Held;
 use crate::members::{Member, Members};
 use crate::release::release;
 
@@ -18,10 +17,8 @@ pub(crate) struct NodeShared {
     pub(crate) domain: String,
     pub(crate) path: PathBuf,
     pub(crate) group: Option<String>,
-    node: Mutex<Option<Own<rnet::Node>>>,
-    fork_guard: ForkGuard,
+    held: Held<rnet::Node>,
     pub(crate) members: Members,
-    pub(crate) kept_clients: KeptClients,
 }
 
 impl NodeShared {
@@ -31,21 +28,26 @@ impl NodeShared {
             domain: node.domain().to_owned(),
             path: node.domain_path().to_owned(),
             group: group.map(str::to_owned),
-            node: Mutex::new(Some(Own::new(node))),
-            fork_guard: ForkGuard::here(),
+            held: Held::new(format!("node {}", node.name()), node),
             members: Members::new(),
-            kept_clients: KeptClients::default(),
         })
     }
 
     /// The node itself, unless it was closed.
     pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
-        let closed = || Error::Closed { what: self.fork_guard.name(format!("node {}", self.name)) };
-        if self.fork_guard.is_parents() {
-            return Err(closed());
-        }
-        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
-        node.as_deref().cloned().ok_or_else(closed)
+        self.held.get()
+    }
+
+    /// What `act` comes to for the node itself.
+    pub(crate) fn with<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&rnet::Node) -> R,
+    ) -> PyResult<R> {
+        let node = self.node().or_raise(py)?;
+        let result = act(&node);
+        self.held.give_back(node);
+        Ok(result)
     }
 
     pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
@@ -54,7 +56,7 @@ impl NodeShared {
 
     /// Closes everything, and leaves the domain. Call it without the GIL.
     pub(crate) fn close(&self) {
-        if self.fork_guard.is_parents() {
+        if self.held.is_parents() {
             return;
         }
         // A callback may sleep until a simulated time, and is waited for below.
@@ -62,8 +64,7 @@ impl NodeShared {
             node.end_time();
         }
         self.members.close();
-        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(node);
+        self.held.close();
     }
 
     /// Closes it at the end of the program, while there still is an interpreter that its
@@ -92,18 +93,18 @@ impl NodeShared {
 
 impl Drop for NodeShared {
     fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
+        if self.held.is_parents() {
             return;
         }
-        let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let (kept, node) = (self.members.take(), self.held.take());
         // As in `close`.
         if let Some(node) = &node {
             node.end_time();
         }
         match node {
-            Some(node) => gate::drop_in_time((self.members.take(), self.kept_clients.take(), node)),
+            Some(node) => gate::drop_in_time((kept, node)),
             // It was closed.
-            None => release((self.members.take(), self.kept_clients.take())),
+            None => release(kept),
         }
     }
 }

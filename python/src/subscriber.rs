@@ -2,24 +2,24 @@
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use rnet::{Behind, Error, LossCounts};
+use pyo3::types::PyDict;
+use rnet::{Behind, LossCounts};
 
 use crate::callback::Callback;
-use crate::codec::{Copied, Decoder};
-use crate::errors::{OrRaise, is_malformed, pass_over};
+use crate::codec::{Codec, Copied};
+use crate::errors::{OrRaise, is_of_class};
 use crate::events::{self, MessageCallback};
 use crate::gate;
 use crate::meta::make;
-use crate::receive::{Glance, RawSample, SubscriberCore, Which};
+use crate::receive::{Glance, RawSample, SubscriberCore, Which, in_any_mode};
 use crate::shared::NodeShared;
-use crate::tasks::{Delivery, Next, Source};
-use crate::wait::{Stop, WaitLimit};
-use crate::waiters::{self, Awaited, Waiters};
+use crate::tasks::{Delivery, Next};
+use crate::wait::WaitLimit;
+use crate::waiters;
+use crate::waitset::WaitSet;
 use crate::{batch, sample};
 
 /// Receives the messages of one topic. Made by `Node.subscribe`.
@@ -43,10 +43,8 @@ use crate::{batch, sample};
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,
-    decoder: Arc<Decoder>,
+    decoder: Arc<Codec>,
     node: Arc<NodeShared>,
-    /// Whether the callback, if there is one, may no longer be called.
-    silent: Arc<AtomicBool>,
 }
 
 fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyDict>> {
@@ -64,10 +62,10 @@ fn behind_tuple(py: Python<'_>, behind: &Behind) -> PyResult<Py<PyAny>> {
 impl Subscriber {
     pub(crate) fn new(
         core: Arc<SubscriberCore>,
-        decoder: Arc<Decoder>,
+        decoder: Arc<Codec>,
         node: Arc<NodeShared>,
     ) -> Self {
-        Subscriber { core, decoder, node, silent: Arc::default() }
+        Subscriber { core, decoder, node }
     }
 
     /// Hands the messages to a callback, from now on and until the node or this is closed.
@@ -85,7 +83,7 @@ impl Subscriber {
             callback: callback.into_inner(),
             on_error,
             decoder: this.decoder.clone(),
-            closed: this.silent.clone(),
+            closed: this.core.closed.clone(),
         });
         let start = || {
             this.core.call(move |result| run.run(result))?;
@@ -132,33 +130,27 @@ impl Subscriber {
         py: Python<'py>,
         wait_limit: &WaitLimit,
         as_sample: bool,
-    ) -> Result<Bound<'py, PyAny>, Stop> {
-        if let Glance::Found(given) = self.glance(py, as_sample).map_err(Stop::Error)? {
-            return given.map_err(Stop::Raised);
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Glance::Found(given) = self.glance(py, as_sample).or_raise(py)? {
+            return given;
         }
         let received = self.core.take(py, Which::Next, wait_limit)?;
-        self.give(py, received, as_sample).map_err(Stop::Raised)
+        self.give(py, received, as_sample)
     }
 
-    fn take_next<'py>(
+    /// Waits for a message.
+    fn take<'py>(
         &self,
         py: Python<'py>,
+        which: Which,
         timeout: Option<f64>,
         as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wait_limit = WaitLimit::new(py, timeout)?;
-        self.next(py, &wait_limit, as_sample).map_err(|stop| stop.into_err(py))
-    }
-
-    fn take_newest<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-        as_sample: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let wait_limit = WaitLimit::new(py, timeout)?;
-        let newest = self.core.take(py, Which::Newest, &wait_limit);
-        self.give(py, newest.map_err(|stop| stop.into_err(py))?, as_sample)
+        match which {
+            Which::Next => self.next(py, &wait_limit, as_sample),
+            Which::Newest => self.give(py, self.core.take(py, which, &wait_limit)?, as_sample),
+        }
     }
 
     pub(crate) fn core(&self) -> &Arc<SubscriberCore> {
@@ -169,140 +161,66 @@ impl Subscriber {
         &self.node
     }
 
-    /// What the user gets for a message.
-    pub(crate) fn value_of<'py>(
-        &self,
-        py: Python<'py>,
-        received: RawSample,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.give(py, received, false)
-    }
-
     /// The next message if it is there.
-    fn look<'py>(
-        &self,
-        py: Python<'py>,
-        as_sample: bool,
-    ) -> Result<Option<Bound<'py, PyAny>>, Stop> {
-        let given = match self.glance(py, as_sample).map_err(Stop::Error)? {
+    fn look<'py>(&self, py: Python<'py>, as_sample: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let given = match self.glance(py, as_sample).or_raise(py)? {
             Glance::Found(given) => given.map(Some),
             Glance::Nothing => Ok(None),
             Glance::Unclear => {
-                let received = py.detach(|| self.core.look()).map_err(Stop::Error)?;
+                let received = py.detach(|| self.core.look()).or_raise(py)?;
                 received.map(|received| self.give(py, received, as_sample)).transpose()
             }
         };
         if matches!(given, Ok(None)) && self.core.waiters.is_raised() {
             py.detach(|| waiters::drained(&self.core));
         }
-        given.map_err(Stop::Raised)
+        given
     }
 
-    fn try_take<'py>(
-        &self,
-        py: Python<'py>,
-        as_sample: bool,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py, as_sample).map_err(|stop| stop.into_err(py))
-    }
-
-    /// Whether an iteration goes on after what stopped its wait; not if the subscriber is closed.
-    fn goes_on(&self, py: Python<'_>, stop: Stop) -> PyResult<bool> {
-        match stop {
-            Stop::Error(Error::Closed { .. }) if self.core.is_closed() => return Ok(false),
-            Stop::Error(error) => {
-                let passing = py.detach(|| self.core.passes_over(&error));
-                pass_over(py, &error, passing)?;
+    /// What a task awaits. With `iterates`, what happens to single publishers is not for it, and closing is the end.
+    fn awaited(slf: Py<Self>, as_sample: bool, iterates: bool) -> Next {
+        Next::new(slf.get().core.clone(), move |py| {
+            let subscriber = slf.get();
+            loop {
+                match subscriber.look(py, as_sample) {
+                    Ok(found) => return Ok(found.map(Bound::unbind)),
+                    Err(error) if !iterates => return Err(error),
+                    Err(error) => {
+                        if !Subscriber::goes_on(slf.bind(py), error)? {
+                            return Err(PyStopAsyncIteration::new_err("the subscriber is closed"));
+                        }
+                    }
+                }
             }
-            Stop::Raised(error) if is_malformed(py, &error) => {}
-            stop => return Err(stop.into_err(py)),
+        })
+    }
+
+    /// Whether an iteration goes on after an error; not if the subscriber is closed.
+    fn goes_on(slf: &Bound<'_, Self>, error: PyErr) -> PyResult<bool> {
+        let py = slf.py();
+        if slf.get().core.is_closed() && is_of_class(py, &error, "Closed") {
+            return Ok(false);
         }
+        py.import("rnet.merge")?.getattr("pass_over")?.call1(((slf,), error))?;
         Ok(true)
     }
 
     /// The next message, whatever happens to single publishers: that is counted. `None` once
     /// the subscriber is closed.
     fn iterate<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         as_sample: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            match self.next(py, &WaitLimit::endless(), as_sample) {
+            match slf.get().next(slf.py(), &WaitLimit::endless(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
-                Err(stop) => {
-                    if !self.goes_on(py, stop)? {
+                Err(error) => {
+                    if !Subscriber::goes_on(slf, error)? {
                         return Ok(None);
                     }
                 }
             }
         }
-    }
-}
-
-/// What tasks await.
-struct Messages {
-    subscriber: Py<Subscriber>,
-    as_sample: bool,
-    /// What happens to single publishers is not for it, and closing is the end.
-    iterates: bool,
-}
-
-/// What the task of an async callback awaits.
-struct Delivered {
-    core: Arc<SubscriberCore>,
-    decoder: Arc<Decoder>,
-}
-
-impl Source for Delivered {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let received = py.detach(|| self.core.look_to_deliver()).or_raise(py)?;
-        if received.is_none() && self.core.waiters.is_raised() {
-            py.detach(|| waiters::drained(&self.core));
-        }
-        let value = |received| self.decoder.value(py, received).map(Bound::unbind);
-        received.map(value).transpose()
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.core.waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(&self.core);
-    }
-
-    fn is_parents(&self) -> bool {
-        self.core.is_parents()
-    }
-}
-
-impl Source for Messages {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let subscriber = self.subscriber.get();
-        loop {
-            match subscriber.look(py, self.as_sample) {
-                Ok(found) => return Ok(found.map(Bound::unbind)),
-                Err(stop) if !self.iterates => return Err(stop.into_err(py)),
-                Err(stop) => {
-                    if !subscriber.goes_on(py, stop)? {
-                        return Err(PyStopAsyncIteration::new_err("the subscriber is closed"));
-                    }
-                }
-            }
-        }
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.subscriber.get().core.waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(&self.subscriber.get().core);
-    }
-
-    fn is_parents(&self) -> bool {
-        self.subscriber.get().core.is_parents()
     }
 }
 
@@ -315,7 +233,7 @@ impl Subscriber {
     /// for bytes that are no message of the topic's type: they are skipped.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.take_next(py, timeout, false)
+        self.take(py, Which::Next, timeout, false)
     }
 
     /// As `recv`, as a Sample.
@@ -325,24 +243,24 @@ impl Subscriber {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.take_next(py, timeout, true)
+        self.take(py, Which::Next, timeout, true)
     }
 
     /// The next message if it is there, else None.
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.try_take(py, false)
+        self.look(py, false)
     }
 
     /// As `try_recv`, as a Sample.
     fn try_recv_sample<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.try_take(py, true)
+        self.look(py, true)
     }
 
     /// The newest message that was not received yet; older ones are skipped and counted as
     /// such. Waits for one if there is none.
     #[pyo3(signature = (timeout = None))]
     fn latest<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.take_newest(py, timeout, false)
+        self.take(py, Which::Newest, timeout, false)
     }
 
     /// As `latest`, as a Sample.
@@ -352,7 +270,7 @@ impl Subscriber {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.take_newest(py, timeout, true)
+        self.take(py, Which::Newest, timeout, true)
     }
 
     /// Up to `max` messages as one numpy array, one after the other: waits for the first, and
@@ -400,18 +318,28 @@ impl Subscriber {
     /// a time-out for one, it has taken none, and the message is the next one for whoever receives.
     /// Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: false })
+        Subscriber::awaited(slf, false, false)
     }
 
     /// As `recv_async`, as a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: true, iterates: false })
+        Subscriber::awaited(slf, true, false)
     }
 
     /// Has its messages go to an async callback from now on.
     fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
         let (core, decoder) = (self.core.clone(), self.decoder.clone());
-        let next = move || Next::new(Delivered { core: core.clone(), decoder: decoder.clone() });
+        let next = move || {
+            let (core, decoder) = (core.clone(), decoder.clone());
+            Next::new(core.clone(), move |py| {
+                let received = py.detach(|| core.look_to_deliver()).or_raise(py)?;
+                if received.is_none() && core.waiters.is_raised() {
+                    py.detach(|| waiters::drained(&core));
+                }
+                let value = |received| decoder.value(py, received).map(Bound::unbind);
+                received.map(value).transpose()
+            })
+        };
         let begin = || {
             self.core.begin_delivery()?;
             Ok(Delivery::new(&self.core, &self.node.members, next))
@@ -451,40 +379,46 @@ impl Subscriber {
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let wait = |slice| self.core.wait_for_publishers(n, slice);
-        WaitLimit::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
+        WaitLimit::new(py, timeout)?.run(py, wait)
     }
 
     /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_match(callback.for_threads(py, None)?);
-        py.detach(|| self.core.on_match(hook)).or_raise(py)
+        let hook = events::hook(callback.for_threads(py, None)?, events::matched);
+        py.detach(|| in_any_mode!(self.core, inner => inner.on_match(hook))).or_raise(py)
     }
 
     /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a period of the deadline.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_deadline(callback.for_threads(py, None)?);
-        py.detach(|| self.core.on_deadline(hook)).or_raise(py)
+        let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
+        py.detach(|| in_any_mode!(self.core, inner => inner.on_deadline(hook))).or_raise(py)
     }
 
     /// Calls `callback` with a LivelinessChange when a publisher has become alive, or is so no more.
     #[pyo3(signature = (callback, /))]
     fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::on_liveliness(callback.for_threads(py, None)?);
-        py.detach(|| self.core.on_liveliness(hook)).or_raise(py)
+        let hook = events::hook(callback.for_threads(py, None)?, events::liveliness_change);
+        py.detach(|| in_any_mode!(self.core, inner => inner.on_liveliness(hook))).or_raise(py)
     }
 
     /// How many of the matched publishers are alive at this moment: a Liveliness.
     #[getter]
     fn liveliness(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        events::liveliness(py, py.detach(|| self.core.liveliness()).or_raise(py)?)
+        let counts = py.detach(|| in_any_mode!(self.core, inner => inner.liveliness()));
+        events::liveliness(py, counts.or_raise(py)?)
+    }
+
+    /// A wait set of its node.
+    fn _wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
+        WaitSet::of(py, &self.node)
     }
 
     /// How many publishers serve this subscriber now.
     #[getter]
     fn publisher_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| self.core.publisher_count()).or_raise(py)
+        py.detach(|| in_any_mode!(self.core, inner => inner.publisher_count())).or_raise(py)
     }
 
     /// Messages lost so far, by cause: overrun, link, restart, detached.
@@ -530,22 +464,15 @@ impl Subscriber {
 
     /// Leaves the topic. Whoever waits for a message gets Closed, and loops end. Samples stay.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.silent.store(true, Ordering::Release);
         gate::close(py, self.node.closing(&self.core))
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.iterate(py, false)
+    fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Subscriber::iterate(slf, false)
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(Messages { subscriber: slf, as_sample: false, iterates: true })
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.silent.store(true, Ordering::Release);
-        gate::exit(exception, self.node.closing(&self.core))
+        Subscriber::awaited(slf, false, true)
     }
 
     fn __repr__(&self) -> String {
@@ -562,11 +489,10 @@ pub(crate) struct Samples {
 #[pymethods]
 impl Samples {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.subscriber.get().iterate(py, true)
+        Subscriber::iterate(self.subscriber.bind(py), true)
     }
 
     fn __anext__(&self, py: Python<'_>) -> Next {
-        let subscriber = self.subscriber.clone_ref(py);
-        Next::new(Messages { subscriber, as_sample: true, iterates: true })
+        Subscriber::awaited(self.subscriber.clone_ref(py), true, true)
     }
 }

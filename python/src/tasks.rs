@@ -4,30 +4,14 @@
 //! what there is at the moment at which it returns it. Being cancelled, it has taken nothing; see
 //! `crate::waiters`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 
+use crate::held::lock;
 use crate::members::{Member, Members};
-use crate::waiters::Waiters;
-
-/// Where what is awaited comes from.
-pub(crate) trait Source: Send + Sync {
-    /// What is there, if something is.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>>;
-
-    fn waiters(&self) -> &Waiters;
-
-    /// [`crate::waiters::pass_on`], unless in a forked child. Called without the GIL.
-    fn pass_on(&self);
-
-    /// As [`crate::waiters::Awaited::is_parents`].
-    fn is_parents(&self) -> bool;
-
-    /// An exception has ended the wait, that of a task that was cancelled for one.
-    fn is_thrown_away(&self) {}
-}
+use crate::waiters::{self, Awaited};
 
 /// What hands the messages of a subscriber, or the changes of a watch, to an async callback. It does not keep the node.
 #[pyclass(frozen, module = "rnet")]
@@ -90,25 +74,37 @@ enum Step {
 /// The coroutine.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Next {
-    source: Box<dyn Source>,
+    /// What is waited for.
+    of: Arc<dyn Awaited>,
+    /// Takes what is there, if something is.
+    look: Box<Look>,
+    /// Runs when an exception ends the wait, that of a task that was cancelled for one.
+    cancel: Box<dyn Fn() + Send + Sync>,
     step: Mutex<Step>,
 }
 
+type Look = dyn Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync;
+
 impl Next {
-    pub(crate) fn new(source: impl Source + 'static) -> Next {
-        Next { source: Box::new(source), step: Mutex::new(Step::Fresh) }
+    pub(crate) fn new(
+        of: Arc<dyn Awaited>,
+        look: impl Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
+    ) -> Next {
+        Next { of, look: Box::new(look), cancel: Box::new(|| ()), step: Mutex::new(Step::Fresh) }
     }
 
-    fn step(&self) -> MutexGuard<'_, Step> {
-        self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has an exception that ends the wait run `cancel`, without the GIL.
+    pub(crate) fn cancelled_by(mut self, cancel: impl Fn() + Send + Sync + 'static) -> Next {
+        self.cancel = Box::new(cancel);
+        self
     }
 
     /// Runs on: gives what the task sleeps on, or raises StopIteration with the result.
     fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let waiters = self.source.waiters();
-        let woken = match &*self.step() {
+        let waiters = self.of.waiters();
+        let woken = match &*lock(&self.step) {
             Step::Fresh => None,
-            Step::Waits(id) if !self.source.is_parents() && waiters.is_waiting(*id) => {
+            Step::Waits(id) if !self.of.is_parents() && waiters.is_waiting(*id) => {
                 return Err(PyRuntimeError::new_err("another task awaits this already"));
             }
             Step::Waits(id) => Some(*id),
@@ -118,7 +114,7 @@ impl Next {
             // Messages that are always there must not keep everything else from running.
             return Ok(py.None());
         }
-        let looked = self.source.look(py);
+        let looked = (self.look)(py);
         let Ok(None) = looked else {
             self.end(py);
             return match looked {
@@ -128,22 +124,22 @@ impl Next {
         };
         let (id, yielded) =
             waiters.enter_task(py, woken.is_some()).inspect_err(|_| self.end(py))?;
-        *self.step() = Step::Waits(id);
-        py.detach(|| self.source.pass_on());
+        *lock(&self.step) = Step::Waits(id);
+        py.detach(|| waiters::pass_on(&self.of));
         Ok(yielded.unbind())
     }
 
     /// Ends it, wherever it is.
     fn end(&self, py: Python<'_>) {
-        let before = std::mem::replace(&mut *self.step(), Step::Over);
+        let before = std::mem::replace(&mut *lock(&self.step), Step::Over);
         let Step::Waits(id) = before else { return };
         // In a forked child the line may be locked by a thread that is not there.
-        if self.source.is_parents() {
+        if self.of.is_parents() {
             return;
         }
-        let waiters = self.source.waiters();
+        let waiters = self.of.waiters();
         if !waiters.leave(id) && waiters.any() {
-            py.detach(|| self.source.pass_on());
+            py.detach(|| waiters::pass_on(&self.of));
         }
     }
 }
@@ -177,7 +173,7 @@ impl Next {
         _traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         self.end(py);
-        py.detach(|| self.source.is_thrown_away());
+        py.detach(|| (self.cancel)());
         Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(exception)))
     }
 
@@ -189,7 +185,7 @@ impl Next {
 
 impl Drop for Next {
     fn drop(&mut self) {
-        if matches!(*self.step(), Step::Waits(_)) {
+        if matches!(*lock(&self.step), Step::Waits(_)) {
             let _ = Python::try_attach(|py| self.end(py));
         }
     }

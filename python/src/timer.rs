@@ -1,63 +1,42 @@
 //! `rnet.Timer` and `rnet.Rate`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use rnet::{Tick, TimerOptions};
 
 use crate::callback::Callback;
 use crate::errors::OrRaise;
 use crate::events;
-use crate::fork::{ForkGuard, Own};
 use crate::gate;
+use crate::held::Held;
 use crate::members::Member;
 use crate::qos::Given;
 use crate::wait::WaitLimit;
 
-/// What the Python object, the callback and the node share.
+/// What the Python object and the callback share.
 #[derive(Default)]
 struct Counts {
-    /// From which moment on no call may begin.
-    cancelled: AtomicBool,
     ticks: AtomicU64,
     missed: AtomicU64,
 }
 
 /// A timer, kept by its node until it is cancelled or over.
 pub(crate) struct TimerCore {
-    timer: Mutex<Option<Own<rnet::Timer>>>,
+    held: Held<rnet::Timer>,
     counts: Arc<Counts>,
-    fork_guard: ForkGuard,
     once: bool,
 }
 
 impl Member for TimerCore {
-    /// Ends it.
     fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        self.counts.cancelled.store(true, Ordering::Release);
-        let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(timer);
+        self.held.close();
     }
 
     fn is_over(&self) -> bool {
-        let Counts { cancelled, ticks, .. } = &*self.counts;
-        cancelled.load(Ordering::Acquire) || self.once && ticks.load(Ordering::Relaxed) > 0
-    }
-}
-
-impl Drop for TimerCore {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents()
-            && let Some(timer) = self.timer.get_mut().unwrap_or_else(PoisonError::into_inner).take()
-        {
-            gate::drop_in_time(timer);
-        }
+        self.held.is_closed() || self.once && self.counts.ticks.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -83,14 +62,15 @@ impl Timer {
         callback: Callback,
         (once, urgent): (bool, bool),
     ) -> PyResult<Timer> {
+        // From which moment on no call may begin.
+        let cancelled = Arc::<AtomicBool>::default();
         let counts = Arc::<Counts>::default();
-        let (shared, over) = (counts.clone(), counts.clone());
+        let (shared, over) = (counts.clone(), cancelled.clone());
         let is_async = callback.is_async(py)?;
-        let is_over = move || over.cancelled.load(Ordering::Acquire);
-        let callback = callback.for_threads_until(py, None, is_over)?;
+        let callback = callback.for_threads_until(py, None, &cancelled)?;
         let skipped = AtomicU64::new(0);
         let call = move |mut tick: Tick| {
-            if shared.cancelled.load(Ordering::Acquire) {
+            if over.load(Ordering::Acquire) {
                 return;
             }
             if is_async && is_busy(&callback) {
@@ -106,21 +86,16 @@ impl Timer {
             events::tell(&callback, |py| events::tick(py, tick));
         };
         let options = TimerOptions::new()
-            .given(once.then_some(()), |options, ()| options.once())
-            .given(urgent.then_some(()), |options, ()| options.urgent());
+            .when(once, |options| options.once())
+            .when(urgent, |options| options.urgent());
         let start = || node.timer_with(period, options, call);
-        let timer = Mutex::new(Some(Own::new(py.detach(start).or_raise(py)?)));
-        let core = Arc::new(TimerCore { timer, counts, fork_guard: ForkGuard::here(), once });
-        Ok(Timer { core, period })
+        let timer = py.detach(start).or_raise(py)?;
+        let held = Held::with_callbacks("the timer".to_owned(), timer, cancelled);
+        Ok(Timer { core: Arc::new(TimerCore { held, counts, once }), period })
     }
 
     pub(crate) fn core(&self) -> &Arc<TimerCore> {
         &self.core
-    }
-
-    fn closing(&self) -> impl FnOnce() + Send + 'static {
-        let core = self.core.clone();
-        move || core.close()
     }
 }
 
@@ -134,13 +109,14 @@ fn is_busy(callback: &Py<PyAny>) -> bool {
 impl Timer {
     /// Ends the timer. Waits for a callback that is running, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.closing())
+        let core = self.core.clone();
+        gate::close(py, move || core.close())
     }
 
     /// Whether it was cancelled.
     #[getter]
     fn cancelled(&self) -> bool {
-        self.core.fork_guard.is_parents() || self.core.counts.cancelled.load(Ordering::Acquire)
+        self.core.held.is_closed()
     }
 
     /// The time between two ticks, or until the only one, in seconds.
@@ -160,11 +136,6 @@ impl Timer {
     #[getter]
     fn missed(&self) -> u64 {
         self.core.counts.missed.load(Ordering::Relaxed)
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        gate::exit(exception, self.closing())
     }
 
     fn __repr__(&self) -> String {
@@ -213,7 +184,7 @@ impl Rate {
     fn sleep<'py>(&mut self, py: Python<'py>) -> PyResult<Py<PyAny>> {
         let rate = &mut self.rate;
         let tick = WaitLimit::endless().run(py, |slice| rate.sleep_for(slice));
-        events::tick(py, tick.map_err(|stop| stop.into_err(py))?)
+        events::tick(py, tick?)
     }
 
     /// The tick that is due, or None: for a WaitSet, or a loop that waits for something else.

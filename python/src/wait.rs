@@ -27,23 +27,6 @@ pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Dura
     })
 }
 
-/// Why a wait ended without a result.
-pub(crate) enum Stop {
-    /// An error of rnet.
-    Error(Error),
-    /// A signal handler raised, `KeyboardInterrupt` for one.
-    Raised(PyErr),
-}
-
-impl Stop {
-    pub(crate) fn into_err(self, py: Python<'_>) -> PyErr {
-        match self {
-            Stop::Error(error) => raise(py, &error),
-            Stop::Raised(error) => error,
-        }
-    }
-}
-
 /// How long a wait may be.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitLimit {
@@ -74,7 +57,7 @@ impl WaitLimit {
         &self,
         py: Python<'_>,
         mut wait: impl FnMut(Duration) -> rnet::Result<T> + Send,
-    ) -> Result<T, Stop> {
+    ) -> PyResult<T> {
         let until = self.limit.and_then(|limit| Instant::now().checked_add(limit));
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
         loop {
@@ -83,17 +66,17 @@ impl WaitLimit {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            py.check_signals().map_err(Stop::Raised)?;
+            py.check_signals()?;
             match error {
                 Error::Interrupted => {}
                 Error::Timeout { topic, what, .. } => {
                     if left().is_some_and(|left| left.is_zero()) {
                         let ms = self.limit.map_or(0, |limit| limit.as_millis());
                         let after_ms = u64::try_from(ms).unwrap_or(u64::MAX);
-                        return Err(Stop::Error(Error::Timeout { topic, what, after_ms }));
+                        return Err(raise(py, &Error::Timeout { topic, what, after_ms }));
                     }
                 }
-                error => return Err(Stop::Error(error)),
+                error => return Err(raise(py, &error)),
             }
         }
     }

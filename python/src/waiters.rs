@@ -23,24 +23,21 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use rnet::{Error, Event};
 
-use crate::futex::{self, Slept};
-
-/// What the word of a thread says.
-const WAITS: u32 = 0;
-const WOKEN: u32 = 1;
+use crate::futex::{Parker, Slept};
+use crate::held::lock;
 
 /// A task may take this many messages without letting its event loop run in between.
 const MAX_UNBROKEN: u32 = 64;
 
 /// What tasks and threads may wait for in a line.
-pub(crate) trait Awaited: Send + Sync + Sized + 'static {
+pub(crate) trait Awaited: Send + Sync + 'static {
     fn waiters(&self) -> &Waiters;
 
     /// Whether there may be something to take, or nothing will come any more. If not, `waker` is
@@ -72,7 +69,7 @@ impl Sleeper {
 
 enum Who {
     Task(Py<Sleeper>),
-    Thread(Arc<AtomicU32>),
+    Thread(Parker),
 }
 
 struct Waiter {
@@ -85,6 +82,7 @@ struct Waiter {
 /// The line.
 #[derive(Default)]
 pub(crate) struct Waiters {
+    /// Never held while another lock or the GIL is taken.
     line: Mutex<VecDeque<Waiter>>,
     next_id: AtomicU64,
     /// What the stream wakes.
@@ -96,14 +94,9 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    /// Never held while another lock or the GIL is taken.
-    fn line(&self) -> MutexGuard<'_, VecDeque<Waiter>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether somebody waits in the line.
     pub(crate) fn any(&self) -> bool {
-        !self.line().is_empty()
+        !lock(&self.line).is_empty()
     }
 
     /// Whether the stream is to be armed, for somebody in the line or for a loop.
@@ -129,7 +122,7 @@ impl Waiters {
     fn enter(&self, event_loop: usize, who: Who, in_front: bool) -> u64 {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let waiter = Waiter { id, event_loop, who };
-        let mut line = self.line();
+        let mut line = lock(&self.line);
         if in_front {
             line.push_front(waiter)
         } else {
@@ -140,7 +133,7 @@ impl Waiters {
 
     /// Takes a waiter out of the line; `false` if it is not there, because it was woken.
     pub(crate) fn leave(&self, id: u64) -> bool {
-        let mut line = self.line();
+        let mut line = lock(&self.line);
         let at = line.iter().position(|waiter| waiter.id == id);
         let left = at.and_then(|at| line.remove(at));
         drop(line);
@@ -149,7 +142,7 @@ impl Waiters {
 
     /// Whether a waiter is in the line still, and was not woken.
     pub(crate) fn is_waiting(&self, id: u64) -> bool {
-        self.line().iter().any(|waiter| waiter.id == id)
+        lock(&self.line).iter().any(|waiter| waiter.id == id)
     }
 
     /// Puts the running task into the line and gives what it yields to its event loop; the caller
@@ -174,7 +167,7 @@ impl Waiters {
     fn wake(&self) {
         self.raise();
         let mut woken = Vec::new();
-        let mut line = self.line();
+        let mut line = lock(&self.line);
         let mut at = 0;
         while let Some(waiter) = line.get(at) {
             if woken.iter().any(|other: &Waiter| other.event_loop == waiter.event_loop) {
@@ -190,7 +183,7 @@ impl Waiters {
     /// Wakes everybody: there is nothing to wait for any more. Call it without the GIL.
     pub(crate) fn wake_all(&self) {
         self.raise();
-        let all = std::mem::take(&mut *self.line());
+        let all = std::mem::take(&mut *lock(&self.line));
         all.into_iter().for_each(|waiter| self.rouse(waiter));
     }
 
@@ -206,7 +199,7 @@ impl Waiters {
     }
 
     fn forget_loop(&self, event_loop: usize) {
-        let mut line = self.line();
+        let mut line = lock(&self.line);
         let (gone, stay): (VecDeque<Waiter>, VecDeque<Waiter>) =
             line.drain(..).partition(|waiter| waiter.event_loop == event_loop);
         *line = stay;
@@ -216,11 +209,7 @@ impl Waiters {
 
     fn rouse(&self, waiter: Waiter) {
         match waiter.who {
-            Who::Thread(word) => {
-                // Release: the thread reads it with acquire, and sees what was done before.
-                word.store(WOKEN, Ordering::Release);
-                futex::wake(&word);
-            }
+            Who::Thread(thread) => thread.wake(),
             Who::Task(sleeper) => {
                 let told = crate::gate::enter(|py| {
                     let event_loop = sleeper.get().event_loop.clone_ref(py);
@@ -236,9 +225,9 @@ impl Waiters {
 }
 
 /// Wakes the line of `A`.
-struct LineWaker<A>(Weak<A>);
+struct LineWaker<A: ?Sized>(Weak<A>);
 
-impl<A: Awaited> Wake for LineWaker<A> {
+impl<A: Awaited + ?Sized> Wake for LineWaker<A> {
     fn wake(self: Arc<Self>) {
         if let Some(of) = self.0.upgrade() {
             of.waiters().wake();
@@ -248,7 +237,7 @@ impl<A: Awaited> Wake for LineWaker<A> {
 
 /// Sees to it that the line is woken once there is something. Call it without the GIL, after whatever
 /// may have taken a message, or the arming, from those in the line.
-pub(crate) fn pass_on<A: Awaited>(of: &Arc<A>) {
+pub(crate) fn pass_on<A: Awaited + ?Sized>(of: &Arc<A>) {
     if of.is_parents() || !of.waiters().is_awaited() {
         return;
     }
@@ -260,7 +249,7 @@ pub(crate) fn pass_on<A: Awaited>(of: &Arc<A>) {
 
 /// A look has found nothing: who waits for the descriptor is to be told of what comes from here on. Call it
 /// without the GIL.
-pub(crate) fn drained<A: Awaited>(of: &Arc<A>) {
+pub(crate) fn drained<A: Awaited + ?Sized>(of: &Arc<A>) {
     if !of.is_parents() && of.waiters().event.get().is_some_and(Event::lower) {
         pass_on(of);
     }
@@ -282,25 +271,13 @@ pub(crate) fn fileno<A: Awaited>(of: &Arc<A>) -> rnet::Result<RawFd> {
 struct Turn<'a> {
     waiters: &'a Waiters,
     id: u64,
-    word: Arc<AtomicU32>,
+    thread: Parker,
 }
 
 impl<'a> Turn<'a> {
     fn new(waiters: &'a Waiters) -> Turn<'a> {
-        let word = Arc::new(AtomicU32::new(WAITS));
-        Turn { waiters, id: waiters.enter(0, Who::Thread(word.clone()), false), word }
-    }
-
-    fn sleep(&self, limit: Duration) -> Slept {
-        let until = Instant::now().checked_add(limit);
-        while self.word.load(Ordering::Acquire) == WAITS {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            match futex::wait(&self.word, WAITS, left) {
-                Slept::Woken => {}
-                other => return other,
-            }
-        }
-        Slept::Woken
+        let thread = Parker::default();
+        Turn { waiters, id: waiters.enter(0, Who::Thread(thread.clone()), false), thread }
     }
 }
 
@@ -333,7 +310,7 @@ pub(crate) fn wait_in_line<A: Awaited, R>(
         }
         let next = turn.insert(Turn::new(of.waiters()));
         pass_on(of);
-        match next.sleep(left) {
+        match next.thread.sleep(Some(left)) {
             Slept::Woken => {}
             Slept::TimedOut => break Err(error),
             Slept::Signal => break Err(Error::Interrupted),

@@ -1,27 +1,81 @@
-//! `rnet.WaitSet`: one wait for messages, changes of the state and ticks.
+//! `rnet.WaitSet`: one wait for messages, changes of the state and ticks. `rnet.Merge` waits with one, too.
+//!
+//! A thread that waits holds the locks of all that it waits for: the others are heard by nobody while one of the locks
+//! is waited for, so a thread that waits with one of them is asked for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use rnet::{Error, WaitSetHandle};
+use rnet::{Error, WaitSetHandle, Waitable};
 
-use crate::errors::{OrRaise, bad_value};
+use crate::errors::{OrRaise, bad_value, is_of_class};
+use crate::fair::{Fair, Guard};
+use crate::fork::{ForkGuard, Own};
 use crate::gate;
+use crate::held::lock;
 use crate::members::{Kind, Member};
 use crate::node::Node;
-use crate::receive::SubscriberCore;
+use crate::reader::{BESIDE, Reader, Receiver, State};
 use crate::shared::NodeShared;
-use crate::state::watch::{Watch, WatchCore};
+use crate::state::watch::Watch;
 use crate::subscriber::Subscriber;
 use crate::timer::Rate;
-use crate::together::{Locked, One, Together};
-use crate::wait::{Stop, WaitLimit};
+use crate::wait::WaitLimit;
+use crate::waiters::{self, Awaited};
+
+/// How long who was asked to let go of the locks waits for its turn, before it asks: two that wait for the same
+/// receivers would do nothing but ask each other.
+const TURN: Duration = Duration::from_millis(10);
+
+/// A reader whose lock a set takes.
+pub(crate) trait Joined: Awaited {
+    /// As [`Fair::lock_with_others`]. Call it without the GIL.
+    fn lock_joined(&self, turn: Duration) -> rnet::Result<Box<dyn Locked + '_>>;
+}
+
+/// One whose lock is held.
+pub(crate) trait Locked {
+    /// What rnet waits for. `None` where nothing will come: a message is held, or it was closed. One that is
+    /// being closed ends the wait.
+    fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>>;
+
+    /// Whether somebody wants a look meanwhile.
+    fn is_wanted(&self) -> bool {
+        false
+    }
+}
+
+impl<R: Receiver> Joined for Reader<R> {
+    fn lock_joined(&self, turn: Duration) -> rnet::Result<Box<dyn Locked + '_>> {
+        Ok(Box::new((self, self.lock_with_others(turn)?)))
+    }
+}
+
+impl<R: Receiver> Locked for (&Reader<R>, Guard<'_, Own<State<R>>>) {
+    fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
+        match self.0.inner(&mut self.1) {
+            Ok((inner, held)) => Ok(held.is_none().then_some(inner as _)),
+            Err(Error::Closed { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.1.is_wanted()
+    }
+}
+
+impl Locked for rnet::Rate {
+    fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
+        Ok(Some(self))
+    }
+}
 
 enum Source {
-    Subscriber(Arc<SubscriberCore>),
-    Watch(Arc<WatchCore>),
+    Reader(Arc<dyn Joined>),
     Rate(Py<Rate>),
 }
 
@@ -30,12 +84,17 @@ struct Attached {
     source: Source,
 }
 
+/// What is waited for in one wait.
+enum One {
+    Reader(Arc<dyn Joined>),
+    Rate(rnet::Rate),
+}
+
 impl Attached {
     /// `None` for a rate that another thread sleeps with.
     fn one(&self) -> Option<One> {
         match &self.source {
-            Source::Subscriber(core) => Some(One::Subscriber(core.clone())),
-            Source::Watch(core) => Some(One::Watch(core.clone())),
+            Source::Reader(core) => Some(One::Reader(core.clone())),
             Source::Rate(rate) => gate::enter(|py| {
                 rate.bind(py).try_borrow_mut().ok().map(|mut rate| One::Rate(rate.same()))
             })?,
@@ -43,22 +102,85 @@ impl Attached {
     }
 }
 
+impl One {
+    /// Locks are taken in the order of these, which is the same for everybody.
+    fn address(&self) -> usize {
+        self.reader().map_or(0, |core| Arc::as_ptr(core).addr())
+    }
+
+    fn reader(&self) -> Option<&Arc<dyn Joined>> {
+        match self {
+            One::Reader(core) => Some(core),
+            One::Rate(_) => None,
+        }
+    }
+
+    fn lock(&self, turn: Duration) -> rnet::Result<Box<dyn Locked + '_>> {
+        match self {
+            One::Reader(core) => core.lock_joined(turn),
+            One::Rate(rate) => Ok(Box::new(rate.clone())),
+        }
+    }
+}
+
+/// The places of those that may have something to take, or an error to hear.
+fn ready(locked: &mut [Box<dyn Locked + '_>]) -> rnet::Result<Vec<usize>> {
+    let mut ready = Vec::new();
+    for (at, one) in locked.iter_mut().enumerate() {
+        if one.awaited()?.is_none_or(|one| one.is_ready()) {
+            ready.push(at);
+        }
+    }
+    Ok(ready)
+}
+
 /// What the Python object and the node share.
 struct WaitSetCore {
     name: String,
-    together: Together,
+    /// Threads wait in turn.
+    set: Fair<rnet::WaitSet>,
     /// Ends the wait that goes on.
     handle: WaitSetHandle,
     closed: AtomicBool,
+    fork_guard: ForkGuard,
 }
 
 impl WaitSetCore {
     fn check(&self) -> rnet::Result<()> {
-        if self.together.is_parents() || self.closed.load(Ordering::Acquire) {
-            let what = self.together.of_parent(format!("a wait set of node {}", self.name));
+        if self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire) {
+            let what = self.fork_guard.name(format!("a wait set of node {}", self.name));
             return Err(Error::Closed { what });
         }
         Ok(())
+    }
+
+    /// Waits for a slice of time until some of `ones`, which are in the order of their addresses, are ready.
+    /// `gave_way`: the last slice ended because somebody asked for a lock. Call it without the GIL.
+    fn wait(&self, ones: &[One], slice: Duration, gave_way: bool) -> rnet::Result<Vec<usize>> {
+        let what = "anything of what is waited for".to_owned();
+        let timed_out = || Error::Timeout { topic: String::new(), what, after_ms: 0 };
+        let began = Instant::now();
+        let (mut set, _) = self.set.lock_to_wait(slice, timed_out.clone())?;
+        let turn = if gave_way { TURN.min(slice) } else { Duration::ZERO };
+        let locked: rnet::Result<Vec<_>> = ones.iter().map(|one| one.lock(turn)).collect();
+        let mut locked = locked?;
+        let found = ready(&mut locked)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        if locked.iter().any(|one| one.is_wanted()) {
+            return Err(Error::Interrupted);
+        }
+        let awaited = locked.iter_mut().filter_map(|one| one.awaited().transpose());
+        let mut awaited: Vec<&mut dyn Waitable> = awaited.collect::<rnet::Result<_>>()?;
+        let mut left = slice.saturating_sub(began.elapsed());
+        if ones.iter().filter_map(One::reader).any(|core| core.waiters().any()) {
+            left = left.min(BESIDE);
+        }
+        set.wait(&mut awaited, Some(left))?;
+        // Before the time is said to be over, too.
+        let found = ready(&mut locked)?;
+        if found.is_empty() { Err(timed_out()) } else { Ok(found) }
     }
 }
 
@@ -90,16 +212,51 @@ pub(crate) struct WaitSet {
 }
 
 impl WaitSet {
-    fn attached(&self) -> MutexGuard<'_, Vec<Arc<Attached>>> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn of(py: Python<'_>, node: &Arc<NodeShared>) -> PyResult<WaitSet> {
+        let mut set = node.wait_set().or_raise(py)?;
+        set.set_interruptible(true);
+        let core = Arc::new(WaitSetCore {
+            name: node.name.clone(),
+            handle: set.handle(),
+            set: Fair::new(set),
+            closed: AtomicBool::new(false),
+            fork_guard: ForkGuard::here(),
+        });
+        py.detach(|| node.members.add(Kind::WaitSet, &core));
+        Ok(WaitSet { core, node: node.clone(), attached: Mutex::default() })
+    }
+
+    /// Waits until something is ready.
+    fn take(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
+        let mut gave_way = false;
+        let ready = WaitLimit::new(py, timeout)?.run(py, |slice| {
+            self.core.check()?;
+            let attached = lock(&self.attached).clone();
+            let with_place = |(at, one): (usize, &Arc<Attached>)| Some((one.one()?, at));
+            let mut ones: Vec<_> = attached.iter().enumerate().filter_map(with_place).collect();
+            ones.sort_by_key(|(one, _)| one.address());
+            let (ones, places): (Vec<One>, Vec<usize>) = ones.into_iter().unzip();
+            let ready = self.core.wait(&ones, slice, gave_way);
+            ones.iter().filter_map(One::reader).for_each(waiters::pass_on);
+            gave_way = matches!(ready, Err(Error::Interrupted));
+            let mut ready: Vec<_> = ready?.into_iter().map(|at| places[at]).collect();
+            ready.sort_unstable();
+            let mut ready: Vec<_> = ready.into_iter().map(|at| attached[at].clone()).collect();
+            // What was detached meanwhile has nothing to say; then the wait goes on.
+            let still = lock(&self.attached);
+            ready.retain(|one| still.iter().any(|other| Arc::ptr_eq(one, other)));
+            drop(still);
+            if ready.is_empty() { Err(Error::Interrupted) } else { Ok(ready) }
+        })?;
+        Ok(ready.iter().map(|one| one.object.clone_ref(py)).collect())
     }
 
     fn source(&self, object: &Bound<'_, PyAny>) -> PyResult<Source> {
         let (node, source) = if let Ok(subscriber) = object.cast::<Subscriber>() {
             let subscriber = subscriber.get();
-            (subscriber.node(), Source::Subscriber(subscriber.core().clone()))
+            (subscriber.node(), Source::Reader(subscriber.core().clone()))
         } else if let Ok(watch) = object.cast::<Watch>() {
-            (watch.get().node(), Source::Watch(watch.get().core().clone()))
+            (watch.get().node(), Source::Reader(watch.get().core().clone()))
         } else if let Ok(rate) = object.cast::<Rate>() {
             (&self.node, Source::Rate(rate.clone().unbind()))
         } else {
@@ -125,12 +282,7 @@ impl WaitSet {
     /// A set for what is of `node`.
     #[new]
     fn new(py: Python<'_>, node: &Node) -> PyResult<WaitSet> {
-        let node = node.shared.clone();
-        let (together, handle) = Together::new(&node).or_raise(py)?;
-        let name = node.name.clone();
-        let core = Arc::new(WaitSetCore { name, together, handle, closed: AtomicBool::new(false) });
-        py.detach(|| node.members.add(Kind::WaitSet, &core));
-        Ok(WaitSet { core, node, attached: Mutex::default() })
+        WaitSet::of(py, &node.shared)
     }
 
     /// Has the set wait for a Subscriber, a Watch or a Rate, until it is detached; a wait that goes on includes it.
@@ -138,7 +290,7 @@ impl WaitSet {
     fn attach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
         let (source, object) = (self.source(member)?, member.clone().unbind());
-        let mut attached = self.attached();
+        let mut attached = lock(&self.attached);
         if WaitSet::place(&attached, member).is_some() {
             drop(attached);
             return Err(bad_value(
@@ -157,7 +309,7 @@ impl WaitSet {
     #[pyo3(signature = (member, /))]
     fn detach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
-        let mut attached = self.attached();
+        let mut attached = lock(&self.attached);
         let detached = WaitSet::place(&attached, member).map(|at| attached.remove(at));
         drop(attached);
         if detached.is_none() {
@@ -177,39 +329,18 @@ impl WaitSet {
     /// Closed when the node is closed.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
-        let mut gave_way = false;
-        let waited = WaitLimit::new(py, timeout)?.run(py, |slice| {
-            self.core.check()?;
-            let attached = self.attached().clone();
-            let with_place = |(at, one): (usize, &Arc<Attached>)| Some((one.one()?, at));
-            let mut ones: Vec<_> = attached.iter().enumerate().filter_map(with_place).collect();
-            ones.sort_by_key(|(one, _)| one.address());
-            let (ones, places): (Vec<One>, Vec<usize>) = ones.into_iter().unzip();
-            let look = |locked: &mut [Locked<'_>]| {
-                let mut ready = Vec::new();
-                for (one, at) in locked.iter_mut().zip(&places) {
-                    ready.extend(one.is_ready()?.then_some(*at));
-                }
-                ready.sort_unstable();
-                Ok((!ready.is_empty()).then_some(ready))
-            };
-            let ready = self.core.together.wait(&ones, slice, gave_way, look);
-            gave_way = matches!(ready, Err(Error::Interrupted));
-            let mut ready: Vec<_> = ready?.into_iter().map(|at| attached[at].clone()).collect();
-            // What was detached meanwhile has nothing to say; then the wait goes on.
-            let still = self.attached();
-            ready.retain(|one| still.iter().any(|other| Arc::ptr_eq(one, other)));
-            drop(still);
-            if ready.is_empty() { Err(Error::Interrupted) } else { Ok(ready) }
-        });
-        match waited {
-            Ok(ready) => Ok(ready.iter().map(|one| one.object.clone_ref(py)).collect()),
-            Err(Stop::Error(Error::Timeout { .. })) => Ok(Vec::new()),
-            Err(stop) => Err(stop.into_err(py)),
+        match self.take(py, timeout) {
+            Err(error) if is_of_class(py, &error, "Timeout") => Ok(Vec::new()),
+            ready => ready,
         }
     }
 
+    /// As `wait`; raises Timeout when the time is over.
+    fn _wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        self.take(py, timeout).map(drop)
+    }
+
     fn __len__(&self) -> usize {
-        if self.core.together.is_parents() { 0 } else { self.attached().len() }
+        if self.core.fork_guard.is_parents() { 0 } else { lock(&self.attached).len() }
     }
 }

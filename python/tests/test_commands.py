@@ -176,32 +176,6 @@ def test_an_exception_is_followed_by_the_fallback(base, monkeypatch):
             eventually(lambda: speeds[-1] == 1)
 
 
-def test_a_driver_that_is_killed_is_followed_by_the_fallback(base):
-    wheels = Wheels()
-    with base.command("/cmd", Twist, wheels, deadline_ms=600_000, fallback=twist(-1)) as command:
-        program = textwrap.dedent(
-            """
-            import time
-            import rnet
-            from rnet.msgs import Twist
-
-            driver = rnet.Node("killed").drive("/cmd", Twist, lease_ms=600_000)
-            while True:
-                driver.send(Twist())
-                time.sleep(0.01)  # sleep: the period of the commands
-            """
-        )
-        child = subprocess.Popen([sys.executable, "-c", program])
-        try:
-            eventually(lambda: command.in_force)
-            assert command.driver == "/killed"
-        finally:
-            child.kill()
-            child.wait()
-        wheels.wait_for(-1)
-        eventually(lambda: command.driver is None)
-
-
 @pytest.fixture
 def child(base):
     """Starts a program of Python in the domain of `base`, which is ended with the test."""

@@ -139,16 +139,6 @@ def test_a_declaration_that_makes_no_sense(node: Make) -> None:
     assert arm.state.keys("/params/arm") == ["/params/arm/q"]
 
 
-def test_a_value_outlives_its_node_and_a_default_follows_the_program(node: Make) -> None:
-    with rnet.Node("arm") as arm:
-        gain(arm).set(7.5)
-        arm.param("/rate", default=100)
-    again = node("arm")
-    assert gain(again).get() == 7.5
-    # Nobody has set it, and the program says something else now.
-    assert again.param("/rate", default=200).get() == 200
-
-
 def test_a_value_that_does_not_fit_any_more_is_told(node: Make) -> None:
     with rnet.Node("arm") as arm:
         gain(arm).set(7.5)
@@ -292,14 +282,3 @@ def test_threads_read_while_one_sets(node: Make) -> None:
     for thread in threads:
         thread.join(LIMIT_S)
     assert len(seen) == 3 and all(0 <= value <= 10 for value in seen)
-
-
-def test_a_second_declaration_keeps_the_rules_or_is_refused(node: Make) -> None:
-    arm = node("arm")
-    param = gain(arm)
-    gain(arm).set(2.5)
-    assert param.get() == 2.5
-    with pytest.raises(rnet.BadValue, match="declared it with another minimum"):
-        arm.param("/gain", default=1.0, unit="1/s")
-    with pytest.raises(rnet.BadValue, match="above its maximum"):
-        param.set(1e9)

@@ -57,14 +57,6 @@ def test_a_node_follows_the_clock(node):
     set_time(clock, sim, 8 * S)
 
 
-def test_the_environment_says_whether_a_node_follows_the_clock(node, monkeypatch):
-    monkeypatch.setenv("RNET_SIM_TIME", "1")
-    assert node("yes").sim_time and not node("no", sim_time=False).sim_time
-    monkeypatch.setenv("RNET_SIM_TIME", "maybe")
-    with pytest.raises(rnet.BadValue, match="RNET_SIM_TIME"):
-        node("neither")
-
-
 def test_timers_and_rates_run_in_simulated_time(node):
     sim, host = node("sim", sim_time=True), node("host")
     clock = clock_of(host)

@@ -218,16 +218,6 @@ def test_bad_keys(state, key):
     assert key not in state
 
 
-def test_prefixes_mean_whole_names(state):
-    for key in ("/arm", "/arm/mode", "/arm/left/mode", "/army", "/leg"):
-        state[key] = key
-    assert state.keys("/arm") == ["/arm", "/arm/left/mode", "/arm/mode"]
-    assert state.keys("/arm/") == ["/arm/left/mode", "/arm/mode"]
-    assert state.keys("/nothing") == []
-    assert [entry.key for entry in state.list("/arm/left")] == ["/arm/left/mode"]
-    assert len(state.keys()) == len(state.keys("/")) == 5
-
-
 def test_entries_say_who_when_and_how_often(state, node):
     before = time.time_ns()
     first = state.set("/k", 1)

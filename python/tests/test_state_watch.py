@@ -324,42 +324,6 @@ with rnet.Node("other") as node:
     assert finish(process) == (0, "", "")
 
 
-def test_four_processes_count(state, program):
-    text = """
-import sys, rnet
-with rnet.Node(sys.stdin.readline().strip()) as node:
-    for _ in range(500):
-        node.state.add("/sum")
-        node.state.update("/updated", lambda n: (n or 0) + 1)
-"""
-    processes = [program(text) for _ in range(4)]
-    for n, process in enumerate(processes):
-        process.stdin.write(f"n{n}\n")
-        process.stdin.flush()
-    for process in processes:
-        assert finish(process) == (0, "", "")
-    assert (state["/sum"], state["/updated"]) == (2000, 2000)
-
-
-def test_the_last_will_of_a_killed_process(state, program):
-    watch = state.watch("/alive")
-    process = program(
-        """
-import rnet, sys
-state = rnet.Node("victim").state
-state.set("/alive", True, last_will=False)
-state.set("/job", 1, last_will=rnet.DELETE)
-sys.stdin.read()
-"""
-    )
-    assert watch.recv(LIMIT_S).value is True
-    jobs = state.watch("/job")
-    assert jobs.recv(LIMIT_S).value == 1
-    process.kill()
-    assert watch.recv(LIMIT_S).value is False
-    assert jobs.recv(LIMIT_S).deleted
-
-
 def test_ctrl_c_ends_a_wait(program):
     process = program(
         """

@@ -52,11 +52,3 @@ def test_a_thread_that_waits_has_a_short_slice_if_it_may(tuned: bool) -> None:
         thread.join()
     assert (BULK_NS in seen) == tuned
     assert ids[1] == before
-
-
-def test_the_environment_says_whether_threads_are_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RNET_TUNE_THREADS", "perhaps")
-    with pytest.raises(rnet.BadValue, match="RNET_TUNE_THREADS"):
-        rnet.Node("reader")
-    with rnet.Node("reader", tune_threads=False) as node:
-        assert node.name == "/reader"

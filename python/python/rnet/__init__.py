@@ -26,11 +26,9 @@ from ._rnet import (
     VERSION,
     ActionClient,
     ActionContext,
-    Aged,
     Call,
     CallbackHandle,
     CallContext,
-    Change,
     Client,
     Command,
     Driver,
@@ -40,7 +38,6 @@ from ._rnet import (
     JobContext,
     Loan,
     Logger,
-    Merge,
     Node,
     Param,
     Publisher,
@@ -52,9 +49,7 @@ from ._rnet import (
     Sample,
     Samples,
     Service,
-    Snapshot,
     State,
-    StateHash,
     Subscriber,
     Timer,
     Transaction,
@@ -63,7 +58,8 @@ from ._rnet import (
     now_ns,
     wall_offset,
 )
-from . import _common, msgs
+from . import _common, msgs, one_shot
+from .changes import Aged, Change
 from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,
@@ -132,6 +128,8 @@ from .events import (
 )
 from .launching import Launch, LaunchedNode, launch
 from .log import LogHandler
+from .mappings import Snapshot, StateHash
+from .merge import Merge
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .recorded import RecordedMessage, RecordedTopic, RecordingFile, Series, open_recording

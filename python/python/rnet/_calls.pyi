@@ -110,6 +110,9 @@ class Client(Generic[_Request_contra, _Reply_co]):
     def call(
         self, request: _Request_contra, /, *, timeout: float | None = 10.0, key: str | None = None,
     ) -> _Reply_co: ...
+    def _begin(
+        self, request: _Request_contra, timeout: float | None, key: str | None, stream: bool,
+    ) -> Call[_Reply_co]: ...
     def start(
         self, request: _Request_contra, /, *, timeout: float | None = 10.0, key: str | None = None,
     ) -> Call[_Reply_co]: ...

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import _rnet as ext
+from .errors import Closed
 
 
 def enter(self: Any) -> Any:
     return self
 
 
-def exit_(self: Any, *_exception: object) -> None:
-    self.close()
+def exit_(self: Any, *exception: Any) -> None:
+    end(self.close, exception)
+
+
+def cancel_exit(self: Any, *exception: Any) -> None:
+    end(self.cancel, exception)
+
+
+def end(close: Callable[[], None], exception: tuple[Any, ...]) -> None:
+    """Close at the end of a ``with`` block; where that ends the program, wait no longer than its end does."""
+    cls = exception[0] if exception else None
+    if cls is not None and issubclass(cls, (KeyboardInterrupt, SystemExit)):
+        ext.close_in_time(close)
+    else:
+        close()
 
 
 def iter_(self: Any) -> Any:
     return self
+
+
+def next_(self: Any) -> Any:
+    try:
+        return self.recv()
+    except Closed:
+        if self.closed:
+            raise StopIteration from None
+        raise
 
 
 def class_getitem(cls: type, _item: object) -> type:
@@ -27,27 +51,21 @@ def class_getitem(cls: type, _item: object) -> type:
 CLOSED_AT_EXIT = (
     ext.ActionClient,
     ext.Client,
+    ext.Command,
     ext.Driver,
+    ext.Node,
     ext.Publisher,
     ext.Puller,
-    ext.Replica,
-)
-ENTERED = (
-    *CLOSED_AT_EXIT,
-    ext.Call,
-    ext.CallbackHandle,
-    ext.Command,
-    ext.Goal,
-    ext.Node,
     ext.Pusher,
+    ext.Replica,
     ext.Service,
     ext.Subscriber,
-    ext.Timer,
-    ext.Transaction,
     ext.Watch,
 )
+CANCELLED_AT_EXIT = (ext.CallbackHandle, ext.Timer)
+ENTERED = (*CLOSED_AT_EXIT, *CANCELLED_AT_EXIT, ext.Call, ext.Goal, ext.Transaction)
 ITERATORS_FOR_ASYNC = (ext.Call, ext.Goal, ext.Puller, ext.Samples, ext.Subscriber, ext.Watch)
-ITERATORS = (*ITERATORS_FOR_ASYNC, ext.Merge, ext.Rate, ext.Replica)
+ITERATORS = (*ITERATORS_FOR_ASYNC, ext.Rate, ext.Replica)
 GENERIC = (
     ext.ActionClient,
     ext.Call,
@@ -63,9 +81,13 @@ GENERIC = (
 for name, method, classes in (
     ("__enter__", enter, ENTERED),
     ("__exit__", exit_, CLOSED_AT_EXIT),
+    ("__exit__", cancel_exit, CANCELLED_AT_EXIT),
     ("__iter__", iter_, ITERATORS),
+    ("__next__", next_, (ext.Puller, ext.Replica, ext.Watch)),
     ("__aiter__", iter_, ITERATORS_FOR_ASYNC),
     ("__class_getitem__", classmethod(class_getitem), GENERIC),
 ):
     for one in classes:
         setattr(one, name, method)
+
+setattr(ext.Param, "value", property(ext.Param.get, ext.Param.set, doc="The present value, which may be assigned to."))

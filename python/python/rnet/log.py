@@ -1,11 +1,57 @@
-"""What connects Python's ``logging`` with the log of a node."""
+"""Lines of a node's log, and what connects Python's ``logging`` with it."""
 
 from __future__ import annotations
 
 import logging
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
 
-from ._rnet import Node
+from ._rnet import Logger, Node
 from .errors import Closed
+
+
+def _method(name: str, level: str, doc: str) -> Callable[..., None]:
+    def log(self: Logger, text: object, /, *args: object) -> None:
+        try:
+            if self._is_enabled(level):
+                caller = sys._getframe(1)
+                self._log_from(level, _formatted(text, args), caller.f_code.co_filename, caller.f_lineno)
+        except Closed:
+            print(f"[{level.upper()}] [{self._node}]: {_formatted(text, args)}", file=sys.stderr)
+
+    log.__name__, log.__qualname__, log.__doc__ = name, f"Logger.{name}", doc
+    return log
+
+
+def _formatted(text: Any, args: tuple[object, ...]) -> str:
+    """A line that cannot be made as it was meant says why: to log ends no program."""
+    try:
+        line = str(text) % args if args else str(text)
+    except Exception as error:
+        why = "".join(traceback.format_exception_only(error)).strip()
+        line = f"{_shown(text)} % {_shown(args)} ({why})" if args else f"a text that cannot be shown ({why})"
+    # A lone surrogate is no text.
+    return line.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return "?"
+
+
+for _name, _level, _doc in (
+    ("debug", "debug", "A line for who wrote the program."),
+    ("info", "info", "A line that says what is as expected."),
+    ("warning", "warning", "A line that says what is not as expected, while the work goes on."),
+    ("warn", "warning", "The same, as rclpy calls it."),
+    ("error", "error", "A line that says what could not be done."),
+    ("fatal", "fatal", "A line that says why the program ends; to end it is for the caller."),
+):
+    setattr(Logger, _name, _method(_name, _level, _doc))
 
 
 class LogHandler(logging.Handler):
@@ -30,14 +76,14 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Publishes a record."""
         try:
-            self._log.publish(_name(record.levelno), self.format(record), record.pathname, record.lineno)
+            self._log.publish(_level_of(record.levelno), self.format(record), record.pathname, record.lineno)
         except Closed:
             pass
         except Exception:
             self.handleError(record)
 
 
-def _name(level: int) -> str:
+def _level_of(level: int) -> str:
     """The level of a number of ``logging``, between whose levels there may be others."""
     for number, name in (
         (logging.CRITICAL, "fatal"),

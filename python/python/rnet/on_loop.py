@@ -6,19 +6,15 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import _rnet
-from .errors import Cancelled, Closed, Conflict, Detached, PeerLost, RnetError
+from .errors import Cancelled, Closed, Detached, PeerLost, RnetError
 
 if TYPE_CHECKING:
     import asyncio
 
-    from . import State, Transaction
-
-__all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async", "transact"]
-
-_R = TypeVar("_R")
+__all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async"]
 
 #: Seconds between two looks at whether a call whose coroutine runs is still wanted.
 _PAUSE_S = 0.02
@@ -316,20 +312,3 @@ class _Running:
         if reason is None:
             raise RuntimeError("the task of the handler was cancelled, as asyncio.run cancels all at its end")
         raise Cancelled(f"the call was cancelled ({reason})", reason=reason)
-
-
-async def transact(
-    state: State, body: Callable[[Transaction], Awaitable[_R]], max_tries: int, outrun: RnetError
-) -> _R:
-    """``State.transact`` with an ``async def``; raises ``outrun`` if others were faster each time."""
-    for _ in range(max_tries):
-        transaction = state.transaction()
-        try:
-            returned = await body(transaction)
-            transaction.commit()
-        except Conflict:
-            continue
-        finally:
-            transaction.discard()
-        return returned
-    raise outrun

@@ -17,18 +17,17 @@ import ctypes
 import enum
 import importlib
 import json
+import math
 import sys
-from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from . import _rnet, builtin, pools, protos
-from .errors import MissingNumpy
+from . import builtin, pools, protos
+from .errors import BadValue, MissingNumpy
 
-__all__ = ["DELETE", "message_class", "plain_class", "plain_number", "protobuf_class"]
+__all__ = ["DELETE", "message_class", "other_value", "plain_class", "plain_number", "protobuf_class"]
 
-# What has keys(), items(), [] and the like of it is one for isinstance and match, too.
-for _mapping in (_rnet.State, _rnet.StateHash, _rnet.Snapshot):
-    Mapping.register(_mapping)
+#: Deepest nesting of dicts and lists that is written: readers in other languages have limits, too.
+MAX_DEPTH = 100
 
 
 class Delete(enum.Enum):
@@ -68,6 +67,80 @@ def plain_number(value: Any) -> Any:
         if isinstance(number, (bool, int, float, str, bytes)):
             return number
     return None
+
+
+def other_value(key: str, value: Any) -> tuple[str, Any]:
+    """What kind of value an object is that is no scalar: "json" with its text, "set" or "bytes" with itself, "message"
+    with its type, or "number" with that. Raises TypeError or BadValue for what is to be stored at ``key`` and is none.
+    """
+    if value is None or isinstance(value, (dict, list, tuple)):
+        try:
+            return "json", json_text(value)
+        except TypeError as error:
+            raise TypeError(f"{key}: {error}") from None
+        except ValueError as error:
+            raise BadValue(f"bad value for {key}: {error}", what=key, why=str(error)) from None
+    if isinstance(value, (set, frozenset)):
+        return "set", value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "bytes", value
+    if (cls := message_class(value)) is not None:
+        return "message", cls
+    if (number := plain_number(value)) is not None:
+        return "number", number
+    raise TypeError(
+        f"{key} cannot hold a {_name_of(value)}: a value is a bool, int, float, str or bytes, JSON (dict, list, None), a "
+        "set of such, a message (protobuf, ctypes.Structure) or an array or number of numpy"
+    )
+
+
+def _name_of(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+def json_text(value: Any) -> str:
+    """The JSON of dicts with str keys, lists, tuples (which become lists), str, int, finite float, bool and None.
+
+    Raises TypeError or ValueError, with the place, for what would not come back as it went in: ``json.dumps`` alone
+    writes ``NaN``, and makes ``{1: 2}`` a ``{"1": 2}``.
+    """
+    _check(value, ())
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _check(value: Any, path: tuple[str | int, ...]) -> None:
+    if value is None or isinstance(value, (bool, int)):
+        return
+    # As one would write it in Python: ["steps"][3].
+    place = "".join(f"[{json.dumps(step, ensure_ascii=False)}]" for step in path) or "the value"
+    if isinstance(value, str):
+        _check_text(value, place)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{place} is {value}, which JSON has not")
+    elif not isinstance(value, (dict, list, tuple)):
+        raise TypeError(
+            f"{place} is a {_name_of(value)}, which JSON has not: dicts and lists hold str, int, float, bool, None, dicts "
+            "and lists"
+        )
+    elif len(path) >= MAX_DEPTH:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or contains itself")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{place} has the key {key!r}: keys of JSON objects are str")
+            _check_text(key, place)
+            _check(item, (*path, key))
+    else:
+        for at, item in enumerate(value):
+            _check(item, (*path, at))
+
+
+def _check_text(text: str, place: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{place} is a str with a lone surrogate, which is no text") from None
 
 
 def protobuf_class(descriptor_set: bytes, name: str) -> Any:

@@ -3,67 +3,21 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use rnet::{CallContext, CallOptions, HandlerError, Policy};
+use rnet::{CallContext, CallOptions, Policy};
 
 use super::caller::Caller;
 use super::goal::{Goal, GoalCore, Heard};
-use super::service::{Service, failed, failure, run_wanted};
-use super::{answered, count, decoded, encoded, limit};
+use super::service::{Handler, Service, is_generator};
+use super::{answered, count, encoded, limit};
 use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::members::{Kind, Member};
 use crate::meta::make;
+use crate::qos::Given;
 use crate::shared::NodeShared;
 
 type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
-type Goals<'a> = rnet::ActionContext<'a, [u8]>;
-
-/// The handler and the types of what it is given and gives.
-struct Handler {
-    function: Py<PyAny>,
-    with_context: bool,
-    name: String,
-    goal: Codec,
-    feedback: Arc<Codec>,
-    result: Codec,
-}
-
-impl Handler {
-    fn run(&self, goal: &[u8], goals: &mut Goals<'_>) -> Result<Vec<u8>, HandlerError> {
-        let context = goals.context();
-        let wanted = context.clone();
-        run_wanted(
-            || wanted.is_cancelled(),
-            |py| {
-                let goal = decoded(py, &self.goal, goal, &format!("a goal of {}", self.name));
-                let goal = goal.map_err(|error| failure(py, &error))?;
-                let called = self.call(py, goal, context);
-                called.map_err(|error| failed(&error, self.function.bind(py)))
-            },
-        )
-    }
-
-    fn call(&self, py: Python<'_>, goal: Py<PyAny>, inner: CallContext) -> PyResult<Vec<u8>> {
-        let function = self.function.bind(py);
-        let context =
-            ActionContext { inner, feedback: self.feedback.clone(), name: self.name.clone() };
-        let context = Py::new(py, context)?;
-        let mut result = match self.with_context {
-            true => call(function, (goal, &context))?,
-            false => call(function, (goal,))?,
-        };
-        let generators = py.import("types")?.getattr("GeneratorType")?;
-        if result.is_instance(&generators)? {
-            let hear = py.get_type::<ActionContext>().getattr("feedback")?;
-            // Closed at a `yield` when it is cancelled: its `finally` blocks run.
-            let worked = py.import("rnet.calls")?.getattr("worked")?;
-            result = call(&worked, (result, hear, &context))?;
-        }
-        answered(&self.result, &result, &format!("the results of {}", self.name), <[u8]>::to_vec)
-    }
-}
-
 /// Opens the server of an action.
 pub(crate) fn open(
     py: Python<'_>,
@@ -92,17 +46,39 @@ pub(crate) fn open(
             return Err(bad_value(py, "policy", why));
         }
     };
-    let (function, with_context) = super::handler(py, function, "action")?;
     let (goal, result) = (Codec::new(py, goal)?, Codec::new(py, result)?);
     let feedback = Codec::new(py, feedback)?;
     let types = [&goal, &feedback, &result].map(|codec| codec.message_type.clone());
-    let (name, feedback) = (name.to_owned(), Arc::new(feedback));
-    let handler = Handler { function, with_context, name: name.clone(), goal, feedback, result };
+    let handler = Handler::new(py, function, ("action", format!("a goal of {name}")), goal)?;
+    let (feedback, place) = (Arc::new(feedback), format!("the results of {name}"));
     Service::hold(py, node, || {
-        let [goal, feedback, result] = types;
-        let builder = node.node()?.action::<[u8], [u8], [u8]>(&name);
-        let builder = builder.message_types(goal, feedback, result).policy(policy);
-        builder.serve(move |goal, goals| handler.run(goal, goals))
+        let [goal, heard, returned] = types;
+        let builder = node.node()?.action::<[u8], [u8], [u8]>(name);
+        let builder = builder.message_types(goal, heard, returned).policy(policy);
+        let name = name.to_owned();
+        builder.serve(move |goal: &[u8], goals: &mut rnet::ActionContext<'_, [u8]>| {
+            let inner = goals.context();
+            let wanted = inner.clone();
+            let context = ActionContext { inner, feedback: feedback.clone(), name: name.clone() };
+            let mut answer = Vec::new();
+            handler.run(
+                goal,
+                || wanted.is_cancelled(),
+                context,
+                |mut returned, context| {
+                    let py = returned.py();
+                    if is_generator(&returned)? {
+                        let hear = py.get_type::<ActionContext>().getattr("feedback")?;
+                        // Closed at a `yield` when it is cancelled: its `finally` blocks run.
+                        let worked = py.import("rnet.calls")?.getattr("worked")?;
+                        returned = call(&worked, (returned, hear, context))?;
+                    }
+                    answer = answered(&result, &returned, &place, <[u8]>::to_vec)?;
+                    Ok(())
+                },
+            )?;
+            Ok(answer)
+        })
     })
 }
 
@@ -149,7 +125,7 @@ impl ActionContext {
 }
 
 /// What the Python object, its goals and its node share.
-pub(crate) type ActionClientCore = Caller<GoalCore>;
+pub(crate) type ActionClientCore = Caller<rnet::ActionClient<[u8], [u8], [u8]>, Heard>;
 
 /// Sends goals to one action: any number at a time, by any thread or task. Made by `Node.action_client`.
 ///
@@ -202,14 +178,11 @@ impl ActionClient {
         timeout: Option<f64>,
         key: Option<&str>,
     ) -> PyResult<Goal> {
-        let mut options = CallOptions::new().timeout(limit(py, timeout)?);
-        if let Some(key) = key {
-            options = options.key(key);
-        }
+        let options = CallOptions::new().timeout(limit(py, timeout)?).given(key, CallOptions::key);
         let place = format!("the goals of {}", self.core.name);
         let sent = encoded(&self.goal, goal, &place, |bytes| {
             py.detach(|| {
-                let goal = self.core.inner()?.send(bytes, options)?;
+                let goal = self.core.held.get()?.send(bytes, options)?;
                 let core = GoalCore::new(goal, self.core.clone());
                 self.core.enter(&core);
                 Ok(core)
@@ -222,7 +195,7 @@ impl ActionClient {
     /// servers were asked: for an operator. The goals end as Cancelled, with the reason "operator". Raises Full if a
     /// server stands still.
     fn cancel_all(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| self.core.inner()?.cancel_all()).or_raise(py)
+        py.detach(|| self.core.held.get()?.cancel_all()).or_raise(py)
     }
 
     /// The name of the action, with its leading slash.
@@ -234,12 +207,12 @@ impl ActionClient {
     /// How many servers would take a goal, or refuse it, now.
     #[getter]
     fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| Ok(self.core.inner()?.server_count())).or_raise(py)
+        py.detach(|| Ok(self.core.held.get()?.server_count())).or_raise(py)
     }
 
     /// What was asked so far, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
+        let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
         let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
         make(py, "ClientStats", parts)
     }
@@ -247,7 +220,7 @@ impl ActionClient {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.is_closed()
+        self.core.held.is_closed()
     }
 
     /// Closes it; goals that are open are cancelled, and raise Closed.

@@ -1,7 +1,6 @@
 //! `rnet.Call`: a call that goes on.
 
-use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Waker};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
@@ -11,72 +10,55 @@ use rnet::{CancelReason, Error, Pending, Received};
 
 use super::caller::Begun;
 use super::client::ClientCore;
-use super::{decoded, lock};
-use crate::codec::Codec;
+use super::decoded;
 use crate::errors::{OrRaise, raise};
-use crate::fork::{ForkGuard, Own};
+use crate::fork::Own;
+use crate::held::{Held, Side};
 use crate::release::release;
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::Next;
 use crate::wait::SLICE;
-use crate::waiters::{self, Awaited, Waiters};
 
-type Inner = Arc<Own<Pending<[u8]>>>;
 type Reply = Received<[u8]>;
 
 /// What the Python object, its client and the line of those who wait share.
 pub(crate) struct CallCore {
-    /// `None` once nothing more will come: it holds the node.
-    pending: Mutex<Option<Inner>>,
+    /// Until nothing more will come: it holds the node.
+    held: Arc<Held<Arc<Pending<[u8]>>>>,
+    line: Arc<Side<Pending<[u8]>>>,
     /// Why it was ended from here.
     ended: OnceLock<Error>,
     client: Arc<ClientCore>,
     /// Whether it wants every reply.
     stream: bool,
-    waiters: Waiters,
-    fork_guard: ForkGuard,
 }
 
 impl CallCore {
     pub(super) fn new(pending: Pending<[u8]>, client: Arc<ClientCore>, stream: bool) -> Arc<Self> {
-        Arc::new(CallCore {
-            pending: Mutex::new(Some(Arc::new(Own::new(pending)))),
-            ended: OnceLock::new(),
-            client,
-            stream,
-            waiters: Waiters::default(),
-            fork_guard: ForkGuard::here(),
-        })
-    }
-
-    fn closed_error(&self) -> Error {
-        let what = self.fork_guard.name(format!("the call of {}", self.client.name));
-        Error::Closed { what }
+        let held = Held::new(format!("the call of {}", client.name), Arc::new(pending));
+        let held = Arc::new(held);
+        let line = Side::new(&held, Pending::poll_ready);
+        Arc::new(CallCore { held, line, ended: OnceLock::new(), client, stream })
     }
 
     /// Why there is nothing to be had any more; `None` where it came to its end.
     fn over(&self) -> Option<Error> {
-        if self.fork_guard.is_parents() {
-            Some(self.closed_error())
-        } else {
-            self.ended.get().cloned()
+        match self.held.is_parents() {
+            true => Some(self.held.closed_error()),
+            false => self.ended.get().cloned(),
         }
     }
 
-    fn inner(&self) -> Option<Inner> {
-        if self.fork_guard.is_parents() { None } else { lock(&self.pending).clone() }
-    }
-
     fn cancel(&self) {
-        if !self.fork_guard.is_parents() {
+        if !self.held.is_parents() {
             let (topic, reason) = (self.client.name.clone(), CancelReason::Caller);
             self.close(Error::Cancelled { topic, reason });
         }
     }
 
-    fn finish(&self) -> Option<Inner> {
+    fn finish(&self) -> Option<Own<Arc<Pending<[u8]>>>> {
         self.client.leave(self);
-        lock(&self.pending).take()
+        self.held.take()
     }
 
     /// Waits for a reply for a part of the time; `None` when there are no more. Call it without the GIL.
@@ -84,7 +66,7 @@ impl CallCore {
     /// # Errors
     /// `Interrupted`: it is to be asked again.
     fn next(&self, slice: Duration) -> rnet::Result<Option<Reply>> {
-        let Some(pending) = self.inner() else { return self.over().map_or(Ok(None), Err) };
+        let Ok(pending) = self.held.get() else { return self.over().map_or(Ok(None), Err) };
         let next = pending.next_within(slice);
         if self.stream && matches!(next, Ok(Some(_))) || matches!(next, Err(Error::Interrupted)) {
             return next;
@@ -101,39 +83,18 @@ impl CallCore {
 }
 
 impl Begun for CallCore {
-    type Client = rnet::Client<[u8], [u8]>;
-    /// Of a reply.
-    type Codecs = Codec;
-
     fn close(&self, error: Error) {
         let _ = self.ended.set(error);
         if let Some(pending) = self.finish() {
             pending.cancel();
         }
-        self.waiters.wake_all();
-    }
-}
-
-impl Awaited for CallCore {
-    fn waiters(&self) -> &Waiters {
-        &self.waiters
-    }
-
-    fn poll_ready(&self, waker: &Waker) -> bool {
-        let ready = |pending: Inner| pending.poll_ready(&mut Context::from_waker(waker)).is_ready();
-        self.inner().is_none_or(ready)
-    }
-
-    fn is_parents(&self) -> bool {
-        self.fork_guard.is_parents()
+        self.line.waiters.wake_all();
     }
 }
 
 impl Drop for CallCore {
     fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(self.finish());
-        }
+        release(self.finish());
     }
 }
 
@@ -187,9 +148,33 @@ impl Call {
         })
     }
 
+    /// What a task awaits.
+    fn awaited(slf: Py<Self>, iterates: bool) -> Next {
+        let core = slf.get().core.clone();
+        let next = Next::new(core.line.clone(), move |py| slf.get().look(py, iterates));
+        next.cancelled_by(move || {
+            if !core.stream {
+                core.cancel();
+            }
+        })
+    }
+
+    fn look(&self, py: Python<'_>, iterates: bool) -> PyResult<Option<Py<PyAny>>> {
+        if let Some(kept) = self.kept(py).filter(|_| !iterates) {
+            return kept.map(Some);
+        }
+        match py.detach(|| self.core.next(Duration::ZERO)) {
+            Ok(Some(reply)) => self.keep(py, self.value(py, &reply)).map(Some),
+            Ok(None) if iterates => Err(PyStopAsyncIteration::new_err("the call has ended")),
+            Ok(None) => Err(raise(py, &self.core.held.closed_error())),
+            Err(Error::Interrupted) => Ok(None),
+            Err(error) => Err(raise(py, &error)),
+        }
+    }
+
     pub(super) fn take_only(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let next = self.next(py)?;
-        next.ok_or_else(|| raise(py, &self.core.closed_error()))
+        next.ok_or_else(|| raise(py, &self.core.held.closed_error()))
     }
 }
 
@@ -212,11 +197,11 @@ impl Call {
     /// Whether nothing more will come: it has ended, was cancelled, or all of it was had.
     #[getter]
     fn done(&self) -> bool {
-        self.core.inner().is_none()
+        self.core.held.is_closed()
     }
 
     fn __await__(slf: Py<Self>) -> Next {
-        Next::new(Replies { call: slf, iterates: false })
+        Call::awaited(slf, false)
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
@@ -224,7 +209,7 @@ impl Call {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(Replies { call: slf, iterates: true })
+        Call::awaited(slf, true)
     }
 
     #[pyo3(signature = (*_exception))]
@@ -234,46 +219,5 @@ impl Call {
 
     fn __repr__(&self) -> String {
         format!("<rnet.Call of {}>", self.core.client.name)
-    }
-}
-
-/// What tasks await.
-struct Replies {
-    call: Py<Call>,
-    iterates: bool,
-}
-
-impl Source for Replies {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let call = self.call.get();
-        if let Some(kept) = call.kept(py).filter(|_| !self.iterates) {
-            return kept.map(Some);
-        }
-        match py.detach(|| call.core.next(Duration::ZERO)) {
-            Ok(Some(reply)) => call.keep(py, call.value(py, &reply)).map(Some),
-            Ok(None) if self.iterates => Err(PyStopAsyncIteration::new_err("the call has ended")),
-            Ok(None) => Err(raise(py, &call.core.closed_error())),
-            Err(Error::Interrupted) => Ok(None),
-            Err(error) => Err(raise(py, &error)),
-        }
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.call.get().core.waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(&self.call.get().core);
-    }
-
-    fn is_parents(&self) -> bool {
-        self.call.get().core.is_parents()
-    }
-
-    fn is_thrown_away(&self) {
-        let core = &self.call.get().core;
-        if !core.stream {
-            core.cancel();
-        }
     }
 }

@@ -10,14 +10,13 @@ use super::caller::Caller;
 use super::{encoded, limit};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
-use crate::kept_clients::Kept;
 use crate::members::{Kind, Member};
 use crate::meta::make;
-use crate::release::release;
+use crate::qos::Given;
 use crate::shared::NodeShared;
 
 /// What the Python object, its calls and its node share.
-pub(crate) type ClientCore = Caller<CallCore>;
+pub(crate) type ClientCore = Caller<rnet::Client<[u8], [u8]>, Codec>;
 
 /// Calls one service: any number of calls at a time, by any thread or task. Made by `Node.client`.
 ///
@@ -28,14 +27,8 @@ pub(crate) type ClientCore = Caller<CallCore>;
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Client {
     core: Arc<ClientCore>,
-    request: Arc<Codec>,
+    request: Codec,
     node: Arc<NodeShared>,
-}
-
-/// What the node keeps of a client for `Node.call`.
-struct KeptClient {
-    core: Arc<ClientCore>,
-    request: Arc<Codec>,
 }
 
 impl Client {
@@ -54,40 +47,7 @@ impl Client {
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
-        Ok(Client { core, request: Arc::new(request), node: node.clone() })
-    }
-
-    /// The client that the node keeps for calls of this service with these types, opened if there is none.
-    pub(crate) fn kept(
-        py: Python<'_>,
-        node: &Arc<NodeShared>,
-        name: &str,
-        (request, reply): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
-    ) -> PyResult<Client> {
-        // Ahead of the lock, which in a forked child a thread of the parent may hold.
-        release(node.node().or_raise(py)?);
-        let find = || {
-            let kept = node.kept_clients.find::<KeptClient>(name, request, reply)?;
-            let (core, request) = (kept.core.clone(), kept.request.clone());
-            Some(Client { core, request, node: node.clone() })
-        };
-        if let Some(client) = find() {
-            return Ok(client);
-        }
-        let client = Client::open(py, node, name, (Some(request), reply))?;
-        // To open it lets go of the GIL: another thread may have opened one meanwhile.
-        if let Some(other) = find() {
-            release(client.core);
-            return Ok(other);
-        }
-        let (core, codec) = (client.core.clone(), client.request.clone());
-        release(node.kept_clients.keep(Kept {
-            name: name.to_owned(),
-            request: request.clone().unbind(),
-            reply: reply.map(|reply| reply.clone().unbind()),
-            client: Arc::new(KeptClient { core, request: codec }),
-        }));
-        Ok(client)
+        Ok(Client { core, request, node: node.clone() })
     }
 
     fn begin(
@@ -97,14 +57,11 @@ impl Client {
         (timeout, key): (Option<f64>, Option<&str>),
         stream: bool,
     ) -> PyResult<Call> {
-        let mut options = CallOptions::new().timeout(limit(py, timeout)?);
-        if let Some(key) = key {
-            options = options.key(key);
-        }
+        let options = CallOptions::new().timeout(limit(py, timeout)?).given(key, CallOptions::key);
         let place = format!("the requests of {}", self.core.name);
         let begun = encoded(&self.request, request, &place, |bytes| {
             py.detach(|| {
-                let client = self.core.inner()?;
+                let client = self.core.held.get()?;
                 let pending = match stream {
                     true => client.stream(bytes, options)?,
                     false => client.start(bytes, options)?,
@@ -116,15 +73,6 @@ impl Client {
         });
         let core = begun?.or_raise(py)?;
         Ok(Call { core, reply: OnceLock::new(), _node: self.node.clone() })
-    }
-
-    pub(crate) fn call_once(
-        &self,
-        py: Python<'_>,
-        request: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        self.call(py, request, timeout, None)
     }
 }
 
@@ -148,32 +96,16 @@ impl Client {
         self.begin(py, request, (timeout, key), false)?.take_only(py)
     }
 
-    /// Begins a call that wants one reply, and returns a Call: `await` it, or ask for its `result`. Arguments and
-    /// errors as of `call`; the errors are raised by the Call.
-    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
-        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
-    fn start(
+    /// Begins a call.
+    fn _begin(
         &self,
         py: Python<'_>,
         request: &Bound<'_, PyAny>,
         timeout: Option<f64>,
         key: Option<&str>,
+        stream: bool,
     ) -> PyResult<Call> {
-        self.begin(py, request, (timeout, key), false)
-    }
-
-    /// Begins a call that wants every reply, and returns a Call, to be iterated by `for` or `async for`. `timeout`
-    /// is for all of it, from now until the last reply.
-    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
-        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
-    fn stream(
-        &self,
-        py: Python<'_>,
-        request: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
-        key: Option<&str>,
-    ) -> PyResult<Call> {
-        self.begin(py, request, (timeout, key), true)
+        self.begin(py, request, (timeout, key), stream)
     }
 
     /// The name of the service, with its leading slash.
@@ -185,12 +117,12 @@ impl Client {
     /// How many servers would take a call now.
     #[getter]
     fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| Ok(self.core.inner()?.server_count())).or_raise(py)
+        py.detach(|| Ok(self.core.held.get()?.server_count())).or_raise(py)
     }
 
     /// What was asked so far, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
+        let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
         let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
         make(py, "ClientStats", parts)
     }
@@ -198,7 +130,7 @@ impl Client {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.is_closed()
+        self.core.held.is_closed()
     }
 
     /// Closes it; calls that are open are cancelled, and raise Closed.

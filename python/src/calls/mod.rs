@@ -13,41 +13,23 @@ mod pull;
 mod push;
 mod service;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rnet::{CancelReason, MessageType};
 
-use crate::buffer::Bytes;
 use crate::codec::Codec;
 use crate::errors::bad_value;
 use crate::wait::seconds;
 
-pub(crate) use action::{ActionClient, open as open_action};
+pub(crate) use action::{ActionClient, ActionContext, open as open_action};
+pub(crate) use call::Call;
 pub(crate) use client::Client;
-pub(crate) use pull::{Puller, open_handler};
+pub(crate) use goal::Goal;
+pub(crate) use pull::{Job, JobContext, Puller, open_handler};
 pub(crate) use push::{PushSettings, Pusher};
-pub(crate) use service::Service;
-
-pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Service>()?;
-    module.add_class::<service::CallContext>()?;
-    module.add_class::<Client>()?;
-    module.add_class::<action::ActionContext>()?;
-    module.add_class::<ActionClient>()?;
-    module.add_class::<goal::Goal>()?;
-    module.add_class::<Pusher>()?;
-    module.add_class::<Puller>()?;
-    module.add_class::<pull::Job>()?;
-    module.add_class::<pull::JobContext>()?;
-    module.add_class::<call::Call>()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub(crate) use service::{CallContext, Service};
 
 /// How long a call may take; without a limit for as long as it takes.
 pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> {
@@ -58,12 +40,6 @@ pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> 
 fn count(py: Python<'_>, what: &str, given: i64) -> PyResult<usize> {
     let why = || format!("it is {given}, and must be 0 or more");
     usize::try_from(given).map_err(|_| bad_value(py, what, why()))
-}
-
-/// What threads of a server call for a handler, and whether it is given a context beside the request. `kind` is
-/// "service", "action" or "job".
-fn handler(py: Python<'_>, function: Py<PyAny>, kind: &str) -> PyResult<(Py<PyAny>, bool)> {
-    py.import("rnet.on_loop")?.call_method1("for_handler", (function, kind))?.extract()
 }
 
 /// The name of the reason for which a call is not wanted any more.
@@ -78,11 +54,7 @@ pub(crate) fn encoded<R>(
     place: &str,
     with: impl FnOnce(&[u8]) -> R,
 ) -> PyResult<R> {
-    let mut object = codec.encode(object, place)?;
-    if codec.send.is_some() {
-        object = object.call_method0("__bytes__")?;
-    }
-    Ok(with(Bytes::of(&object)?.as_slice()))
+    Ok(with(codec.bytes(object, place)?.as_slice()))
 }
 
 /// Runs `with` on the bytes of what a handler has returned: nothing, where a reply without a type is `None`.

@@ -1,7 +1,6 @@
 //! `rnet.Puller`: a worker of a work queue, and `rnet.Job`, what it has.
 
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Waker};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
@@ -9,21 +8,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rnet::{Error, HandlerError};
 
+use super::decoded;
 use super::push::SLICE;
-use super::service::{Service, failed, failure, run_wanted, stats};
-use super::{decoded, lock};
-use crate::callback::call_by;
+use super::service::{Handler, Service, failure, stats};
 use crate::codec::Codec;
-use crate::errors::{OrRaise, closed, raise};
-use crate::fork::{ForkGuard, Own};
+use crate::errors::{OrRaise, raise};
+use crate::held::{Held, Side};
 use crate::members::{Kind, Member};
-use crate::release::release;
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::Next;
 use crate::wait::WaitLimit;
-use crate::waiters::{self, Awaited, Waiters};
 
-type Inner = Arc<Own<rnet::Puller<[u8]>>>;
+type Inner = rnet::Puller<[u8]>;
 
 /// Opens a worker with a handler.
 pub(crate) fn open_handler(
@@ -32,22 +28,14 @@ pub(crate) fn open_handler(
     (name, ty): (&str, Option<&Bound<'_, PyAny>>),
     function: Py<PyAny>,
 ) -> PyResult<Service> {
-    let (function, with_context) = super::handler(py, function, "job")?;
     let codec = Codec::new(py, ty)?;
-    let (message_type, what) = (codec.message_type.clone(), format!("a job of {name}"));
-    let run = move |py: Python<'_>, job: &[u8], context: &rnet::JobContext| {
-        let job = decoded(py, &codec, job, &what).map_err(|error| failure(py, &error))?;
-        let context = JobContext { inner: context.clone() };
-        let called = match with_context {
-            true => call_by(py, &function, (job, context)),
-            false => call_by(py, &function, (job,)),
-        };
-        called.map(drop).map_err(|error| failed(&error, function.bind(py)))
-    };
+    let message_type = codec.message_type.clone();
+    let handler = Handler::new(py, function, ("job", format!("a job of {name}")), codec)?;
     Service::hold(py, node, || {
         let builder = node.node()?.pull::<[u8]>(name).message_type(message_type);
-        builder.on(move |job, context| {
-            run_wanted(|| context.is_cancelled(), |py| run(py, job, context))
+        builder.on(move |job: &[u8], context: &rnet::JobContext| {
+            let theirs = JobContext { inner: context.clone() };
+            handler.run(job, || context.is_cancelled(), theirs, |_, _| Ok(()))
         })
     })
 }
@@ -87,64 +75,26 @@ impl JobContext {
 /// What the Python object, its node and those who wait share.
 pub(crate) struct PullerCore {
     name: String,
-    held: Mutex<Option<Inner>>,
-    waiters: Waiters,
-    fork_guard: ForkGuard,
+    held: Arc<Held<Arc<Inner>>>,
+    line: Arc<Side<Inner>>,
 }
 
 impl PullerCore {
-    fn closed_error(&self) -> Error {
-        Error::Closed { what: self.fork_guard.name(format!("the worker of {}", self.name)) }
-    }
-
-    /// Call it without the GIL.
-    fn inner(&self) -> rnet::Result<Inner> {
-        if self.fork_guard.is_parents() {
-            return Err(self.closed_error());
-        }
-        lock(&self.held).clone().ok_or_else(|| self.closed_error())
-    }
-
     fn recv(&self, slice: Duration) -> rnet::Result<rnet::Job<[u8]>> {
         let what = || "a job".to_owned();
-        let job = self.inner()?.recv_within(slice)?;
+        let job = self.held.get()?.recv_within(slice)?;
         job.ok_or_else(|| Error::Timeout { topic: self.name.clone(), what: what(), after_ms: 0 })
-    }
-}
-
-impl Awaited for PullerCore {
-    fn waiters(&self) -> &Waiters {
-        &self.waiters
-    }
-
-    fn poll_ready(&self, waker: &Waker) -> bool {
-        let context = &mut Context::from_waker(waker);
-        self.inner().map_or(true, |puller| puller.poll_ready(context).is_ready())
-    }
-
-    fn is_parents(&self) -> bool {
-        self.fork_guard.is_parents()
     }
 }
 
 impl Member for PullerCore {
     fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let puller = lock(&self.held).take();
-        if let Some(puller) = puller {
+        if let Some(puller) = self.held.take() {
             // Another thread may hold it, too, while it waits.
             puller.close();
         }
-        self.waiters.wake_all();
-    }
-}
-
-impl Drop for PullerCore {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.held).take());
+        if !self.held.is_parents() {
+            self.line.waiters.wake_all();
         }
     }
 }
@@ -171,12 +121,11 @@ impl Puller {
         let message_type = codec.message_type.clone();
         let open = || {
             let puller = node.node()?.pull::<[u8]>(name).message_type(message_type).open()?;
-            let core = Arc::new(PullerCore {
-                name: puller.name().to_owned(),
-                held: Mutex::new(Some(Arc::new(Own::new(puller)))),
-                waiters: Waiters::default(),
-                fork_guard: ForkGuard::here(),
-            });
+            let name = puller.name().to_owned();
+            let held = Held::new(format!("the worker of {name}"), Arc::new(puller));
+            let held = Arc::new(held);
+            let line = Side::new(&held, Inner::poll_ready);
+            let core = Arc::new(PullerCore { name, held, line });
             node.members.add(Kind::Service, &core);
             Ok(core)
         };
@@ -195,16 +144,32 @@ impl Puller {
                 return Ok(None);
             }
         };
-        let context = job.context().clone();
-        let held = Mutex::new(Own::new(Some(job)));
-        let (name, fork_guard) = (self.core.name.clone(), ForkGuard::here());
-        Ok(Some(Job { message, context, held, name, fork_guard, _node: self.node.clone() }))
+        let (name, context) = (self.core.name.clone(), job.context().clone());
+        let held = Held::new(format!("the job of {name}"), Some(job));
+        Ok(Some(Job { message, context, held, name, _node: self.node.clone() }))
+    }
+
+    /// The next job for a task, if it is there.
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        loop {
+            match py.detach(|| self.core.recv(Duration::ZERO)) {
+                Ok(job) => match self.job(py, job)? {
+                    Some(job) => return Ok(Some(Py::new(py, job)?.into_any())),
+                    None => continue,
+                },
+                Err(Error::Timeout { .. }) => return Ok(None),
+                Err(Error::Closed { .. }) => {
+                    return Err(PyStopAsyncIteration::new_err("the worker was closed"));
+                }
+                Err(error) => return Err(raise(py, &error)),
+            }
+        }
     }
 
     fn wait(&self, py: Python<'_>, limit: WaitLimit) -> PyResult<Job> {
         loop {
             let got = limit.run(py, |slice| self.core.recv(slice));
-            if let Some(job) = self.job(py, got.map_err(|stop| stop.into_err(py))?)? {
+            if let Some(job) = self.job(py, got?)? {
                 return Ok(job);
             }
         }
@@ -230,14 +195,13 @@ impl Puller {
     /// What came so far, as ServiceStats: `calls` are jobs, `refused` those that came while it
     /// closed.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
-        stats(py, &s)
+        stats(py, &self.core.held.ask(py, |puller| puller.stats())?)
     }
 
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.fork_guard.is_parents() || lock(&self.core.held).is_none()
+        self.core.held.is_closed()
     }
 
     /// Closes it: a job that it has goes to another worker.
@@ -245,55 +209,12 @@ impl Puller {
         py.detach(|| self.core.close());
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Job>> {
-        match self.wait(py, WaitLimit::endless().in_slices(SLICE)) {
-            Err(_) if self.closed() => Ok(None),
-            next => next.map(Some),
-        }
-    }
-
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(Jobs { puller: slf })
+        Next::new(slf.get().core.line.clone(), move |py| slf.get().look(py))
     }
 
     fn __repr__(&self) -> String {
         format!("<rnet.Puller of {}, by node {}>", self.core.name, self.node.name)
-    }
-}
-
-/// What tasks await.
-struct Jobs {
-    puller: Py<Puller>,
-}
-
-impl Source for Jobs {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let puller = self.puller.get();
-        loop {
-            match py.detach(|| puller.core.recv(Duration::ZERO)) {
-                Ok(job) => match puller.job(py, job)? {
-                    Some(job) => return Ok(Some(Py::new(py, job)?.into_any())),
-                    None => continue,
-                },
-                Err(Error::Timeout { .. }) => return Ok(None),
-                Err(Error::Closed { .. }) => {
-                    return Err(PyStopAsyncIteration::new_err("the worker was closed"));
-                }
-                Err(error) => return Err(raise(py, &error)),
-            }
-        }
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.puller.get().core.waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(&self.puller.get().core);
-    }
-
-    fn is_parents(&self) -> bool {
-        self.puller.get().core.is_parents()
     }
 }
 
@@ -303,36 +224,23 @@ impl Source for Jobs {
 /// a word has failed, which its pusher is told.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Job {
+    /// What was pushed: an object of the type of the queue, bytes where it has none.
+    #[pyo3(get)]
     message: Py<PyAny>,
     context: rnet::JobContext,
-    held: Mutex<Own<Option<rnet::Job<[u8]>>>>,
+    held: Held<Option<rnet::Job<[u8]>>>,
     name: String,
-    fork_guard: ForkGuard,
     _node: Arc<NodeShared>,
 }
 
 impl Job {
-    fn take(&self, py: Python<'_>) -> PyResult<rnet::Job<[u8]>> {
-        let held = if self.fork_guard.is_parents() { None } else { lock(&self.held).take() };
-        let what = || self.fork_guard.name(format!("the job of {}", self.name));
-        held.ok_or_else(|| closed(py, what()))
-    }
-
-    fn fail_with(&self, py: Python<'_>, why: HandlerError) -> PyResult<()> {
-        let job = self.take(py)?;
-        py.detach(|| job.fail(why));
-        Ok(())
+    fn end_with(&self, py: Python<'_>, end: impl FnOnce(rnet::Job<[u8]>) + Send) -> PyResult<()> {
+        py.detach(|| self.held.take_out().map(end)).or_raise(py)
     }
 }
 
 #[pymethods]
 impl Job {
-    /// What was pushed: an object of the type of the queue, bytes where it has none.
-    #[getter]
-    fn message(&self, py: Python<'_>) -> Py<PyAny> {
-        self.message.clone_ref(py)
-    }
-
     /// Whether another worker had it and was lost, or did not acknowledge it in time: it may be done already.
     #[getter]
     fn redelivered(&self) -> bool {
@@ -349,20 +257,18 @@ impl Job {
     /// closes.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
-        self.fork_guard.is_parents() || py.detach(|| self.context.is_cancelled())
+        self.held.is_parents() || py.detach(|| self.context.is_cancelled())
     }
 
     /// Whether it was acknowledged, or has failed.
     #[getter]
     fn done(&self) -> bool {
-        self.fork_guard.is_parents() || lock(&self.held).is_none()
+        self.held.is_closed()
     }
 
     /// It is done. Raises Closed if it was said before how it ended.
     fn ack(&self, py: Python<'_>) -> PyResult<()> {
-        let job = self.take(py)?;
-        py.detach(|| job.ack());
-        Ok(())
+        self.end_with(py, rnet::Job::ack)
     }
 
     /// It could not be done: the pusher is told why, by an exception or a text, and it goes to no other worker. Raises
@@ -372,7 +278,7 @@ impl Job {
             Ok(text) => HandlerError::new("failed", text.to_str()?),
             Err(_) => failure(py, &PyErr::from_value(why.clone())),
         };
-        self.fail_with(py, why)
+        self.end_with(py, |job| job.fail(why))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> Py<PyAny> {
@@ -391,19 +297,11 @@ impl Job {
         match error {
             _ if self.done() => Ok(()),
             None => self.ack(py),
-            Some(error) => self.fail_with(py, failure(py, &PyErr::from_value(error.clone()))),
+            Some(error) => self.fail(py, error),
         }
     }
 
     fn __repr__(&self) -> String {
         format!("<rnet.Job of {}, from {}>", self.name, self.context.pusher())
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.held).take());
-        }
     }
 }

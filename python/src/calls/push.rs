@@ -1,102 +1,43 @@
 //! `rnet.Pusher`: the pushing end of a work queue.
 
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use rnet::{Error, Undelivered};
+use rnet::{Error, PushBuilder, Undelivered};
 
-use super::{count, decoded, encoded, lock};
-use crate::callback::{call_by, report};
+use super::{count, decoded, encoded};
+use crate::callback::{call, report};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
-use crate::fork::{ForkGuard, Own};
 use crate::gate;
+use crate::held::{Held, Side};
 use crate::members::{Kind, Member};
 use crate::meta::make;
-use crate::release::release;
+use crate::qos::Given;
 use crate::shared::NodeShared;
-use crate::tasks::{Next, Source};
+use crate::tasks::Next;
 use crate::wait::{WaitLimit, seconds};
-use crate::waiters::{self, Awaited, Waiters};
 
 /// How long a wait goes on without a look for signals, which do not end it.
 pub(super) const SLICE: Duration = Duration::from_millis(100);
 
-type Inner = Arc<Own<rnet::Pusher<[u8]>>>;
-
-struct Held {
-    name: String,
-    pusher: Mutex<Option<Inner>>,
-    fork_guard: ForkGuard,
-}
-
-impl Held {
-    /// Call it without the GIL.
-    fn inner(&self) -> rnet::Result<Inner> {
-        let closed =
-            || Error::Closed { what: self.fork_guard.name(format!("the pusher of {}", self.name)) };
-        if self.fork_guard.is_parents() {
-            return Err(closed());
-        }
-        lock(&self.pusher).clone().ok_or_else(closed)
-    }
-}
-
-/// What a task waits for, and the line of those that do.
-struct Side {
-    held: Arc<Held>,
-    /// Room for a job; else the end of all jobs.
-    room: bool,
-    waiters: Waiters,
-}
-
-impl Side {
-    fn poll(&self, pusher: &Inner, context: &mut Context<'_>) -> Poll<()> {
-        if self.room { pusher.poll_room(context) } else { pusher.poll_done(context) }
-    }
-}
-
-impl Awaited for Side {
-    fn waiters(&self) -> &Waiters {
-        &self.waiters
-    }
-
-    fn poll_ready(&self, waker: &Waker) -> bool {
-        let context = &mut Context::from_waker(waker);
-        self.held.inner().map_or(true, |pusher| self.poll(&pusher, context).is_ready())
-    }
-
-    fn is_parents(&self) -> bool {
-        self.held.fork_guard.is_parents()
-    }
-}
+type Inner = rnet::Pusher<[u8]>;
 
 /// What the Python object, its node and those who wait share.
 pub(crate) struct PusherCore {
-    held: Arc<Held>,
-    room: Arc<Side>,
-    done: Arc<Side>,
+    name: String,
+    held: Arc<Held<Arc<Inner>>>,
+    room: Arc<Side<Inner>>,
+    done: Arc<Side<Inner>>,
 }
 
 impl Member for PusherCore {
     fn close(&self) {
-        if self.held.fork_guard.is_parents() {
-            return;
-        }
-        let pusher = lock(&self.held.pusher).take();
-        drop(pusher);
-        self.room.waiters.wake_all();
-        self.done.waiters.wake_all();
-    }
-}
-
-impl Drop for PusherCore {
-    fn drop(&mut self) {
-        if !self.held.fork_guard.is_parents() {
-            release(lock(&self.held.pusher).take());
+        if !self.held.is_parents() {
+            self.held.close();
+            self.room.waiters.wake_all();
+            self.done.waiters.wake_all();
         }
     }
 }
@@ -108,7 +49,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
         let give = || {
             let job = decoded(py, codec, &back.job, "a job that was handed back")?;
             let error = raise(py, &back.error).into_value(py);
-            call_by(py, function, (make(py, "Undelivered", (job, error))?,))
+            call(function.bind(py), (make(py, "Undelivered", (job, error))?,))
         };
         if let Err(error) = give() {
             report(py, error, function);
@@ -156,24 +97,18 @@ impl Pusher {
         let ack = ack_within.map(|given| seconds(py, "ack_within", given)).transpose()?;
         let message_type = codec.message_type.clone();
         let open = || {
-            let mut builder = node.node()?.push::<[u8]>(name).backlog(backlog);
-            builder = builder.message_type(message_type);
-            if let Some(ack) = ack {
-                builder = builder.ack_within(ack);
-            }
-            if let Some(function) = on_undelivered {
-                builder = builder.on_undelivered(move |job| hand_back(&function, &back, &job));
-            }
-            let pusher = builder.open()?;
-            let held = Arc::new(Held {
-                name: pusher.name().to_owned(),
-                pusher: Mutex::new(Some(Arc::new(Own::new(pusher)))),
-                fork_guard: ForkGuard::here(),
+            let builder = node.node()?.push::<[u8]>(name).backlog(backlog);
+            let builder = builder.message_type(message_type).given(ack, PushBuilder::ack_within);
+            let builder = builder.given(on_undelivered, |builder, function| {
+                builder.on_undelivered(move |job| hand_back(&function, &back, &job))
             });
-            let side =
-                |room| Arc::new(Side { held: held.clone(), room, waiters: Waiters::default() });
-            let (room, done) = (side(true), side(false));
-            let core = Arc::new(PusherCore { held, room, done });
+            let pusher = builder.open()?;
+            let name = pusher.name().to_owned();
+            let held = Held::new(format!("the pusher of {name}"), Arc::new(pusher));
+            let held = Arc::new(held);
+            let room = Side::new(&held, Inner::poll_room);
+            let done = Side::new(&held, Inner::poll_done);
+            let core = Arc::new(PusherCore { name, held, room, done });
             node.members.add(Kind::Client, &core);
             Ok(core)
         };
@@ -183,9 +118,12 @@ impl Pusher {
 }
 
 impl Pusher {
-    fn closing(&self) -> impl FnOnce() + Send + 'static {
-        let core = self.core.clone();
-        move || core.close()
+    /// What a task awaits.
+    fn awaited(slf: Py<Self>, side: fn(&PusherCore) -> &Arc<Side<Inner>>) -> Next {
+        Next::new(side(&slf.get().core).clone(), move |py| {
+            let ready = py.detach(|| side(&slf.get().core).is_ready()).or_raise(py)?;
+            Ok(ready.then(|| py.None()))
+        })
     }
 }
 
@@ -197,14 +135,14 @@ impl Pusher {
     /// Raises LimitReached if the backlog is full, after the `wait` that the pusher was opened with: the job was not
     /// taken. BadValue for a job that is not of its type; Closed.
     fn push(&self, py: Python<'_>, job: &Bound<'_, PyAny>) -> PyResult<()> {
-        let place = format!("the jobs of {}", self.core.held.name);
+        let place = format!("the jobs of {}", self.core.name);
         let until = Instant::now().checked_add(self.wait);
         encoded(&self.codec, job, &place, |bytes| {
             loop {
                 let left =
                     until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
                 let slice = left.min(SLICE);
-                match py.detach(|| self.core.held.inner()?.push_within(bytes, slice)) {
+                match py.detach(|| self.core.held.get()?.push_within(bytes, slice)) {
                     Err(Error::LimitReached { .. }) if !left.is_zero() => py.check_signals()?,
                     pushed => return pushed.or_raise(py),
                 }
@@ -214,12 +152,12 @@ impl Pusher {
 
     /// `await` it: until a push finds room. Another task may be faster.
     fn room(slf: Py<Self>) -> Next {
-        Next::new(Jobs { pusher: slf, room: true })
+        Pusher::awaited(slf, |core| &core.room)
     }
 
     /// `await` it: until every job has been acknowledged or handed back.
     fn all_done(slf: Py<Self>) -> Next {
-        Next::new(Jobs { pusher: slf, room: false })
+        Pusher::awaited(slf, |core| &core.done)
     }
 
     /// Waits until every job has been acknowledged or handed back. `timeout` is in seconds, None for as long as it
@@ -227,81 +165,41 @@ impl Pusher {
     #[pyo3(signature = (timeout = None))]
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, timeout)?.in_slices(SLICE);
-        let wait = |slice| self.core.held.inner()?.wait_until_done(Some(slice));
-        limit.run(py, wait).map_err(|stop| stop.into_err(py))
+        let wait = |slice| self.core.held.get()?.wait_until_done(Some(slice));
+        limit.run(py, wait)
     }
 
     /// The name of the queue, with its leading slash.
     #[getter]
     fn name(&self) -> &str {
-        &self.core.held.name
+        &self.core.name
     }
 
     /// How many workers are there now, free or not.
     #[getter]
     fn worker_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| Ok(self.core.held.inner()?.worker_count())).or_raise(py)
+        py.detach(|| Ok(self.core.held.get()?.worker_count())).or_raise(py)
     }
 
     /// What became of the jobs so far, as PushStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.held.inner()?.stats())).or_raise(py)?;
+        let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
         make(py, "PushStats", (s.pushed, s.done, s.redelivered, s.undelivered, s.open))
     }
 
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.held.fork_guard.is_parents() || lock(&self.core.held.pusher).is_none()
+        self.core.held.is_closed()
     }
 
     /// Closes it; jobs that are not done are handed back with Closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.closing())
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        gate::exit(exception, self.closing())
+        let core = self.core.clone();
+        gate::close(py, move || core.close())
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Pusher of {}, by node {}>", self.core.held.name, self.node.name)
-    }
-}
-
-/// What tasks await.
-struct Jobs {
-    pusher: Py<Pusher>,
-    room: bool,
-}
-
-impl Jobs {
-    fn side(&self) -> &Arc<Side> {
-        let core = &self.pusher.get().core;
-        if self.room { &core.room } else { &core.done }
-    }
-}
-
-impl Source for Jobs {
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let side = self.side();
-        let poll = || {
-            let pusher = side.held.inner()?;
-            Ok(side.poll(&pusher, &mut Context::from_waker(Waker::noop())))
-        };
-        Ok(py.detach(poll).or_raise(py)?.is_ready().then(|| py.None()))
-    }
-
-    fn waiters(&self) -> &Waiters {
-        &self.side().waiters
-    }
-
-    fn pass_on(&self) {
-        waiters::pass_on(self.side());
-    }
-
-    fn is_parents(&self) -> bool {
-        self.side().is_parents()
+        format!("<rnet.Pusher of {}, by node {}>", self.core.name, self.node.name)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::PyClass;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -30,79 +31,87 @@ pub fn stats(py: Python<'_>, s: &rnet::ServiceStats) -> PyResult<Py<PyAny>> {
     )
 }
 
-type Replies<'a> = Responder<'a, [u8]>;
-
-/// The handler and the types of what it is given and gives.
-struct Handler {
+/// A function of Python that answers requests, goals or jobs.
+pub(super) struct Handler {
     function: Py<PyAny>,
-    /// Whether it takes a CallContext beside the request.
+    /// Whether it takes a context beside the request.
     with_context: bool,
-    name: String,
     request: Codec,
-    reply: Codec,
+    /// What the request is, as errors name it.
+    what: String,
 }
 
 impl Handler {
-    fn run(&self, request: &[u8], replies: &mut Replies<'_>) -> Result<(), HandlerError> {
-        let context = replies.context();
-        run_wanted(
-            || context.is_cancelled(),
-            |py| {
-                let what = format!("a request of {}", self.name);
-                let request = decoded(py, &self.request, request, &what);
-                let request = request.map_err(|error| failure(py, &error))?;
-                let called = self.call(py, request, replies);
-                called.map_err(|error| failed(&error, self.function.bind(py)))
-            },
-        )
+    /// `kind` is "service", "action" or "job".
+    pub(super) fn new(
+        py: Python<'_>,
+        function: Py<PyAny>,
+        (kind, what): (&str, String),
+        request: Codec,
+    ) -> PyResult<Handler> {
+        let on_loop = py.import("rnet.on_loop")?;
+        let (function, with_context) =
+            on_loop.call_method1("for_handler", (function, kind))?.extract()?;
+        Ok(Handler { function, with_context, request, what })
     }
 
-    fn call(&self, py: Python<'_>, request: Py<PyAny>, replies: &mut Replies<'_>) -> PyResult<()> {
-        let function = self.function.bind(py);
-        let result = match self.with_context {
-            true => call(function, (request, CallContext { inner: replies.context() }))?,
-            false => call(function, (request,))?,
-        };
-        let generators = py.import("types")?.getattr("GeneratorType")?;
-        if !result.is_instance(&generators)? {
-            return self.send(&result, replies).map(drop);
-        }
-        let next = result.getattr("__next__")?;
-        loop {
-            let reply = match call(&next, ()) {
-                Err(error) if error.is_instance_of::<PyStopIteration>(py) => return Ok(()),
-                reply => reply?,
-            };
-            if !self.send(&reply, replies)? {
-                // Nobody wants more: its `finally` blocks run.
-                return call(&result.getattr("close")?, ()).map(drop);
+    /// Calls it with the object of a request and its context, and has `then` take what it returns. Not if its call is not
+    /// wanted any more when the lock of the interpreter is held: the wait for that may be long.
+    pub(super) fn run<C>(
+        &self,
+        request: &[u8],
+        is_cancelled: impl FnOnce() -> bool,
+        context: C,
+        then: impl for<'py> FnOnce(Bound<'py, PyAny>, &Bound<'py, C>) -> PyResult<()>,
+    ) -> Result<(), HandlerError>
+    where
+        C: PyClass + Into<PyClassInitializer<C>>,
+    {
+        let ran = gate::enter(|py| {
+            if is_cancelled() {
+                let why = "the call was cancelled before it began";
+                return Err(HandlerError::new("Cancelled", why));
             }
-        }
-    }
-
-    /// Whether the reply was wanted.
-    fn send(&self, reply: &Bound<'_, PyAny>, replies: &mut Replies<'_>) -> PyResult<bool> {
-        let py = reply.py();
-        let place = format!("the replies of {}", self.name);
-        let sent = answered(&self.reply, reply, &place, |bytes| py.detach(|| replies.send(bytes)))?;
-        match sent {
-            Err(Error::Cancelled { .. }) => Ok(false),
-            sent => sent.or_raise(py).map(|()| true),
-        }
+            let request = decoded(py, &self.request, request, &self.what);
+            let request = request.map_err(|error| failure(py, &error))?;
+            let function = self.function.bind(py);
+            let called = Bound::new(py, context).and_then(|context| {
+                let returned = match self.with_context {
+                    true => call(function, (request, &context))?,
+                    false => call(function, (request,))?,
+                };
+                then(returned, &context)
+            });
+            called.map_err(|error| failed(&error, function))
+        });
+        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
     }
 }
 
-/// Runs a handler in Python, unless its call is not wanted any more when the lock of the interpreter is held: the wait for
-/// that may be long.
-pub(super) fn run_wanted<R>(
-    is_cancelled: impl FnOnce() -> bool,
-    run: impl FnOnce(Python<'_>) -> Result<R, HandlerError>,
-) -> Result<R, HandlerError> {
-    let ran = gate::enter(|py| match is_cancelled() {
-        true => Err(HandlerError::new("Cancelled", "the call was cancelled before it began")),
-        false => run(py),
-    });
-    ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+/// Whether a handler has returned a generator.
+pub(super) fn is_generator(returned: &Bound<'_, PyAny>) -> PyResult<bool> {
+    returned.is_instance(&returned.py().import("types")?.getattr("GeneratorType")?)
+}
+
+/// Sends what a handler has returned: a reply, or those of a generator.
+fn send_all(
+    returned: &Bound<'_, PyAny>,
+    mut send: impl FnMut(&Bound<'_, PyAny>) -> PyResult<bool>,
+) -> PyResult<()> {
+    if !is_generator(returned)? {
+        return send(returned).map(drop);
+    }
+    let next = returned.getattr("__next__")?;
+    loop {
+        let reply = match call(&next, ()) {
+            Err(error) if error.is_instance_of::<PyStopIteration>(returned.py()) => return Ok(()),
+            reply => reply?,
+        };
+        if !send(&reply)? {
+            // Nobody wants more: its `finally` blocks run.
+            return call(&returned.getattr("close")?, ()).map(drop);
+        }
+    }
 }
 
 /// An exception of a handler, as the caller is told of it. It is counted, unless it says that the call is not wanted any
@@ -136,6 +145,8 @@ pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
 /// b'ROBOT'
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Service {
+    /// The name, with its leading slash.
+    #[pyo3(get)]
     name: String,
     held: Arc<Held<rnet::Service>>,
     node: Arc<NodeShared>,
@@ -151,14 +162,28 @@ impl Service {
         (backlog, at_once): (i64, i64),
     ) -> PyResult<Service> {
         let (backlog, at_once) = (count(py, "backlog", backlog)?, count(py, "at_once", at_once)?);
-        let (function, with_context) = super::handler(py, function, "service")?;
         let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
         let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
-        let handler = Handler { function, with_context, name: name.to_owned(), request, reply };
+        let what = format!("a request of {name}");
+        let handler = Handler::new(py, function, ("service", what), request)?;
+        let place = format!("the replies of {name}");
         Service::hold(py, node, || {
             let builder = node.node()?.service::<[u8], [u8]>(name).message_types(in_type, out_type);
-            let run =
-                move |request: &[u8], replies: &mut Replies<'_>| handler.run(request, replies);
+            let run = move |request: &[u8], replies: &mut Responder<'_, [u8]>| {
+                let context = replies.context();
+                let is_cancelled = || context.is_cancelled();
+                let theirs = CallContext { inner: context.clone() };
+                handler.run(request, is_cancelled, theirs, |returned, _| {
+                    let py = returned.py();
+                    send_all(&returned, |object| {
+                        let send = |bytes: &[u8]| py.detach(|| replies.send(bytes));
+                        match answered(&reply, object, &place, send)? {
+                            Err(Error::Cancelled { .. }) => Ok(false),
+                            sent => sent.or_raise(py).map(|()| true),
+                        }
+                    })
+                })
+            };
             builder.backlog(backlog).at_once(at_once).serve_stream(run)
         })
     }
@@ -171,7 +196,9 @@ impl Service {
     ) -> PyResult<Service> {
         let open = || {
             let service = open()?;
-            let (name, held) = (service.name().to_owned(), Held::new(service));
+            let name = service.name().to_owned();
+            let held = Held::with_callbacks(format!("service {name}"), service, Arc::default());
+            let held = Arc::new(held);
             node.members.add_kept(Kind::Service, &held);
             Ok((name, held))
         };
@@ -182,16 +209,9 @@ impl Service {
 
 #[pymethods]
 impl Service {
-    /// The name, with its leading slash.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     /// What was asked so far, as ServiceStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = self.held.with(py, &format!("service {}", self.name), |service| service.stats())?;
-        stats(py, &s)
+        stats(py, &self.held.ask(py, |service| service.stats())?)
     }
 
     /// Whether it was closed.
@@ -204,11 +224,6 @@ impl Service {
     /// `cancelled` is delivered.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate::close(py, self.node.closing(&self.held))
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        gate::exit(exception, self.node.closing(&self.held))
     }
 
     fn __repr__(&self) -> String {

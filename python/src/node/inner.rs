@@ -13,7 +13,6 @@ use crate::handle::CallbackHandle;
 use crate::members::{Kind, Member};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::receive::SubscriberCore;
-use crate::release::release;
 use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
 
@@ -37,24 +36,12 @@ impl Node {
         Ok(())
     }
 
-    /// What `act` comes to for the node itself.
-    pub(super) fn with<R>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&rnet::Node) -> R,
-    ) -> PyResult<R> {
-        let node = self.shared.node().or_raise(py)?;
-        let result = act(&node);
-        release(node);
-        Ok(result)
-    }
-
     pub(super) fn keep_handle(
         &self,
         py: Python<'_>,
         start: impl FnOnce(&rnet::Node) -> PyResult<CallbackHandle>,
     ) -> PyResult<CallbackHandle> {
-        let handle = self.with(py, start)??;
+        let handle = self.shared.with(py, start)??;
         py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
         Ok(handle)
     }
@@ -75,8 +62,8 @@ impl Node {
     ) -> PyResult<Py<Subscriber>> {
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
         let inner = py.detach(open).or_raise(py)?;
-        let decoder = codec.into_decoder(inner.faults());
-        let core = SubscriberCore::new(inner, spins);
+        let decoder = codec.for_subscriber(inner.faults());
+        let core = SubscriberCore::of(inner, spins);
         py.detach(|| self.shared.members.add(Kind::Subscriber, &core));
         let subscriber = Bound::new(py, Subscriber::new(core, decoder, self.shared.clone()))?;
         if let Some(callback) = on {

@@ -1,9 +1,8 @@
 //! What the objects of one node's state share.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use rnet::Error;
 use rnet::state::{Entry, LastWill, Put, State, Value};
@@ -11,10 +10,9 @@ use rnet::state::{Entry, LastWill, Put, State, Value};
 use super::disk;
 use super::types::Types;
 use crate::errors::OrRaise;
-use crate::fork::{ForkGuard, Own};
+use crate::held::Held;
 use crate::members::{Member, Members};
 use crate::qos::Given;
-use crate::release::release;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
 /// back costs more than the copy, and a thread that computes keeps it for 5 ms.
@@ -23,8 +21,7 @@ const LARGE_LEN_BYTES: usize = 64 << 10;
 pub(crate) struct StateCore {
     /// Whose state it is, for errors.
     node: String,
-    inner: RwLock<Option<Own<State>>>,
-    fork_guard: ForkGuard,
+    held: Held<State>,
     pub(crate) types: Arc<Types>,
     pub(crate) members: Members,
 }
@@ -45,39 +42,16 @@ impl StateCore {
     pub(crate) fn new(py: Python<'_>, node: &str, inner: State) -> Arc<StateCore> {
         Arc::new(StateCore {
             node: node.to_owned(),
-            inner: RwLock::new(Some(Own::new(inner))),
-            fork_guard: ForkGuard::here(),
+            held: Held::new(format!("the state of node {node}"), inner),
             types: Arc::new(Types::new(py)),
             members: Members::new(),
         })
     }
 
-    fn closed_error(&self) -> Error {
-        Error::Closed { what: self.fork_guard.name(format!("the state of node {}", self.node)) }
-    }
-
-    /// Whether it is a forked child's that its parent made: to be left alone.
-    pub(crate) fn is_parents(&self) -> bool {
-        self.fork_guard.is_parents()
-    }
-
     /// Runs something short that does not wait, with or without the GIL.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&State) -> rnet::Result<R>) -> rnet::Result<R> {
-        if self.fork_guard.is_parents() {
-            // The lock may be held by a thread that only the parent has.
-            return Err(self.closed_error());
-        }
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        match &*inner {
-            Some(state) => act(state),
-            None => Err(self.closed_error()),
-        }
-    }
-
-    /// The state, which stays usable while others close it.
-    pub(crate) fn handle(&self) -> rnet::Result<State> {
-        self.with(|state| Ok(state.clone()))
+        self.held.with(|state| act(state))
     }
 
     /// Runs what may wait, or takes long.
@@ -86,7 +60,7 @@ impl StateCore {
         py: Python<'_>,
         act: impl FnOnce(&State) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        disk::write_detached(py, || act(&self.handle()?))
+        disk::write_detached(py, || act(&self.held.get()?))
     }
 
     /// Writes a value; returns the revision.
@@ -110,16 +84,9 @@ impl StateCore {
         act: impl FnOnce(&State) -> rnet::Result<R>,
     ) -> PyResult<R> {
         // Not under the lock: who closes the state would wait for it, and those with the GIL behind him.
-        let state = self.handle().or_raise(py)?;
+        let state = self.held.get().or_raise(py)?;
         let done = disk::write(py, || act(&state));
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        if inner.is_some() {
-            drop(state);
-        } else {
-            // It was closed meanwhile, and ours may be the last that holds the node.
-            drop(inner);
-            release(state);
-        }
+        self.held.give_back(state);
         done
     }
 
@@ -141,18 +108,11 @@ impl StateCore {
 impl Member for StateCore {
     /// Closes it, with watches and transactions.
     fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
+        if !self.held.is_parents() {
+            self.members.close();
+            self.held.close();
         }
-        self.members.close();
-        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
-        drop(inner);
     }
-}
-
-/// What `del` comes to.
-pub(crate) fn deleted(key: &str, was_there: bool) -> PyResult<()> {
-    if was_there { Ok(()) } else { Err(PyKeyError::new_err(key.to_owned())) }
 }
 
 /// What `in` comes to, by what a read has found.
@@ -179,7 +139,7 @@ pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> Put<'a> {
             LastWill::Delete => put.last_will_delete(),
             LastWill::Becomes(value) => put.last_will(value),
         })
-        .given(terms.change_type.then_some(()), |put, ()| put.change_type())
+        .when(terms.change_type, |put| put.change_type())
 }
 
 /// About how many bytes a value has.

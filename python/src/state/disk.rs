@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Runs Python's signal handlers; `false` if one raised.
-pub(super) fn is_quiet() -> bool {
+pub(crate) fn is_quiet() -> bool {
     if RAISED.with_borrow(Option::is_some) {
         return false;
     }

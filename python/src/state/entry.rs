@@ -1,11 +1,9 @@
-//! `rnet.Entry`, `rnet.Change`, `rnet.Snapshot`: what is told of keys.
+//! `rnet.Entry`: a key, and what is told of it.
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyIterator, PyList};
 use rnet::state::{self, LastWill, Value};
 
 use super::types::Types;
@@ -137,174 +135,16 @@ impl Entry {
     }
 }
 
-/// A change that a watch tells, or what stood there when it began.
-#[pyclass(frozen, module = "rnet", weakref)]
-pub(crate) struct Change {
-    /// The key.
-    #[pyo3(get)]
-    key: String,
-    /// What stands there now; None if it was deleted.
-    #[pyo3(get)]
-    entry: Option<Py<Entry>>,
-    /// Whether it was deleted because its time (`ttl`) was over; None if it is gone and nobody can tell why, because
-    /// the watch was very late.
-    #[pyo3(get)]
-    expired: Option<bool>,
-    /// Revision of the change.
-    #[pyo3(get)]
-    revision: u64,
-    /// How many values of this key came and went before this watch looked; the newest always comes. None if that is not
-    /// known, because the watch was very late and the key may have been deleted and made anew meanwhile.
-    #[pyo3(get)]
-    skipped: Option<u64>,
-    /// Whether it is no change, but what stood there when the watch began.
-    #[pyo3(get)]
-    initial: bool,
-}
-
-impl Change {
-    pub(crate) fn new(py: Python<'_>, told: state::Change, types: &Arc<Types>) -> PyResult<Change> {
-        let state::Change { key, entry, expired, revision, skipped, initial, .. } = told;
-        let entry = entry.map(|entry| Py::new(py, Entry::new(entry, types))).transpose()?;
-        Ok(Change { key, entry, expired, revision, skipped, initial })
-    }
-}
-
-#[pymethods]
-impl Change {
-    /// The value that stands there now; None if it was deleted (or is a null of JSON: `deleted` says).
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.entry.as_ref().map(|entry| entry.get().value_of(py)).transpose()
-    }
-
-    /// Whether the key was deleted.
-    #[getter]
-    fn deleted(&self) -> bool {
-        self.entry.is_none()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let what = match &self.entry {
-            None => match self.expired {
-                Some(true) => "expired".to_owned(),
-                Some(false) => "deleted".to_owned(),
-                None => "gone".to_owned(),
-            },
-            Some(entry) => match entry.get().value_of(py) {
-                Ok(value) => format!("= {}", value.repr()?),
-                Err(_) => format!("= {}", entry.get().type_text()),
-            },
-        };
-        Ok(format!("<rnet.Change {} {what}, revision {}>", self.key, self.revision))
-    }
-}
-
-/// Many keys as of one moment: a mapping of keys to values that does not change.
-///
-/// All values are those of one `revision`: what was written later is not in it, and nothing that was
-/// written before is missing.
-#[pyclass(frozen, mapping, module = "rnet", weakref)]
-pub(crate) struct Snapshot {
-    revision: u64,
-    entries: Vec<Py<Entry>>,
-}
-
-impl Snapshot {
-    pub(crate) fn new(
-        py: Python<'_>,
-        inner: state::Snapshot,
-        types: &Arc<Types>,
-    ) -> PyResult<Snapshot> {
-        let make = |entry| Py::new(py, Entry::new(entry, types));
-        let entries: PyResult<Vec<_>> = inner.entries.into_values().map(make).collect();
-        Ok(Snapshot { revision: inner.revision, entries: entries? })
-    }
-
-    fn find(&self, key: &str) -> Option<&Py<Entry>> {
-        // As everywhere, the first slash may be left out.
-        let with_slash;
-        let key = if key.starts_with('/') {
-            key
-        } else {
-            with_slash = format!("/{key}");
-            &with_slash
-        };
-        // In order, as they came.
-        let at = self.entries.binary_search_by(|entry| entry.get().inner.key.as_str().cmp(key));
-        at.ok().map(|at| &self.entries[at])
-    }
-}
-
-#[pymethods]
-impl Snapshot {
-    /// The revision as of which this is.
-    #[getter]
-    fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// The entries, in the order of their keys.
-    #[getter]
-    pub(crate) fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.entries.iter().map(|entry| entry.clone_ref(py)))
-    }
-
-    /// The entry of a key; None if it was absent.
-    fn entry(&self, py: Python<'_>, key: &str) -> Option<Py<Entry>> {
-        self.find(key).map(|entry| entry.clone_ref(py))
-    }
-
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.find(key) {
-            Some(entry) => entry.get().value_of(py),
-            None => Err(PyKeyError::new_err(key.to_owned())),
-        }
-    }
-
-    /// The value of a key, or `default` if it was absent.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.find(key).map_or(Ok(default), |entry| entry.get().value_of(py).map(Some))
-    }
-
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
-        key.extract::<&str>().is_ok_and(|key| self.find(key).is_some())
-    }
-
-    fn __len__(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        self.keys(py)?.try_iter()
-    }
-
-    /// The keys, in order.
-    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.entries.iter().map(|entry| entry.get().key()))
-    }
-
-    /// The values, in the order of the keys.
-    pub(crate) fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.entries.iter().map(|entry| entry.get().value_of(py)).collect()
-    }
-
-    /// Pairs of key and value, in the order of the keys.
-    pub(crate) fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        let pair = |entry: &Py<Entry>| {
-            let entry = entry.get();
-            Ok((entry.inner.key.clone(), entry.value_of(py)?))
-        };
-        self.entries.iter().map(pair).collect()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<rnet.Snapshot of {} keys, revision {}>", self.entries.len(), self.revision)
-    }
+/// An `rnet.Change`.
+pub(crate) fn change(
+    py: Python<'_>,
+    told: state::Change,
+    types: &Arc<Types>,
+) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || Ok::<_, PyErr>(py.import("rnet.changes")?.getattr("Change")?.unbind());
+    let state::Change { key, entry, expired, revision, skipped, initial, .. } = told;
+    let entry = entry.map(|entry| Entry::new(entry, types));
+    let parts = (key, entry, expired, revision, skipped, initial);
+    CLASS.get_or_try_init(py, find)?.call1(py, parts)
 }

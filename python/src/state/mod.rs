@@ -5,19 +5,19 @@
 //! | `mod` | [`PyState`]: reading and writing keys |
 //! | `core` | what all objects of a node's state share |
 //! | `disk` | writes that may wait for the disk: the GIL, and Ctrl-C |
-//! | `value`, `json`, `types` | objects to values and back |
-//! | `entry` | `Entry`, `Change`, `Snapshot` |
-//! | `change` | writing in terms of the present value: `update`, counters, lists, sets |
+//! | `value`, `types` | objects to values and back |
+//! | `entry` | `Entry` |
+//! | `change` | writing in terms of the present value: `update`, counters |
 //! | `remote` | the state of another host |
-//! | `hash`, `transaction` | several keys as one thing; several keys at once |
-//! | `watch`, `tasks` | being told of changes: iterating, by callback, in asyncio |
+//! | `transaction` | several keys at once |
+//! | `watch` | being told of changes: iterating, by callback, in asyncio |
+//!
+//! What is made of these without a look at the domain is in Python: `rnet.state`.
 
 mod change;
 pub(crate) mod core;
 pub(crate) mod disk;
 mod entry;
-mod hash;
-mod json;
 pub(crate) mod remote;
 mod transaction;
 pub(crate) mod types;
@@ -28,31 +28,18 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList};
-use rnet::state::Value;
+use pyo3::types::PyList;
+use rnet::state::{self, Value};
 
+pub(crate) use self::change::outrun;
 use self::core::{StateCore, Terms};
-use self::entry::{Entry, Snapshot};
-use self::hash::StateHash;
-use self::transaction::Transaction;
+pub(crate) use self::entry::Entry;
+pub(crate) use self::transaction::Transaction;
 use self::value::{of_object, to_object};
-use self::watch::Watch;
+pub(crate) use self::watch::Watch;
 use crate::errors::OrRaise;
 use crate::shared::NodeShared;
 use crate::wait;
-
-pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyState>()?;
-    module.add_class::<Entry>()?;
-    module.add_class::<entry::Change>()?;
-    module.add_class::<Snapshot>()?;
-    module.add_class::<StateHash>()?;
-    module.add_class::<Transaction>()?;
-    module.add_class::<remote::PyAged>()?;
-    module.add_class::<remote::PyRemoteState>()?;
-    module.add_class::<remote::PyReplica>()?;
-    module.add_class::<Watch>()
-}
 
 /// The state of a domain: keys with values, which every node reads and writes. `Node.state` gives it.
 ///
@@ -113,11 +100,6 @@ impl PyState {
             Some(other) => Err(types.not_a_message(class, key, &other.type_text())?),
         }
     }
-
-    fn snapshot_of(&self, py: Python<'_>, prefix: &str) -> PyResult<Snapshot> {
-        let inner = self.core.detached(py, |state| state.snapshot(prefix))?;
-        Snapshot::new(py, inner, &self.core.types)
-    }
 }
 
 #[pymethods]
@@ -131,21 +113,9 @@ impl PyState {
         self.core.write(py, key, value, Terms::default()).map(drop)
     }
 
-    fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        self::core::deleted(key, self.delete(py, key, None)?)
-    }
-
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(key) = key.extract::<&str>() else { return Ok(false) };
         self::core::is_there(py, self.core.with(|state| state.entry(key)))
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.core.detached(py, |state| state.keys(""))?.len())
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        self.keys(py, "")?.try_iter()
     }
 
     /// The value of a key, or `default` if it is absent.
@@ -218,16 +188,6 @@ impl PyState {
         self.core.write(py, key, value, Terms { if_revision: Some(revision), ..Terms::default() })
     }
 
-    /// Sets a key that is absent; the value that it then has, this one or that which was there.
-    fn setdefault<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        change::set_default(py, &self.core, key, value)
-    }
-
     /// Deletes a key; False if it was absent. With `if_revision` only at that revision, else Conflict.
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
@@ -241,33 +201,12 @@ impl PyState {
         PyList::new(py, self.core.detached(py, |state| state.keys(prefix))?)
     }
 
-    /// The values under a prefix, in the order of their keys, all of one moment.
-    #[pyo3(signature = (prefix = ""))]
-    fn values<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.snapshot_of(py, prefix)?.values(py)
-    }
-
-    /// Pairs of key and value under a prefix, in the order of the keys, all of one moment.
-    #[pyo3(signature = (prefix = ""))]
-    fn items<'py>(
-        &self,
-        py: Python<'py>,
-        prefix: &str,
-    ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        self.snapshot_of(py, prefix)?.items(py)
-    }
-
-    /// The entries under a prefix, in the order of their keys, all of one moment.
-    #[pyo3(signature = (prefix = ""))]
-    fn list<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Bound<'py, PyList>> {
-        self.snapshot_of(py, prefix)?.entries(py)
-    }
-
-    /// The keys under a prefix as of one moment: a mapping that does not change any more. What one
-    /// transaction wrote is in it as a whole, or not at all.
-    #[pyo3(signature = (prefix = ""))]
-    fn snapshot(&self, py: Python<'_>, prefix: &str) -> PyResult<Snapshot> {
-        self.snapshot_of(py, prefix)
+    /// The revision and the entries under a prefix as of one moment.
+    fn _snapshot(&self, py: Python<'_>, prefix: &str) -> PyResult<(u64, Vec<Entry>)> {
+        let state::Snapshot { revision, entries, .. } =
+            self.core.detached(py, |state| state.snapshot(prefix))?;
+        let entries = entries.into_values().map(|entry| Entry::new(entry, &self.core.types));
+        Ok((revision, entries.collect()))
     }
 
     /// Watches the keys under a prefix: first what stands there now, then each change, in order, as
@@ -280,18 +219,14 @@ impl PyState {
         Watch::open(py, &self.core, &self.node, prefix)
     }
 
-    /// Changes a key by a function of its value, and returns the new one. The function gets None for a
-    /// key that is absent; it may return rnet.DELETE. It is called again if another writer was in
-    /// between, so that no change is lost.
-    #[pyo3(signature = (key, fn_, /))]
-    #[pyo3(text_signature = "($self, key, fn, /)")]
-    fn update<'py>(
+    /// Changes a key by a function of its value, unless another writer is in between.
+    fn _rewrite<'py>(
         &self,
         py: Python<'py>,
         key: &str,
-        fn_: &Bound<'py, PyAny>,
+        function: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        change::update(py, &self.core, key, fn_)
+        change::rewrite(py, &self.core, key, function)
     }
 
     /// Adds to a number, and returns the sum. A key that is absent begins with 0; whether it is an int
@@ -338,26 +273,10 @@ impl PyState {
         self.core.with(|state| state.contains(key, member)).or_raise(py)
     }
 
-    /// The keys under a prefix as the fields of one thing: `state.hash("/arm")["mode"]` is
-    /// `state["/arm/mode"]`.
-    fn hash(&self, py: Python<'_>, prefix: &str) -> PyResult<StateHash> {
-        StateHash::open(py, &self.core, prefix)
-    }
-
     /// A transaction: `with state.transaction() as t:` reads and writes several keys, of which either
     /// all hold or none. See Transaction; `transact` tries again where others were in between.
     fn transaction(&self, py: Python<'_>) -> PyResult<Transaction> {
         Transaction::begin(py, &self.core)
-    }
-
-    /// Runs `body(t)` in a transaction and commits it; again if another writer was in between. Returns
-    /// what `body` returns. Of an `async def` it gives that to `await`.
-    #[pyo3(signature = (body, /))]
-    fn transact<'py>(
-        slf: &Bound<'py, Self>,
-        body: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        transaction::transact(slf.as_any(), &slf.get().core, body)
     }
 
     /// Revision of the newest change of any key.

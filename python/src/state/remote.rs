@@ -2,114 +2,35 @@
 //!
 //! Every call may wait for that host, so it runs without the GIL; Ctrl-C ends the wait.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
-use rnet::Error;
 use rnet::state::{self as rust, Aged, RemotePut, RemoteState};
 
-use super::core::deleted;
 use super::disk;
-use super::entry::{Change, Entry};
+use super::entry::{self, Entry};
 use super::types::Types;
 use super::value::of_object;
 use crate::errors::OrRaise;
-use crate::fork::{ForkGuard, Own};
+use crate::held::Held;
 use crate::members::{Kind, Member};
 use crate::qos::Given;
-use crate::release::release;
 use crate::shared::NodeShared;
-use crate::wait::{self, Stop, WaitLimit};
+use crate::wait::{self, WaitLimit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Something of crate `rnet` that the node closes, and that is left alone in a forked child.
-struct Held<T: Send + Sync + 'static> {
-    what: String,
-    inner: RwLock<Option<Own<Arc<T>>>>,
-    fork_guard: ForkGuard,
-}
-
-impl<T: Send + Sync> Held<T> {
-    fn new(what: String, inner: T) -> Arc<Held<T>> {
-        let inner = RwLock::new(Some(Own::new(Arc::new(inner))));
-        Arc::new(Held { what, inner, fork_guard: ForkGuard::here() })
-    }
-
-    fn get(&self) -> rnet::Result<Arc<T>> {
-        let closed = || Error::Closed { what: self.fork_guard.name(self.what.clone()) };
-        if self.fork_guard.is_parents() {
-            return Err(closed());
-        }
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        inner.as_deref().cloned().ok_or_else(closed)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.get().is_err()
-    }
-}
-
-impl<T: Send + Sync> Member for Held<T> {
-    fn close(&self) {
-        if !self.fork_guard.is_parents() {
-            let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
-            drop(inner);
-        }
-    }
-}
-
-impl<T: Send + Sync> Drop for Held<T> {
-    fn drop(&mut self) {
-        release(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
-
-/// A value of another host, and how old what is known of it is.
-#[pyclass(frozen, name = "Aged", module = "rnet", weakref)]
-pub(crate) struct PyAged {
-    /// The value with all that is known of it, as an Entry; None if the key is absent.
-    #[pyo3(get)]
-    entry: Option<Py<Entry>>,
-    /// How long ago it was known to be so at its home, in seconds; the time for which this machine was suspended counts.
-    #[pyo3(get)]
-    age: f64,
-    /// Whether its home is away, so that it may be otherwise there by now.
-    #[pyo3(get)]
-    away: bool,
-}
-
-impl PyAged {
-    fn new(
-        py: Python<'_>,
-        aged: Aged<Option<rust::Entry>>,
-        types: &Arc<Types>,
-    ) -> PyResult<PyAged> {
-        let entry = aged.value.map(|entry| Py::new(py, Entry::new(entry, types))).transpose()?;
-        Ok(PyAged { entry, age: aged.age.as_secs_f64(), away: aged.away })
-    }
-}
-
-#[pymethods]
-impl PyAged {
-    /// The value; None if the key is absent.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.entry.as_ref().map(|entry| entry.get().value_of(py)).transpose()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let value = match self.value(py)? {
-            Some(value) => value.repr()?.to_string(),
-            None => "absent".to_owned(),
-        };
-        let away = if self.away { ", its home is away" } else { "" };
-        Ok(format!("<rnet.Aged {value}, {:.3} s old{away}>", self.age))
-    }
+/// An `rnet.Aged`.
+fn aged(
+    py: Python<'_>,
+    aged: Aged<Option<rust::Entry>>,
+    types: &Arc<Types>,
+) -> PyResult<Py<PyAny>> {
+    let entry = aged.value.map(|entry| Entry::new(entry, types));
+    let parts = (entry, aged.age.as_secs_f64(), aged.away);
+    Ok(py.import("rnet.changes")?.call_method1("Aged", parts)?.unbind())
 }
 
 /// The state of another host, where its keys are at home. `Node.state_of` gives it.
@@ -125,9 +46,11 @@ impl PyAged {
 /// ('idle', False)
 #[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
 pub(crate) struct PyRemoteState {
-    held: Arc<Held<RemoteState>>,
+    held: Arc<Held<Arc<RemoteState>>>,
     node: Arc<NodeShared>,
     types: Arc<Types>,
+    /// The host.
+    #[pyo3(get)]
     host: String,
 }
 
@@ -142,7 +65,7 @@ impl PyRemoteState {
         let open = || node.node()?.state_of(host);
         let remote = py.detach(open).or_raise(py)?;
         let remote = remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::is_quiet()));
-        let held = Held::new(format!("the state of host {host}"), remote);
+        let held = Arc::new(Held::new(format!("the state of host {host}"), Arc::new(remote)));
         py.detach(|| node.members.add(Kind::State, &held));
         let types = Arc::new(Types::new(py));
         Ok(PyRemoteState { held, node: node.clone(), types, host: host.to_owned() })
@@ -155,64 +78,26 @@ impl PyRemoteState {
     ) -> PyResult<R> {
         disk::write_detached(py, || act(&*self.held.get()?))
     }
-
-    fn read(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
-        let found = self.with(py, |remote| remote.entry(key))?.value;
-        Ok(found.map(|entry| Entry::new(entry, &self.types)))
-    }
 }
 
 #[pymethods]
 impl PyRemoteState {
-    /// The host.
-    #[getter]
-    fn host(&self) -> &str {
-        &self.host
-    }
-
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.read(py, key)? {
-            Some(entry) => entry.value_of(py),
-            None => Err(PyKeyError::new_err(key.to_owned())),
-        }
-    }
-
     fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(&self.types, key, value)?;
         self.with(py, |remote| remote.set(key, value)).map(drop)
     }
 
-    fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        deleted(key, self.delete(py, key, None)?)
-    }
-
-    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Ok(key) = key.extract::<&str>() else { return Ok(false) };
-        Ok(self.read(py, key)?.is_some())
-    }
-
-    /// The value of a key there, or `default` if it is absent. Raises HomeAway if the host is away and
-    /// the key was never read.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.read(py, key)?.map_or(Ok(default), |entry| entry.value_of(py).map(Some))
-    }
-
     /// The value of a key there with all that is known of it, as an Entry; None if it is absent. Its
     /// revision is one of that host's state.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
-        self.read(py, key)
+        let found = self.with(py, |remote| remote.entry(key))?.value;
+        Ok(found.map(|entry| Entry::new(entry, &self.types)))
     }
 
     /// What is known of a key there, and how old that is, as an Aged.
-    fn look(&self, py: Python<'_>, key: &str) -> PyResult<PyAged> {
+    fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         let found = self.with(py, |remote| remote.entry(key))?;
-        PyAged::new(py, found, &self.types)
+        aged(py, found, &self.types)
     }
 
     /// Sets a key there, and returns the revision of that change. The keyword arguments are those of
@@ -238,7 +123,7 @@ impl PyRemoteState {
                 .given(if_revision, RemotePut::if_revision)
                 .given(ttl, RemotePut::ttl)
                 .given(durable, RemotePut::durable)
-                .given(change_type.then_some(()), |put, ()| put.change_type())
+                .when(change_type, |put| put.change_type())
                 .set(value)
         })
     }
@@ -265,10 +150,9 @@ impl PyRemoteState {
 
     /// The entries under a prefix there, in the order of their keys, all of one moment.
     #[pyo3(signature = (prefix = ""))]
-    fn list<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Bound<'py, PyList>> {
+    fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<Entry>> {
         let found = self.with(py, |remote| remote.list(prefix))?;
-        let made = found.into_iter().map(|entry| Py::new(py, Entry::new(entry, &self.types)));
-        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+        Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
     /// Follows the keys under a prefix there: a Replica, which has them here and is told of each change. While
@@ -277,7 +161,7 @@ impl PyRemoteState {
     fn follow(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
         let replica = self.with(py, |remote| remote.follow(prefix))?;
         let what = format!("the replica of {prefix:?} of host {}", self.host);
-        let held = Held::new(what, replica);
+        let held = Arc::new(Held::new(what, Arc::new(replica)));
         py.detach(|| self.node.members.add(Kind::Watch, &held));
         let (types, prefix) = (self.types.clone(), prefix.to_owned());
         Ok(PyReplica { held, types, prefix, host: self.host.clone() })
@@ -294,9 +178,13 @@ impl PyRemoteState {
 /// replica or its node is closed. While the host is away the keys stay as they were, and `age` grows.
 #[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
 pub(crate) struct PyReplica {
-    held: Arc<Held<rust::Replica>>,
+    held: Arc<Held<Arc<rust::Replica>>>,
     types: Arc<Types>,
+    /// The prefix.
+    #[pyo3(get)]
     prefix: String,
+    /// The host whose keys these are.
+    #[pyo3(get)]
     host: String,
 }
 
@@ -309,26 +197,14 @@ impl PyReplica {
         py.detach(|| act(&*self.held.get()?)).or_raise(py)
     }
 
-    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> Result<Change, Stop> {
+    fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
         let told = limit.in_slices(SLICE).run(py, |slice| self.held.get()?.recv(Some(slice)))?;
-        Change::new(py, told, &self.types).map_err(Stop::Raised)
+        entry::change(py, told, &self.types)
     }
 }
 
 #[pymethods]
 impl PyReplica {
-    /// The prefix.
-    #[getter]
-    fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// The host whose keys these are.
-    #[getter]
-    fn host(&self) -> &str {
-        &self.host
-    }
-
     /// How long ago the keys were known to be so there, in seconds: a fraction of one while the host is there.
     #[getter]
     fn age(&self, py: Python<'_>) -> PyResult<f64> {
@@ -347,24 +223,6 @@ impl PyReplica {
         self.held.is_closed()
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.entry(py, key)? {
-            Some(entry) => entry.value_of(py),
-            None => Err(PyKeyError::new_err(key.to_owned())),
-        }
-    }
-
-    /// The value of a key, or `default` if it is absent.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.entry(py, key)?.map_or(Ok(default), |entry| entry.value_of(py).map(Some))
-    }
-
     /// The value of a key with all that is known of it, as an Entry; None if it is absent.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
         let found = self.with(py, |replica| replica.entry(key))?.value;
@@ -372,41 +230,32 @@ impl PyReplica {
     }
 
     /// What is known of a key, and how old that is, as an Aged.
-    fn look(&self, py: Python<'_>, key: &str) -> PyResult<PyAged> {
-        PyAged::new(py, self.with(py, |replica| replica.entry(key))?, &self.types)
+    fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
+        aged(py, self.with(py, |replica| replica.entry(key))?, &self.types)
     }
 
     /// All entries, in the order of their keys.
-    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn list(&self, py: Python<'_>) -> PyResult<Vec<Entry>> {
         let found = self.with(py, |replica| Ok(replica.list()))?.value;
-        let made = found.into_iter().map(|entry| Py::new(py, Entry::new(entry, &self.types)));
-        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+        Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
     /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
     #[pyo3(signature = (timeout = None))]
-    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Change> {
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = WaitLimit::new(py, timeout)?;
-        self.take(py, &limit).map_err(|stop| stop.into_err(py))
+        self.take(py, &limit)
     }
 
     /// The next change if it is there, else None.
-    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let told = self.with(py, rust::Replica::try_recv)?;
-        told.map(|told| Change::new(py, told, &self.types)).transpose()
+        told.map(|told| entry::change(py, told, &self.types)).transpose()
     }
 
     /// Ends it: it follows no more, and loops over it end.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.held.close());
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
-        match self.take(py, &WaitLimit::endless()) {
-            Ok(change) => Ok(Some(change)),
-            Err(Stop::Error(Error::Closed { .. })) if self.held.is_closed() => Ok(None),
-            Err(stop) => Err(stop.into_err(py)),
-        }
     }
 
     fn __repr__(&self) -> String {

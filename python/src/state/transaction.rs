@@ -1,23 +1,19 @@
 //! `rnet.Transaction`: several keys at once, all or none.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rnet::limits::MAX_TRIES;
+use rnet::Result;
 use rnet::state;
-use rnet::{Error, Result};
 
-use super::change::{outrun, tried, until_done};
-use super::core::{StateCore, Terms, deleted};
+use super::core::{StateCore, Terms};
 use super::disk;
 use super::entry;
 use super::value::{of_object, to_object};
-use crate::callback::Callback;
 use crate::errors::OrRaise;
-use crate::fork::Own;
-use crate::members::{Kind, Member};
+use crate::held::Held;
+use crate::members::Kind;
 use crate::qos::Given;
 use crate::release::release;
 use crate::wait;
@@ -41,36 +37,17 @@ use crate::wait;
 #[pyclass(frozen, mapping, module = "rnet", weakref)]
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
-    inner: Arc<Open>,
+    /// Until it ends, which it does with the state, too: it would keep a closed node.
+    held: Arc<Held<Option<state::Transaction>>>,
     revision: OnceLock<u64>,
-}
-
-/// A transaction until it ends, which it does with the state, too: it would keep a closed node.
-struct Open(Mutex<Own<Option<state::Transaction>>>);
-
-impl Open {
-    fn lock(&self) -> MutexGuard<'_, Own<Option<state::Transaction>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends it; what it gives is to be dropped without the GIL. Not for a child of the process.
-    fn take(&self) -> Option<state::Transaction> {
-        self.lock().take()
-    }
-}
-
-impl Member for Open {
-    fn close(&self) {
-        drop(self.take());
-    }
 }
 
 impl Transaction {
     pub(crate) fn begin(py: Python<'_>, core: &Arc<StateCore>) -> PyResult<Transaction> {
         let inner = core.with(|state| Ok(state.transaction())).or_raise(py)?;
-        let inner = Arc::new(Open(Mutex::new(Own::new(Some(inner)))));
-        py.detach(|| core.members.add(Kind::Transaction, &inner));
-        Ok(Transaction { core: core.clone(), inner, revision: OnceLock::new() })
+        let held = Arc::new(Held::new("the transaction".to_owned(), Some(inner)));
+        py.detach(|| core.members.add(Kind::Transaction, &held));
+        Ok(Transaction { core: core.clone(), held, revision: OnceLock::new() })
     }
 
     fn with<R>(
@@ -80,9 +57,8 @@ impl Transaction {
     ) -> PyResult<R> {
         // The state may be closed, or a parent's.
         self.core.with(|_| Ok(())).or_raise(py)?;
-        let mut inner = self.inner.lock();
-        let open = inner.as_mut().ok_or_else(over);
-        open.and_then(act).or_raise(py)
+        let over = || self.held.closed_error();
+        self.held.with(|open| open.as_mut().ok_or_else(over).and_then(act)).or_raise(py)
     }
 
     fn read<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -99,7 +75,7 @@ impl Transaction {
                     state::LastWill::Delete => put.last_will_delete(),
                     state::LastWill::Becomes(value) => put.last_will(value),
                 })
-                .given(terms.change_type.then_some(()), |put, ()| put.change_type())
+                .when(terms.change_type, |put| put.change_type())
                 .set(value)
         })
     }
@@ -111,23 +87,11 @@ impl Drop for Transaction {
     }
 }
 
-fn over() -> Error {
-    Error::Closed { what: "the transaction".to_owned() }
-}
-
 #[pymethods]
 impl Transaction {
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.read(py, key)?.ok_or_else(|| PyKeyError::new_err(key.to_owned()))
-    }
-
     fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(&self.core.types, key, value)?;
         self.write(py, key, value, Terms::default())
-    }
-
-    fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        deleted(key, self.delete(py, key)?)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &str) -> PyResult<bool> {
@@ -185,7 +149,7 @@ impl Transaction {
     /// Ends it and makes the writes; returns their revision. The `with` block does it.
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
         self.core.with(|_| Ok(())).or_raise(py)?;
-        let open = self.inner.take().ok_or_else(over).or_raise(py)?;
+        let open = self.held.take_out().or_raise(py)?;
         // Durable keys wait for the disk, and a transaction may have a thousand keys.
         let revision = disk::write_detached(py, move || open.commit())?;
         let _ = self.revision.set(revision);
@@ -194,9 +158,7 @@ impl Transaction {
 
     /// Ends it and writes nothing.
     fn discard(&self) {
-        if !self.core.is_parents()
-            && let Some(open) = self.inner.take()
-        {
+        if let Some(open) = self.held.take() {
             // It may be the last that holds the node.
             release(open);
         }
@@ -215,8 +177,7 @@ impl Transaction {
         exception_type: &Bound<'_, PyAny>,
         _exception: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        let open = self.core.is_parents() || self.inner.lock().is_some();
-        if !open {
+        if self.held.is_closed() && !self.held.is_parents() {
             // By `commit` or `discard` in the block.
             return Ok(());
         }
@@ -226,23 +187,4 @@ impl Transaction {
         self.discard();
         Ok(())
     }
-}
-
-/// `State.transact`.
-pub(crate) fn transact<'py>(
-    state: &Bound<'py, PyAny>,
-    core: &Arc<StateCore>,
-    body: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (py, what) = (state.py(), "commit the transaction");
-    if body.extract::<Callback>()?.is_async(py)? {
-        let arguments = (state, body, MAX_TRIES, outrun(py, what).into_value(py));
-        return py.import("rnet.on_loop")?.call_method1("transact", arguments);
-    }
-    until_done(py, what, || {
-        let open = Bound::new(py, Transaction::begin(py, core)?)?;
-        // A key that is read twice may have changed in between; the body is told at once.
-        let returned = body.call1((&open,));
-        tried(py, returned.and_then(|returned| open.get().commit(py).map(|_| returned)))
-    })
 }

@@ -6,16 +6,16 @@
 //! description itself (`rnet.state.class_of`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 use rnet::state::{StateMessage, Value};
 use rnet::{Error, MessageType, TypeDesc, inspect};
 
-use crate::buffer::Bytes;
 use crate::codec::Codec;
-use crate::errors::{OrRaise, raise};
+use crate::errors::{OrRaise, build_of, raise};
+use crate::held::lock;
 
 /// Types that are remembered at most: whoever makes ever new ones (arrays of ever new lengths)
 /// pays for a look each time, and memory stays bounded.
@@ -66,10 +66,6 @@ impl Types {
         Types { of_class: PyDict::new(py).unbind(), known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The codec of a class, made at its first use.
     fn codec(&self, class: &Bound<'_, PyAny>) -> PyResult<Arc<Codec>> {
         let py = class.py();
@@ -82,7 +78,7 @@ impl Types {
             of_class.clear();
         }
         of_class.set_item(class, Py::new(py, Held(codec.clone()))?)?;
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.by_name.len() >= MAX_REMEMBERED {
             known.by_name.clear();
         }
@@ -92,26 +88,17 @@ impl Types {
         Ok(codec)
     }
 
-    /// The message that an object is; `None` if it is none.
+    /// The message that an object of a class is.
     pub(crate) fn message_of(
         &self,
         key: &str,
         object: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<Value>> {
-        let py = object.py();
-        let class = py.import("rnet.state")?.call_method1("message_class", (object,))?;
-        if class.is_none() {
-            return Ok(None);
-        }
-        let codec = self.codec(&class)?;
-        let memory = match codec.send {
-            // Of the large plain messages, which are sent by writing them to a loan.
-            Some(_) => object.call_method0("__bytes__")?,
-            None => codec.encode(object, key)?,
-        };
-        let bytes = Bytes::of(&memory)?.as_slice().to_vec();
-        let message = StateMessage::new(codec.message_type.clone(), bytes).or_raise(py)?;
-        Ok(Some(Value::Message(message)))
+        class: &Bound<'_, PyAny>,
+    ) -> PyResult<Value> {
+        let codec = self.codec(class)?;
+        let bytes = codec.bytes(object, key)?.as_slice().to_vec();
+        let message = StateMessage::new(codec.message_type.clone(), bytes);
+        message.or_raise(object.py()).map(Value::Message)
     }
 
     /// An object of a message that was read.
@@ -122,7 +109,7 @@ impl Types {
         message: &StateMessage,
     ) -> PyResult<Bound<'py, PyAny>> {
         let theirs = message.message_type();
-        let found = self.known().reader(theirs);
+        let found = lock(&self.known).reader(theirs);
         let reader = match found {
             Some(reader) => reader,
             None => self.choose_reader(py, theirs)?,
@@ -159,12 +146,12 @@ impl Types {
     /// Finds the class for what was written as `theirs`.
     #[cold]
     fn choose_reader(&self, py: Python<'_>, theirs: &MessageType) -> PyResult<Arc<Codec>> {
-        let used = self.known().by_name.get(name_of(theirs)).cloned();
+        let used = lock(&self.known).by_name.get(name_of(theirs)).cloned();
         let reader = match used.filter(|codec| reads(&codec.message_type, theirs)) {
             Some(codec) => codec,
             None => Arc::new(Codec::new(py, Some(&class_of(py, theirs)?))?),
         };
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.readers.values().map(Vec::len).sum::<usize>() >= MAX_REMEMBERED {
             known.readers.clear();
         }
@@ -206,14 +193,10 @@ fn make<'py>(
 
 /// `rnet.Malformed`, in the words for a value: the error of a topic says what becomes of messages.
 pub(crate) fn malformed(py: Python<'_>, key: &str, why: &str) -> PyErr {
-    let build = || {
-        let fields = PyDict::new(py);
-        fields.set_item("topic", key)?;
-        fields.set_item("publisher_node", "")?;
-        fields.set_item("why", why)?;
-        let text = format!("the value of {key} is malformed: {why}; write it anew, or delete it");
-        let class = py.import("rnet.errors")?.getattr("Malformed")?;
-        class.call((text,), Some(&fields))
-    };
-    build().map_or_else(|while_building| while_building, PyErr::from_value)
+    let fields = [("topic", key), ("publisher_node", ""), ("why", why)].into_py_dict(py);
+    let text = format!("the value of {key} is malformed: {why}; write it anew, or delete it");
+    match fields {
+        Ok(fields) => build_of(py, "Malformed", text, Some(&fields)),
+        Err(while_building) => while_building,
+    }
 }

@@ -1,15 +1,10 @@
 //! Values of Python and values of state, both ways.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView, PySet,
-    PyString, PyTuple,
-};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
 use rnet::state::Value;
 
-use super::json;
 use super::types::{Types, malformed};
 use crate::buffer::Bytes;
 use crate::errors::bad_value;
@@ -41,42 +36,20 @@ pub(crate) fn scalar(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Va
     object.cast::<PyString>().ok().map(|text| string(key, text)).transpose()
 }
 
+/// What `rnet.state` makes of an object: what kind of value it is, and what that is made of.
 #[cold]
 fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    let py = object.py();
-    if object.is_none()
-        || object.is_instance_of::<PyDict>()
-        || object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-    {
-        let text = json::text(object).map_err(|error| at_key(py, key, &error))?;
-        return Ok(Value::Json(text));
-    }
-    if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
-        let members: PyResult<Vec<Value>> =
-            object.try_iter()?.map(|member| of_object(types, key, &member?)).collect();
-        return Ok(Value::set(members?));
-    }
-    if object.is_instance_of::<PyBytes>()
-        || object.is_instance_of::<PyByteArray>()
-        || object.is_instance_of::<PyMemoryView>()
-    {
-        return Ok(Value::Bytes(Bytes::of(object)?.as_slice().to_vec()));
-    }
-    if let Some(message) = types.message_of(key, object)? {
-        return Ok(message);
-    }
-    // A number of numpy's is a number.
-    match plain_number(object)? {
-        Some(number) => of_object(types, key, &number),
-        None => {
-            let name = object.get_type().fully_qualified_name()?;
-            Err(PyTypeError::new_err(format!(
-                "{key} cannot hold a {name}: a value is a bool, int, float, str or bytes, JSON \
-                 (dict, list, None), a set of such, a message (protobuf, ctypes.Structure) or an \
-                 array or number of numpy"
-            )))
+    let sorted = object.py().import("rnet.state")?.call_method1("other_value", (key, object))?;
+    let (kind, found): (String, Bound<'_, PyAny>) = sorted.extract()?;
+    match &*kind {
+        "json" => found.extract().map(Value::Json),
+        "set" => {
+            let members = found.try_iter()?.map(|member| of_object(types, key, &member?));
+            members.collect::<PyResult<Vec<Value>>>().map(Value::set)
         }
+        "bytes" => Ok(Value::Bytes(Bytes::of(&found)?.as_slice().to_vec())),
+        "message" => types.message_of(key, object, &found),
+        _ => of_object(types, key, &found),
     }
 }
 
@@ -95,15 +68,6 @@ fn string(key: &str, text: &Bound<'_, PyString>) -> PyResult<Value> {
             key,
             "the str has a lone surrogate, which is no text: store it as bytes",
         )),
-    }
-}
-
-/// The same error, which says what key is meant.
-fn at_key(py: Python<'_>, key: &str, error: &PyErr) -> PyErr {
-    let why = error.value(py).to_string();
-    match error.is_instance_of::<PyTypeError>(py) {
-        true => PyTypeError::new_err(format!("{key}: {why}")),
-        false => bad_value(py, key, why),
     }
 }
 

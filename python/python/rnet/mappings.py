@@ -1,0 +1,289 @@
+"""The state as mappings: snapshots, hashes, and the methods of mappings that several classes of the extension share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+from . import _rnet
+from .errors import Conflict
+from .on_loop import is_async
+
+if TYPE_CHECKING:
+    from ._rnet import Entry, RemoteState, Replica, State, Transaction
+
+__all__ = ["Snapshot", "StateHash"]
+
+_R = TypeVar("_R")
+
+_ABSENT = object()
+
+
+def _getitem(self: Any, key: str, /) -> Any:
+    value = self.get(key, _ABSENT)
+    if value is _ABSENT:
+        raise KeyError(key)
+    return value
+
+
+def _delitem(self: Any, key: str, /) -> None:
+    if not self.delete(key):
+        raise KeyError(key)
+
+
+def _contains(self: Any, key: object, /) -> bool:
+    return isinstance(key, str) and self.entry(key) is not None
+
+
+def _len(self: Any) -> int:
+    return len(self.keys())
+
+
+def _iter(self: Any) -> Iterator[str]:
+    return iter(self.keys())
+
+
+def _get(self: RemoteState | Replica | Snapshot, key: str, default: Any = None, /) -> Any:
+    """The value of a key, or `default` if it is absent.
+
+    Of a RemoteState: raises HomeAway if the host is away and the key was never read.
+    """
+    entry = self.entry(key)
+    return default if entry is None else entry.value
+
+
+@final
+class Snapshot:
+    """Many keys as of one moment: a mapping of keys to values that does not change.
+
+    All values are those of one `revision`: what was written later is not in it, and nothing that was
+    written before is missing.
+    """
+
+    __module__ = "rnet"
+
+    def __init__(self, revision: int, entries: list[Entry]) -> None:
+        #: The revision as of which this is.
+        self.revision = revision
+        self._entries = {entry.key: entry for entry in entries}
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries, in the order of their keys."""
+        return list(self._entries.values())
+
+    def entry(self, key: str) -> Entry | None:
+        """The entry of a key; None if it was absent."""
+        # As everywhere, the first slash may be left out.
+        return self._entries.get(key if key.startswith("/") else f"/{key}")
+
+    def keys(self) -> list[str]:
+        """The keys, in order."""
+        return list(self._entries)
+
+    def values(self) -> list[Any]:
+        """The values, in the order of the keys."""
+        return [entry.value for entry in self._entries.values()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Pairs of key and value, in the order of the keys."""
+        return [(key, entry.value) for key, entry in self._entries.items()]
+
+    get = _get
+    __getitem__ = _getitem
+    __contains__ = _contains
+    __len__ = _len
+    __iter__ = _iter
+
+    def __repr__(self) -> str:
+        return f"<rnet.Snapshot of {len(self)} keys, revision {self.revision}>"
+
+
+@final
+class StateHash:
+    """The keys under a prefix as the fields of one thing, a mapping: what a hash is in Redis. Made by
+    `State.hash`.
+
+    Each field is a key of its own, `prefix/field`, with a type, an owner and a revision of its own;
+    writers of different fields do not meet. `all` and `set_many` read and write several at once.
+    """
+
+    __module__ = "rnet"
+
+    def __init__(self, state: State, prefix: str) -> None:
+        self._state = state
+        #: The prefix.
+        self.prefix = prefix.rstrip("/")
+        # The state may be closed, and the prefix none.
+        self.get("x")
+
+    def _key(self, field: str) -> str:
+        return f"{self.prefix}/{field}"
+
+    def get(self, field: str, default: Any = None, /) -> Any:
+        """The value of a field, or `default` if it is absent."""
+        return self._state.get(self._key(field), default)
+
+    def delete(self, field: str) -> bool:
+        """Deletes a field; False if it was absent."""
+        return self._state.delete(self._key(field))
+
+    def keys(self) -> list[str]:
+        """The names of the fields, in order."""
+        return [field for field, _ in self._fields()]
+
+    def _fields(self) -> list[tuple[str, Entry]]:
+        below = self._key("")
+        # Behind the prefix, with the slash in front that the user need not have written.
+        at = len(below) + (not below.startswith("/"))
+        return [(entry.key[at:], entry) for entry in self._state.list(below)]
+
+    def all(self) -> dict[str, Any]:
+        """The fields as a dict, all of one moment."""
+        return dict(self.items())
+
+    def values(self) -> list[Any]:
+        """The values, in the order of the names of their fields, all of one moment."""
+        return [value for _, value in self.items()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Pairs of name and value, in the order of the names, all of one moment."""
+        return [(field, entry.value) for field, entry in self._fields()]
+
+    def set_many(self, fields: dict[str, Any]) -> int:
+        """Sets several fields at once, all or none; returns the revision of the change."""
+        with self._state.transaction() as transaction:
+            for field, value in fields.items():
+                transaction[self._key(field)] = value
+            return transaction.commit()
+
+    def __setitem__(self, field: str, value: Any, /) -> None:
+        self._state[self._key(field)] = value
+
+    def __contains__(self, field: object, /) -> bool:
+        return isinstance(field, str) and self._key(field) in self._state
+
+    __getitem__ = _getitem
+    __delitem__ = _delitem
+    __len__ = _len
+    __iter__ = _iter
+
+    def __repr__(self) -> str:
+        return f"<rnet.StateHash {self.prefix}>"
+
+
+def snapshot(self: State, prefix: str = "") -> Snapshot:
+    """The keys under a prefix as of one moment: a mapping that does not change any more. What one
+    transaction wrote is in it as a whole, or not at all.
+    """
+    return Snapshot(*self._snapshot(prefix))
+
+
+def values(self: State, prefix: str = "") -> list[Any]:
+    """The values under a prefix, in the order of their keys, all of one moment."""
+    return self.snapshot(prefix).values()
+
+
+def items(self: State, prefix: str = "") -> list[tuple[str, Any]]:
+    """Pairs of key and value under a prefix, in the order of the keys, all of one moment."""
+    return self.snapshot(prefix).items()
+
+
+def list_(self: State, prefix: str = "") -> list[Entry]:
+    """The entries under a prefix, in the order of their keys, all of one moment."""
+    return self._snapshot(prefix)[1]
+
+
+def hash_(self: State, prefix: str) -> StateHash:
+    """The keys under a prefix as the fields of one thing: `state.hash("/arm")["mode"]` is
+    `state["/arm/mode"]`.
+    """
+    return StateHash(self, prefix)
+
+
+def _retried(what: str, attempt: Callable[[], _R]) -> _R:
+    """What an attempt returns that does not end in a conflict."""
+    for _ in range(_rnet.MAX_TRIES):
+        try:
+            return attempt()
+        except Conflict:
+            # Somebody else was in between.
+            continue
+    raise _rnet.outrun(what)
+
+
+def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
+    """Changes a key by a function of its value, and returns the new one. The function gets None for a
+    key that is absent; it may return rnet.DELETE. It is called again if another writer was in
+    between, so that no change is lost.
+    """
+    return _retried(f"update {key}", lambda: self._rewrite(key, fn))
+
+
+def setdefault(self: State, key: str, value: Any) -> Any:
+    """Sets a key that is absent; the value that it then has, this one or that which was there."""
+
+    def attempt() -> Any:
+        found = self.get(key, _ABSENT)
+        if found is not _ABSENT:
+            return found
+        self.compare_and_set(key, 0, value)
+        return value
+
+    return _retried(f"set {key}", attempt)
+
+
+def transact(self: State, body: Callable[[Transaction], Any], /) -> Any:
+    """Runs `body(t)` in a transaction and commits it; again if another writer was in between. Returns
+    what `body` returns. Of an `async def` it gives that to `await`.
+    """
+    what = "commit the transaction"
+    if is_async(body):
+        return _transact_async(self, body, what)
+
+    def attempt() -> Any:
+        transaction = self.transaction()
+        # A key that is read twice may have changed in between; the body is told at once.
+        returned = body(transaction)
+        transaction.commit()
+        return returned
+
+    return _retried(what, attempt)
+
+
+async def _transact_async(state: State, body: Callable[[Transaction], Awaitable[_R]], what: str) -> _R:
+    for _ in range(_rnet.MAX_TRIES):
+        transaction = state.transaction()
+        try:
+            returned = await body(transaction)
+            transaction.commit()
+        except Conflict:
+            continue
+        finally:
+            transaction.discard()
+        return returned
+    raise _rnet.outrun(what)
+
+
+# What has keys(), items(), [] and the like of it is one for isinstance and match, too.
+for _mapping in (_rnet.State, StateHash, Snapshot):
+    Mapping.register(_mapping)
+
+for _name, _method, _classes in (
+    ("__getitem__", _getitem, (_rnet.Transaction, _rnet.RemoteState, _rnet.Replica)),
+    ("__delitem__", _delitem, (_rnet.State, _rnet.Transaction, _rnet.RemoteState)),
+    ("__contains__", _contains, (_rnet.RemoteState,)),
+    ("__len__", _len, (_rnet.State,)),
+    ("__iter__", _iter, (_rnet.State,)),
+    ("get", _get, (_rnet.RemoteState, _rnet.Replica)),
+    ("snapshot", snapshot, (_rnet.State,)),
+    ("values", values, (_rnet.State,)),
+    ("items", items, (_rnet.State,)),
+    ("list", list_, (_rnet.State,)),
+    ("hash", hash_, (_rnet.State,)),
+    ("update", update, (_rnet.State,)),
+    ("setdefault", setdefault, (_rnet.State,)),
+    ("transact", transact, (_rnet.State,)),
+):
+    for _class in _classes:
+        setattr(_class, _name, _method)

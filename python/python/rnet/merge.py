@@ -1,0 +1,124 @@
+"""``rnet.Merge``: one wait for many topics."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Iterable
+from typing import Any, final
+
+from ._rnet import Subscriber
+from .errors import (
+    BadValue,
+    Closed,
+    Detached,
+    IncompatibleQos,
+    IncompatibleType,
+    Malformed,
+    NotHeard,
+    PeerLost,
+    RnetError,
+)
+
+__all__ = ["Merge"]
+
+
+@final
+class Merge:
+    """Receives from several subscribers of one node, in turn, with one wait for all.
+
+    `for subscriber, message in Merge(a, b)` receives for ever; it ends when all are closed.
+
+    >>> imu, stop = node.subscribe("/imu"), node.subscribe("/stop")
+    >>> button = node.publisher("/stop")
+    >>> button.wait_for_subscribers()
+    >>> button.send(b"now")
+    >>> ready, message = rnet.Merge(imu, stop).recv(timeout=10)
+    >>> ready.topic, bytes(message)
+    ('/stop', b'now')
+    """
+
+    __module__ = "rnet"
+
+    def __init__(self, *subscribers: Subscriber[Any]) -> None:
+        if not subscribers:
+            raise _bad("it needs a subscriber or more")
+        if len(set(map(id, subscribers))) < len(subscribers):
+            raise _bad("a subscriber is named twice: name each once")
+        #: The subscribers.
+        self.subscribers = subscribers
+        self._set = subscribers[0]._wait_set()
+        for subscriber in subscribers:
+            try:
+                self._set.attach(subscriber)
+            except BadValue:
+                raise _bad("all subscribers must be of one node") from None
+        #: Whose turn it is to be asked first, so that a busy topic hides no other.
+        self._turn = 0
+
+    def recv(self, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
+        """The next message of any, with its subscriber: `subscriber, message = merge.recv()`."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while (found := self._look()) is None:
+            self._set._wait(timeout)
+            if until is not None:
+                # Another thread may be faster.
+                timeout = max(0.0, until - time.monotonic())
+        return found
+
+    def _look(self) -> tuple[Subscriber[Any], Any] | None:
+        closed: Closed | None = None
+        is_open = False
+        first = self._turn
+        for step in range(len(self.subscribers)):
+            at = (first + step) % len(self.subscribers)
+            subscriber = self.subscribers[at]
+            try:
+                message = subscriber.try_recv()
+            except Closed as error:
+                closed = error
+                # It would end each wait. Another thread may have detached it.
+                with contextlib.suppress(BadValue, Closed):
+                    self._set.detach(subscriber)
+                continue
+            is_open = True
+            if message is not None:
+                self._turn = at + 1
+                return subscriber, message
+        if closed is not None and not is_open:
+            raise closed
+        return None
+
+    def __iter__(self) -> Merge:
+        return self
+
+    def __next__(self) -> tuple[Subscriber[Any], Any]:
+        while True:
+            try:
+                return self.recv()
+            except Closed:
+                raise StopIteration from None
+            except RnetError as error:
+                pass_over(self.subscribers, error, stacklevel=3)
+
+
+def pass_over(subscribers: Iterable[Subscriber[Any]], error: BaseException, stacklevel: int = 2) -> None:
+    """Lets an iteration go on after an error: what happened to a single publisher is counted, or seen by
+    ``on_match`` and the tools, and ends nothing. Raises any other one.
+
+    Warns where there is nobody else whom the loop could hear.
+    """
+    if isinstance(error, (PeerLost, Detached, Malformed)):
+        return
+    if not isinstance(error, (IncompatibleType, IncompatibleQos)):
+        raise error
+    # One that is closed meanwhile ends the iteration.
+    with contextlib.suppress(Closed):
+        of_topic = [subscriber for subscriber in subscribers if subscriber.topic == error.topic]
+        if not any(of.connected for subscriber in of_topic for of in subscriber.stats()):
+            warnings.warn(str(error), NotHeard, stacklevel)
+
+
+def _bad(why: str) -> BadValue:
+    return BadValue(f"bad value for Merge: {why}", what="Merge", why=why)

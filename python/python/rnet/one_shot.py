@@ -1,0 +1,58 @@
+"""``Node.call``: one call, by a client that the node keeps, because to open one takes longer than a call."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from . import _rnet
+
+__all__ = ["call"]
+
+#: Clients that a node keeps. Of more, the one that was used longest ago is dropped.
+MAX_KEPT = 64
+
+#: Of each node, by service, request type and reply type. The one that was used last is at the end.
+_kept: WeakKeyDictionary[_rnet.Node, dict[Any, _rnet.Client[Any, Any]]] = WeakKeyDictionary()
+
+
+def call(self: _rnet.Node, name: str, request: Any, /, reply: Any = None, *, timeout: float | None = 10.0) -> Any:
+    """One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the
+    request is its class; objects with the buffer protocol are bytes. `timeout` and errors as of `Client.call`.
+    """
+    from .calls import type_of  # Programs without calls do without it.
+
+    return _client(self, name, type_of(request), reply).call(request, timeout=timeout)
+
+
+def _client(node: _rnet.Node, name: str, request: Any, reply: Any) -> _rnet.Client[Any, Any]:
+    # A type of numpy may be a list.
+    key = (name, request, repr(reply) if isinstance(reply, list) else reply)
+    kept = _kept.setdefault(node, {})
+    # Each step is one step for other threads, too: at the worst two of them open a client.
+    client = kept.pop(key, None)
+    if client is None or client.closed:
+        client = node.client(name, request, reply)
+    kept[key] = client
+    for oldest in list(kept)[:-MAX_KEPT]:
+        kept.pop(oldest, None)
+    return client
+
+
+def start(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
+    """Begins a call that wants one reply, and returns a Call: `await` it, or ask for its `result`. Arguments and
+    errors as of `call`; the errors are raised by the Call.
+    """
+    return self._begin(request, timeout, key, False)
+
+
+def stream(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
+    """Begins a call that wants every reply, and returns a Call, to be iterated by `for` or `async for`. `timeout`
+    is for all of it, from now until the last reply.
+    """
+    return self._begin(request, timeout, key, True)
+
+
+setattr(_rnet.Node, "call", call)
+setattr(_rnet.Client, "start", start)
+setattr(_rnet.Client, "stream", stream)
