@@ -1,12 +1,12 @@
 //! `rnet foxglove`: a server of the Foxglove WebSocket protocol.
 
-pub mod args;
-
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use clap::{Args, ValueHint};
 use rnet::inspect::Location;
 use rnet_foxglove::{FoxgloveError, Handle, Options, serve};
 use serde_json::json;
@@ -16,7 +16,30 @@ use crate::failure::{Failure, Outcome};
 use crate::shared_args::ServeArgs;
 use crate::signal;
 use crate::value::tame;
-use args::FoxgloveArgs;
+
+#[derive(Debug, Args)]
+pub struct FoxgloveArgs {
+    /// Show this recording instead of the domain
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// The port; 0 is any that is free
+    #[arg(long, short, default_value_t = rnet_foxglove::DEFAULT_PORT)]
+    pub port: u16,
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// Let pages of this origin connect, such as https://app.foxglove.dev; may be given many times
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub origins: Vec<String>,
+    /// Viewers may neither publish nor call services nor set parameters
+    #[arg(long, conflicts_with = "file")]
+    pub read_only: bool,
+    /// Show the topics of robot-net itself, too
+    #[arg(long, conflicts_with = "file")]
+    pub all: bool,
+    /// Begin with the recording stopped
+    #[arg(long, requires = "file")]
+    pub paused: bool,
+}
 
 /// Between two looks at whether somebody said stop.
 const STEP: Duration = Duration::from_millis(50);
