@@ -12,7 +12,7 @@ use crate::bench::args::BenchCommand;
 use crate::blackbox::BlackBoxCommand;
 use crate::command::args::CommandCommand;
 use crate::dashboard::DashboardArgs;
-use crate::demo::args::DemoArgs;
+use crate::demo::DemoArgs;
 use crate::foxglove::FoxgloveArgs;
 use crate::graph::GraphArgs;
 use crate::launch::{KeeperArgs, LaunchArgs};
