@@ -6,26 +6,26 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use rnet::{DomainId, NodeName, TopicName};
 
-use crate::action::args::ActionCommand;
+use crate::action::ActionCommand;
 use crate::bag::args::BagCommand;
 use crate::bench::args::BenchCommand;
-use crate::blackbox::args::BlackBoxCommand;
+use crate::blackbox::BlackBoxCommand;
 use crate::command::args::CommandCommand;
-use crate::demo::args::DemoArgs;
-use crate::graph::args::GraphArgs;
-use crate::launch::args::{KeeperArgs, LaunchArgs};
-use crate::link::args::LinkArgs;
-use crate::metrics::args::MetricsArgs;
+use crate::demo::DemoArgs;
+use crate::graph::GraphArgs;
+use crate::launch::{KeeperArgs, LaunchArgs};
+use crate::link::LinkArgs;
+use crate::metrics::MetricsArgs;
 use crate::param::args::ParamCommand;
 use crate::play::args::PlayArgs;
-use crate::record::args::RecordArgs;
-use crate::rerun::args::RerunArgs;
-use crate::service::args::ServiceCommand;
+use crate::record::RecordArgs;
+use crate::rerun::RerunArgs;
+use crate::service::ServiceCommand;
 use crate::shared_args::{LimitArgs, NodeArg, any_node, seconds};
 use crate::state::args::StateCommand;
-use crate::status::args::StatusArgs;
-use crate::top::args::TopArgs;
-use crate::trace::args::TraceArgs;
+use crate::status::StatusArgs;
+use crate::top::TopArgs;
+use crate::trace::TraceArgs;
 use crate::types::args::{ProtoArgs, TypeCommand};
 use crate::web::{DashboardArgs, FoxgloveArgs};
 use rnet_monitor::value::FieldPath;
@@ -364,8 +364,8 @@ pub enum LevelArg {
 ///
 /// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'. Fields that it does not
 /// name are not set; in plain types they are zero. TYPE is a built-in message (foxglove.Pose, or Imu) or one
-/// of --proto. The default is the type of the topic's publishers and subscribers. --type-json gives a plain
-/// type. --hex and --text give raw bytes. A topic with a type accepts these with --raw only.
+/// of --proto. The default is the type of the topic's publishers and subscribers. --hex and --text give raw
+/// bytes. A topic with a type accepts these with --raw only.
 #[derive(Debug, Args)]
 pub struct PubArgs {
     /// The topic
@@ -385,9 +385,6 @@ pub struct PubArgs {
     /// With --hex, --text or --file: send the bytes as a message of the topic's type
     #[arg(long, requires = "payload")]
     pub raw: bool,
-    /// Description of a plain type: JSON, or a file with it
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["hex", "text", "raw"])]
-    pub type_json: Option<String>,
     #[command(flatten)]
     pub files: ProtoArgs,
     /// Last will: what subscribers receive if this process is killed; fields as DATA, or text where messages are bytes
@@ -411,12 +408,6 @@ pub struct PubArgs {
     /// Lane [default: that of the topic, else bulk]
     #[arg(long, value_enum)]
     pub lane: Option<LaneArg>,
-    /// Serve subscribers of this reliability; reliable serves both
-    #[arg(long, value_enum, default_value_t = ReliabilityArg::Reliable)]
-    pub qos_reliability: ReliabilityArg,
-    /// Keep the last message for late joiners, or nothing
-    #[arg(long, value_enum, default_value_t = DurabilityArg::TransientLocal)]
-    pub qos_durability: DurabilityArg,
     #[command(flatten)]
     pub me: NodeArg,
 }
@@ -425,20 +416,6 @@ pub struct PubArgs {
 pub enum LaneArg {
     Bulk,
     Urgent,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum ReliabilityArg {
-    Reliable,
-    BestEffort,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum DurabilityArg {
-    TransientLocal,
-    Volatile,
 }
 
 #[derive(Debug, Subcommand)]

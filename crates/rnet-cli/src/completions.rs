@@ -13,7 +13,8 @@ use rnet::inspect::{Snapshot, is_internal};
 use crate::args::{Cli, CompletionsArgs, Global};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::{action, service, state};
+use crate::service::list::Kind;
+use crate::state;
 
 /// Set by the shell's script to the name of the shell.
 const VARIABLE: &str = "RNET_COMPLETE";
@@ -47,18 +48,17 @@ fn command() -> clap::Command {
 
 fn with_candidates(command: clap::Command) -> clap::Command {
     let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
-    let command = command.mut_args(|arg| match arg.get_id().as_str() {
-        "topic" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, topics))),
-        "service" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, services))),
-        "action" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, actions))),
-        "node" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, nodes))),
-        "any_node" | "to" | "from" => {
-            arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, all_nodes)))
-        }
-        "key" | "keys" | "prefix" => {
-            arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, keys)))
-        }
-        _ => arg,
+    let command = command.mut_args(|arg| {
+        let all: fn(&mut Context) -> Outcome<Vec<String>> = match arg.get_id().as_str() {
+            "topic" => topics,
+            "service" => services,
+            "action" => actions,
+            "node" => nodes,
+            "any_node" | "to" | "from" => all_nodes,
+            "key" | "keys" | "prefix" => keys,
+            _ => return arg,
+        };
+        arg.add(ArgValueCompleter::new(move |current: &OsStr| complete(current, all)))
     });
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_candidates))
 }
@@ -87,11 +87,11 @@ fn topics(context: &mut Context) -> Outcome<Vec<String>> {
 }
 
 fn services(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(service::names(&look(context)?).into_iter().map(str::to_owned).collect())
+    Ok(Kind::Service.names(&look(context)?).into_iter().map(str::to_owned).collect())
 }
 
 fn actions(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(action::names(&look(context)?).into_iter().map(str::to_owned).collect())
+    Ok(Kind::Action.names(&look(context)?).into_iter().map(str::to_owned).collect())
 }
 
 fn nodes(context: &mut Context) -> Outcome<Vec<String>> {

@@ -9,12 +9,14 @@ use anstyle::Style;
 use clap::ColorChoice;
 use rnet::Node;
 use rnet::inspect::{DEFAULT_BASE, Domain, Location};
+use rnet_monitor::{Finding, Level};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::NodeArg;
-use crate::style::HEADING;
+use crate::style::{HEADING, NOTE, PROBLEM};
+use crate::value::tame;
 
 /// stdout is written when a command pauses, or this much has come together.
 const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;
@@ -151,6 +153,27 @@ impl Context {
     /// Shows what was printed so far.
     pub fn flush(&mut self) -> Outcome {
         self.out.flush()?;
+        Ok(())
+    }
+
+    /// Something worth knowing, on stderr. What it quotes may be anything.
+    pub fn note(&self, text: &str) {
+        self.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(text)));
+    }
+
+    /// Findings, each with its advice below it.
+    pub fn findings<'f>(&mut self, findings: impl IntoIterator<Item = &'f Finding>) -> Outcome {
+        for Finding { level, what, advice, .. } in findings {
+            let level = match level {
+                Level::Ok => "ok     ".to_owned(),
+                Level::Note => self.styled(NOTE, "note   "),
+                Level::Problem => self.styled(PROBLEM, "PROBLEM"),
+            };
+            self.line(format_args!("{level}  {what}"))?;
+            if let Some(advice) = advice {
+                self.line(format_args!("         -> {advice}"))?;
+            }
+        }
         Ok(())
     }
 

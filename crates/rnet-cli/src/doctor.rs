@@ -27,7 +27,6 @@ use rnet_monitor::{
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::style::{NOTE, PROBLEM};
 
 pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
     if args.realtime {
@@ -46,17 +45,7 @@ pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
         }))?;
     } else {
         context.heading(&format!("domain {id} at {}", path.display()))?;
-        for finding in &findings {
-            let level = match finding.level {
-                Level::Ok => "ok     ".to_owned(),
-                Level::Note => context.styled(NOTE, "note   "),
-                Level::Problem => context.styled(PROBLEM, "PROBLEM"),
-            };
-            context.line(format_args!("{level}  {}", finding.what))?;
-            if let Some(advice) = &finding.advice {
-                context.line(format_args!("         -> {advice}"))?;
-            }
-        }
+        context.findings(&findings)?;
         match problems {
             0 => context.line(format_args!("all is well"))?,
             1 => context.line(format_args!("1 problem"))?,

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::args::DomainCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::style::NOTE;
 use crate::table;
 
 pub fn run(context: &mut Context, command: DomainCommand) -> Outcome {
@@ -120,7 +119,7 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
         let nodes = domain.nodes(location);
         if let Err(failure) = &nodes {
             let (path, why) = (domain.path.display(), failure.message());
-            context.say(format_args!("{NOTE}rnet:{NOTE:#} cannot look into {path}: {why}"));
+            context.note(&format!("cannot look into {path}: {why}"));
         }
         let nodes = nodes.ok();
         if context.json() {
@@ -171,7 +170,7 @@ fn clean(context: &mut Context, location: &Location) -> Outcome {
         context.line(format_args!("removed what dead nodes left: {}", names.join(", ")))?;
     }
     for left in barred {
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}; {}", left.what, left.advice));
+        context.note(&format!("{}; {}", left.what, left.advice));
     }
     match dead.into_iter().next() {
         None => Ok(()),

@@ -3,7 +3,7 @@
 use rnet::inspect::Way;
 
 use crate::args::{Command, DomainCommand, NodeCommand, TopicCommand};
-use crate::blackbox::args::BlackBoxCommand;
+use crate::blackbox::BlackBoxCommand;
 use crate::command::args::CommandCommand;
 
 /// Has this thread, and so all of this program, give way if the command only looks on.

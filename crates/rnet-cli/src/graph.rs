@@ -1,25 +1,51 @@
 //! `rnet graph`: publishers and subscribers as text, or as the source of a drawing.
 
-pub mod args;
 mod dot;
 mod mermaid;
 mod net;
 mod text;
 
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use clap::{Args, ValueEnum};
+use net::Net;
 use rnet::inspect::Domain;
+use rnet_monitor::link::own_host;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::domain;
 use crate::failure::{Failure, Outcome};
-use crate::signal;
+use crate::shared_args::seconds;
 use crate::topic::look;
-use args::{Format, GraphArgs};
-use net::Net;
-use rnet_monitor::link::own_host;
+use crate::{domain, signal};
+
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// The form [default: by the ending of FILE: .dot, .mmd, .txt; else text]
+    #[arg(long, short, value_enum)]
+    pub format: Option<Format>,
+    /// Write the graph to FILE
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Measure rates over so many seconds; 0: show no rates
+    #[arg(long = "over", value_name = "S", default_value = "1", value_parser = seconds)]
+    pub over: Duration,
+    /// Show the topics of robot-net itself (/_rnet/…), too
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// A form in which the graph is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Indented lines
+    Text,
+    /// The language of Graphviz
+    Dot,
+    /// A flowchart of Mermaid
+    Mermaid,
+}
 
 pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
     let format = format_of(context, args)?;

@@ -1,17 +1,65 @@
 //! `rnet link …`: the link between hosts, which is a program of its own.
 //!
-//! `program` runs it, `heard` reads what it says of itself, `status` shows that.
+//! `program` runs it, `status` shows what it says of itself.
 
-pub mod args;
 pub mod program;
 mod status;
 
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 
-use args::{LinkArgs, LinkCommand};
+use clap::{Args, Subcommand};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+
+/// Link this host with others.
+///
+/// Nodes start the link themselves where a network is configured, in robot.toml or by RNET_NETWORK. This runs it in
+/// the terminal until Ctrl-C.
+#[derive(Debug, Args)]
+pub struct LinkArgs {
+    #[command(flatten)]
+    pub options: LinkOptions,
+    #[command(subcommand)]
+    pub command: Option<LinkCommand>,
+}
+
+/// Settings, instead of those of the environment and of the file.
+#[derive(Debug, Default, Args)]
+pub struct LinkOptions {
+    /// File with the settings [env: RNET_CONFIG] [default: robot.toml, if it is there]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub config: Option<PathBuf>,
+    /// off, lan or peers [env: RNET_NETWORK] [default: off]
+    #[arg(long, global = true, value_name = "MODE")]
+    pub network: Option<String>,
+    /// Name of this host [env: RNET_HOST] [default: that of the system]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Where to be reached, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
+    #[arg(long, global = true, value_name = "ENDPOINTS")]
+    pub listen: Option<String>,
+    /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
+    #[arg(long, global = true, value_name = "ENDPOINTS")]
+    pub connect: Option<String>,
+    /// With lan: network interfaces, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
+    #[arg(long, global = true, value_name = "NAMES")]
+    pub interfaces: Option<String>,
+    /// For how many ms another host may be silent before it is lost [env: RNET_LOST_AFTER_MS] [default: 750]
+    #[arg(long, global = true, value_name = "MS")]
+    pub lost_after_ms: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Run the link in this terminal until Ctrl-C; the same as rnet link alone
+    Run,
+    /// Start the link in the background, as nodes do; it ends with the last node of the domain
+    Start,
+    /// Show which hosts the link hears, what crosses, what is held back and why
+    Status,
+}
 
 pub fn run(context: &mut Context, args: LinkArgs) -> Outcome {
     match args.command.unwrap_or(LinkCommand::Run) {

@@ -107,8 +107,8 @@ impl Lines {
         let here = snapshot.nodes.iter().map(|node| node.meta.name.as_str());
         let remote = snapshot.remote.iter().map(|node| node.node.as_str());
         if !here.chain(remote).any(|name| nodes.matches(name)) {
-            context.say(format_args!(
-                "{NOTE}rnet:{NOTE:#} there is no node {nodes}, and none of its lines; rnet node list shows the nodes"
+            context.note(&format!(
+                "there is no node {nodes}, and none of its lines; rnet node list shows the nodes"
             ));
         }
         Ok(())
@@ -117,8 +117,8 @@ impl Lines {
     fn pass_over(&mut self, context: &Context, heard: &Heard<'_>) {
         if !self.others.iter().any(|node| node == heard.node) {
             let (name, node) = (heard.type_desc.name().unwrap_or("raw"), heard.node);
-            context.say(format_args!(
-                "{NOTE}rnet:{NOTE:#} messages of {node} on {LOG_TOPIC} are passed over: their type is {name}, or they \
+            context.note(&format!(
+                "messages of {node} on {LOG_TOPIC} are passed over: their type is {name}, or they \
                  cannot be decoded, and lines are foxglove.Log"
             ));
             self.others.push(node.to_owned());

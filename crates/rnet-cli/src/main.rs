@@ -28,6 +28,7 @@ mod give_way;
 mod graph;
 mod help;
 mod input;
+mod keys;
 mod launch;
 mod link;
 mod log;

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::style::NOTE;
 use crate::topic::{look, no_such, type_name};
 use crate::value::tame;
 use crate::{domain, param, signal, table};
@@ -176,7 +175,7 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
     let params = param::of_node(context, &node.meta.name).unwrap_or_else(|failure| {
         let why = failure.message();
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} the parameters cannot be read: {why}"));
+        context.note(&format!("the parameters cannot be read: {why}"));
         Vec::new()
     });
     if context.json() {

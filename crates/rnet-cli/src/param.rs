@@ -4,21 +4,19 @@
 //! forbids is refused here, in this process, by the same rule as everywhere.
 
 pub mod args;
-mod describe;
 mod dump;
 mod find;
-mod get;
-mod list;
 mod load;
 mod set;
 mod settings;
+mod show;
 mod text;
 mod value;
 mod write;
 
 use args::ParamCommand;
-pub use list::row;
 pub use rnet_monitor::documents::param as document;
+pub use show::row;
 
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -26,12 +24,12 @@ use crate::shared_args::NodeArg;
 
 pub fn run(context: &mut Context, command: ParamCommand) -> Outcome {
     match command {
-        ParamCommand::List(args) => list::run(context, &args),
-        ParamCommand::Get(args) => get::run(context, &args),
+        ParamCommand::List(args) => show::list(context, &args),
+        ParamCommand::Get(args) => show::get(context, &args),
         ParamCommand::Set(args) => set::run(context, &args),
         ParamCommand::Reset(args) => set::reset(context, &args),
         ParamCommand::Delete(args) => set::delete(context, &args),
-        ParamCommand::Describe(args) => describe::run(context, &args),
+        ParamCommand::Describe(args) => show::describe(context, &args),
         ParamCommand::Dump(args) => dump::run(context, &args),
         ParamCommand::Load(args) => load::run(context, &args),
     }

@@ -24,10 +24,8 @@ use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::style::NOTE;
 use crate::table;
 use crate::topic::publish::drain;
-use crate::value::tame;
 
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
@@ -152,7 +150,7 @@ impl Conductor for Desk<'_> {
 
     fn problem(&mut self, problem: &dyn Display) {
         let text = problem.to_string();
-        self.context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&text)));
+        self.context.note(&text);
     }
 
     fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {

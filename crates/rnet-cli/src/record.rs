@@ -1,22 +1,102 @@
 //! `rnet record`.
 
-pub mod args;
-
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rnet_record::{Progress, RecordError, RecordOptions, Recorder, Selection};
+use clap::{Args, ValueEnum};
+use rnet::TopicName;
+use rnet_monitor::link::own_host;
+use rnet_record::{Compress, Progress, RecordError, RecordOptions, Recorder, Selection};
 use rustix::process::{Pid, getppid};
 use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::shared_args::{bytes, seconds};
 use crate::signal;
-use crate::style::NOTE;
-use crate::table::bytes;
-use crate::value::tame;
-use args::RecordArgs;
-use rnet_monitor::link::own_host;
+use crate::table;
+
+/// Record topics, state and parameters into an MCAP file.
+///
+/// Everything, unless topics, types, nodes or hosts are named. Publishers do not feel it: the recorder is no
+/// subscriber, and says by topic and cause what it could not keep up with. But what nodes of other hosts
+/// publish crosses the network only for a subscriber, so it is one of these topics. Ctrl-C ends the file.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Topics, or patterns of them: `*` stands for one part of a name, `**` for any number
+    #[arg(value_name = "TOPIC")]
+    pub topics: Vec<String>,
+    /// The file, which must not be there yet; further parts are NAME_1.mcap, NAME_2.mcap
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// End after this many seconds
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// Messages of this type only: `rnet.msgs.Imu`, or its last part
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// What this node publishes, or nodes like this pattern, only
+    #[arg(long = "node", value_name = "PATTERN")]
+    pub nodes: Vec<String>,
+    /// What nodes of this host publish only
+    #[arg(long = "host", value_name = "HOST")]
+    pub hosts: Vec<String>,
+    /// Not these topics, or those like this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+    /// How chunks of the file are compressed
+    #[arg(long, value_name = "HOW", default_value = "zstd")]
+    pub compress: Compression,
+    /// Record images and point clouds as they were sent, not as the Foxglove messages of the same meaning
+    #[arg(long)]
+    pub raw: bool,
+    /// Write a file for ROS 2: built-in messages as its standard messages in CDR; others are named, counted and left out
+    #[arg(long, conflicts_with = "raw")]
+    pub ros2: bool,
+    /// Begin a new file when one has this many bytes; 64K, 1M and 1G are of 1024
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub split_size: Option<u64>,
+    /// Begin a new file after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub split_time: Option<Duration>,
+    /// Remove the oldest files, so that all have no more bytes than this [without --split-size: in eighths of it]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub max_disk: Option<u64>,
+    /// Record only while somebody publishes this topic, a file each time
+    #[arg(long = "while", value_name = "TOPIC")]
+    pub while_topic: Option<TopicName>,
+    /// Memory for what waits to be written
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = bytes)]
+    pub buffer: u64,
+    /// Leave state and parameters out
+    #[arg(long)]
+    pub no_state: bool,
+    /// For bindings: the process that records, with whose end the recording ends
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<i32>,
+}
+
+/// How chunks of the file are compressed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Compression {
+    /// Small files
+    Zstd,
+    /// Less of the processor
+    Lz4,
+    /// As it is
+    None,
+}
+
+impl From<Compression> for Compress {
+    fn from(how: Compression) -> Self {
+        match how {
+            Compression::Zstd => Self::Zstd,
+            Compression::Lz4 => Self::Lz4,
+            Compression::None => Self::None,
+        }
+    }
+}
 
 /// Between two looks at whether it has ended, or somebody said stop.
 const STEP: Duration = Duration::from_millis(100);
@@ -176,9 +256,7 @@ impl Told {
 
 /// Tells what happened meanwhile. What a note quotes may be anything.
 pub fn tell_notes(context: &Context, notes: Vec<String>) {
-    for note in notes {
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&note)));
-    }
+    notes.iter().for_each(|note| context.note(note));
 }
 
 fn line(progress: &Progress, since: Duration, rate: f64) -> String {
@@ -192,8 +270,8 @@ fn line(progress: &Progress, since: Duration, rate: f64) -> String {
         since.as_secs_f64(),
         progress.messages,
         progress.publishers,
-        bytes(progress.file_bytes as f64),
-        bytes(progress.queued_bytes as f64),
+        table::bytes(progress.file_bytes as f64),
+        table::bytes(progress.queued_bytes as f64),
         shown(progress),
     )
 }
@@ -242,7 +320,7 @@ fn tell_end(context: &Context, report: &Progress, since: Duration) {
         "{files}{removed}: {} messages in {:.1} s, {}; {}",
         report.messages,
         since.as_secs_f64(),
-        bytes(report.file_bytes as f64),
+        table::bytes(report.file_bytes as f64),
         shown(report),
     ));
 }

@@ -1,55 +1,100 @@
 //! `rnet service …`.
 
-pub mod args;
 pub mod call;
-mod list;
+pub mod list;
 
-use args::ServiceCommand;
-use rnet::inspect::{ServerInfo, Snapshot};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use list::Kind;
+use rnet::TopicName;
 
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use crate::topic::{look, no_such};
+use crate::failure::Outcome;
+use crate::shared_args::{NodeArg, seconds};
+
+#[derive(Debug, Subcommand)]
+pub enum ServiceCommand {
+    /// List the services
+    List(ServiceListArgs),
+    /// Show types, servers and clients of a service
+    Info {
+        /// The service
+        service: TopicName,
+    },
+    /// Print the types of a service: that of requests, then that of replies
+    Type {
+        /// The service
+        service: TopicName,
+    },
+    /// Call a service
+    Call(CallArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ServiceListArgs {
+    /// Show the types
+    #[arg(short = 't', long)]
+    pub show_types: bool,
+    /// Show the number of servers and clients
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// Call a service.
+///
+/// DATA is the fields of the request in YAML or JSON, such as '{x: 1.0}'; left out, none is set. A service of raw
+/// bytes takes --text, --hex or --file. Prints the reply, or with --stream every one as it comes.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// The service; it need not have a server yet
+    pub service: TopicName,
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Print every reply of a stream, until the last
+    #[arg(short, long)]
+    pub stream: bool,
+    /// Longest time for a server, and for all replies, in seconds
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Ask the server to which calls of this key go
+    #[arg(long)]
+    pub key: Option<String>,
+    #[command(flatten)]
+    pub me: NodeArg,
+}
+
+/// What is sent.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Its fields
+    #[arg(allow_negative_numbers = true)]
+    pub data: Option<String>,
+    /// Send this text
+    #[arg(
+        long,
+        value_name = "TEXT",
+        group = "bytes",
+        conflicts_with = "data",
+        allow_hyphen_values = true
+    )]
+    pub text: Option<String>,
+    /// Send these bytes, in hex; blanks and colons are ignored
+    #[arg(long, value_name = "BYTES", group = "bytes", conflicts_with = "data")]
+    pub hex: Option<String>,
+    /// Read DATA, or raw bytes, from this file (- for stdin)
+    #[arg(long, value_name = "PATH", group = "bytes", conflicts_with = "data")]
+    pub file: Option<PathBuf>,
+}
 
 pub fn run(context: &mut Context, command: ServiceCommand) -> Outcome {
     match command {
-        ServiceCommand::List(args) => list::run(context, &args),
-        ServiceCommand::Info { service } => list::info(context, service.as_str()),
+        ServiceCommand::List(args) => {
+            list::list(context, Kind::Service, args.show_types, args.verbose)
+        }
+        ServiceCommand::Info { service } => list::info(context, Kind::Service, service.as_str()),
         ServiceCommand::Type { service } => list::type_of(context, service.as_str()),
         ServiceCommand::Call(args) => call::run(context, &args),
-    }
-}
-
-/// The names of the services.
-pub fn names(snapshot: &Snapshot) -> Vec<&str> {
-    let mut names: Vec<&str> = snapshot.servers().iter().map(|server| server.service).collect();
-    names.dedup();
-    names
-}
-
-/// The servers of a service.
-pub fn servers_of<'a>(snapshot: &'a Snapshot, service: &str) -> Vec<ServerInfo<'a>> {
-    snapshot.servers().into_iter().filter(|server| server.service == service).collect()
-}
-
-/// What there is, with a service that has a server.
-fn look_at(context: &Context, service: &str) -> Outcome<Snapshot> {
-    let (domain, snapshot) = look(context)?;
-    match names(&snapshot).contains(&service) {
-        true => Ok(snapshot),
-        false => Err(no_such("service", domain.id(), service, names(&snapshot).into_iter())),
-    }
-}
-
-/// The types of requests and replies in words.
-fn type_names<'a>(server: &ServerInfo<'a>) -> Outcome<(&'a str, &'a str)> {
-    let name = |of: rnet::inspect::CallType<'a>| of.desc.name().unwrap_or("raw");
-    match server.reply_type() {
-        Some(reply) => Ok((name(server.request_type()), name(reply))),
-        None => Err(Failure::Failed(format!(
-            "the server of {} in {} has just come or gone; ask again",
-            server.service,
-            server.node()
-        ))),
     }
 }

@@ -1,7 +1,7 @@
 //! The part that a command takes in the state: a node, for as long as it runs.
 
 use rnet::Node;
-use rnet::state::State;
+use rnet::state::{RemoteState, State};
 
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -24,5 +24,38 @@ pub fn join_to_look(context: &Context, what: &str, me: &NodeArg) -> Outcome<Opti
     match context.domain()?.has_state()? {
         true => join(context, what, me).map(Some),
         false => Ok(None),
+    }
+}
+
+/// The state of this host, or of another one.
+pub enum Source {
+    /// This host has no state, and whoever only looks makes none.
+    None,
+    Here(Session),
+    // The state is reached through the node, so that one is dropped last.
+    There(RemoteState, #[expect(dead_code, reason = "it is kept, and not read")] Node),
+}
+
+impl Source {
+    /// Takes part in the state of that host; of this one, where there is state.
+    pub fn look(
+        context: &Context,
+        host: Option<&str>,
+        what: &str,
+        me: &NodeArg,
+    ) -> Outcome<Source> {
+        let Some(host) = host else {
+            return Ok(join_to_look(context, what, me)?.map_or(Source::None, Source::Here));
+        };
+        let node = context.node(what, me)?;
+        Ok(Source::There(node.state_of(host)?, node))
+    }
+
+    /// Takes part in it; makes the state of this host if there is none.
+    pub fn join(self, context: &Context, what: &str, me: &NodeArg) -> Outcome<Source> {
+        match self {
+            Source::None => join(context, what, me).map(Source::Here),
+            there => Ok(there),
+        }
     }
 }

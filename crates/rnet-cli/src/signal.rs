@@ -1,10 +1,14 @@
 //! Ctrl-C and SIGTERM end a command in good order: statistics are printed, nodes leave, and what was to be written and
 //! is not yet is not written. The exit code is 130 for each of the signals.
 
+use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::failure::{Failure, Outcome};
 
@@ -17,17 +21,22 @@ const NO_GROUP: libc::pid_t = 1 << 30;
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The how many-th ends the process at once.
 static LAST: AtomicU32 = AtomicU32::new(2);
-/// How the terminal of stdin was, if it has been changed. What it points to is never freed.
-static TERMINAL: AtomicPtr<libc::termios> = AtomicPtr::new(ptr::null_mut());
+/// How the terminal was, if this program has changed it.
+static TERMINAL: OnceLock<Terminal> = OnceLock::new();
+static IS_CHANGED: AtomicBool = AtomicBool::new(false);
+
+/// A terminal as it was.
+struct Terminal {
+    keys: File,
+    mode: Termios,
+    /// Where it is drawn on, without blocking, and what restores that.
+    screen: Option<(File, &'static [u8])>,
+}
 
 extern "C" fn on_signal(_: libc::c_int) {
     if COUNT.fetch_add(1, Ordering::Relaxed) + 1 >= LAST.load(Ordering::Relaxed) {
         // The second time somebody is in earnest.
-        let terminal = TERMINAL.load(Ordering::Acquire);
-        if !terminal.is_null() {
-            // SAFETY: `restore_at_exit` has filled it and nobody frees it; the call is async-signal-safe.
-            unsafe { libc::tcsetattr(0, libc::TCSANOW, terminal) };
-        }
+        restore_terminal();
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(130) }
     }
@@ -43,13 +52,31 @@ pub fn install() {
     }
 }
 
-/// The terminal of stdin is about to be changed: a second signal, which ends the process at once, leaves it as it is now.
-pub fn restore_at_exit() {
-    // SAFETY: a struct of integers and an array of them, for which zeros are a value.
-    let mut now: libc::termios = unsafe { std::mem::zeroed() };
-    // SAFETY: it writes into a struct of this function's own.
-    if unsafe { libc::tcgetattr(0, &raw mut now) } == 0 {
-        TERMINAL.store(Box::into_raw(Box::new(now)), Ordering::Release);
+/// Keeps how a terminal is now, for [`restore_terminal`]; with what is drawn on, and the bytes that restore that. A second
+/// signal, which ends the process at once, restores it too. Returns the mode that is to be changed.
+pub fn keep_terminal(
+    keys: &File,
+    screen: Option<(&File, &'static [u8])>,
+) -> std::io::Result<Termios> {
+    let mode = tcgetattr(keys)?;
+    let screen = screen.map(|(out, leave)| Ok::<_, std::io::Error>((out.try_clone()?, leave)));
+    let kept =
+        Terminal { keys: keys.try_clone()?, mode: mode.clone(), screen: screen.transpose()? };
+    // A program changes one terminal, once.
+    let _ = TERMINAL.set(kept);
+    IS_CHANGED.store(true, Ordering::Release);
+    Ok(mode)
+}
+
+/// Restores the terminal, once. It is async-signal-safe: two system calls on files that stay open.
+pub fn restore_terminal() {
+    if !IS_CHANGED.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    if let Some(Terminal { keys, mode, screen }) = TERMINAL.get() {
+        // A terminal that is gone needs no care.
+        let _ = tcsetattr(keys, OptionalActions::Now, mode);
+        let _ = screen.as_ref().map(|(out, leave)| rustix::io::write(out, leave));
     }
 }
 
@@ -115,6 +142,22 @@ pub fn wait_writable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
 pub fn sleep(time: Duration) -> Outcome {
     wait(&mut [], Some(time), false)?;
     check()
+}
+
+/// Looks again and again for something, for so long at most; `None` at the end of the time.
+pub fn poll<T>(
+    limit: Duration,
+    step: Duration,
+    mut look: impl FnMut() -> Outcome<Option<T>>,
+) -> Outcome<Option<T>> {
+    let end = Instant::now().checked_add(limit);
+    loop {
+        let found = look()?;
+        if found.is_some() || end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(found);
+        }
+        sleep(step)?;
+    }
 }
 
 /// The signals are held back from the look at `COUNT` until `ppoll` waits, which lets them in: one that comes between the two

@@ -3,19 +3,16 @@
 //! State is memory that the nodes of a domain share, so these commands take part: each is a node while it runs, and what it
 //! sets is owned by that name. Whoever only looks makes no domain: where none is, there are no keys.
 
-mod add;
 pub mod args;
-mod del;
+mod at;
+mod change;
 mod document;
 mod dump;
-mod flush;
 mod get;
 mod given;
 mod hint;
 mod list;
-mod load;
 mod record;
-mod remote;
 mod set;
 mod watch;
 
@@ -31,13 +28,13 @@ pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
         StateCommand::Get(args) => get::run(context, args),
         StateCommand::Set(args) => set::run(context, &args.key, &args.value, args.if_revision),
         StateCommand::Cas(args) => set::run(context, &args.key, &args.value, Some(args.revision)),
-        StateCommand::Add(args) => add::run(context, &args),
-        StateCommand::Del(args) => del::run(context, &args),
-        StateCommand::Flush(args) => flush::run(context, &args),
+        StateCommand::Add(args) => change::add(context, &args),
+        StateCommand::Del(args) => change::del(context, &args),
+        StateCommand::Flush(args) => change::flush(context, &args),
         StateCommand::List(args) => list::run(context, args),
         StateCommand::Watch(args) => watch::run(context, args),
-        StateCommand::Dump(args) => dump::run(context, &args),
-        StateCommand::Load(args) => load::run(context, args),
+        StateCommand::Dump(args) => dump::dump(context, &args),
+        StateCommand::Load(args) => dump::load(context, args),
     }
 }
 

@@ -1,16 +1,27 @@
 //! `rnet status`: whether a domain is well, for people, service managers and probes.
 
-pub mod args;
+use std::time::Duration;
 
+use clap::Args;
+use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet_monitor::{Figures, Finding, Level, Look, problems};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::shared_args::interval;
 use crate::signal;
-use crate::style::PROBLEM;
-use args::StatusArgs;
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Nodes that have to run; without one of them the status is a problem
+    #[arg(value_name = "NODE")]
+    pub nodes: Vec<NodeName>,
+    /// Seconds over which losses and missed deadlines are counted
+    #[arg(long = "over", value_name = "S", default_value = "1", value_parser = interval)]
+    pub over: Duration,
+}
 
 pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let mut domain = context.domain()?;
@@ -66,13 +77,7 @@ fn print(
     let (nodes, topics) = (of(nodes, "node"), of(topics, "topic"));
     let hosts = if hosts > 0 { format!(", {}", of(hosts, "other host")) } else { String::new() };
     context.line(format_args!("domain {}: {nodes}, {topics}{hosts}", domain.id()))?;
-    for finding in found {
-        let word = context.styled(PROBLEM, "PROBLEM");
-        context.line(format_args!("{word}  {}", finding.what))?;
-        if let Some(advice) = &finding.advice {
-            context.line(format_args!("         -> {advice}"))?;
-        }
-    }
+    context.findings(found)?;
     match found.is_empty() {
         true if is_down => context.line(format_args!(
             "all is well: what rnet launch had started was stopped, or has ended"

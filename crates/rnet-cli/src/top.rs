@@ -4,12 +4,10 @@
 //! - `rows`: figures as cells of tables;
 //! - `model`: what is shown, and what keys do to it;
 //! - `screen`: how it is drawn, on a `canvas` of characters;
-//! - `terminal`: where that is shown, and where `keys` come from;
+//! - `terminal`: where that is shown, and where keys come from;
 //! - `picture`: the screen of the guide, which a test compares with what is drawn.
 
-pub mod args;
 mod canvas;
-mod keys;
 mod model;
 #[cfg(test)]
 mod picture;
@@ -17,20 +15,39 @@ mod rows;
 mod screen;
 mod terminal;
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use rnet::inspect::Domain;
-use rnet_monitor::{Figures, Finding, Level, Look, problems};
+use rnet_monitor::{Figures, Finding, Look, problems};
 use rnet_record::blackbox::{Memory, NODE};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::style::{NOTE, PROBLEM};
+use crate::keys::Keys;
+use crate::shared_args::interval;
 use crate::{signal, table};
-use args::TopArgs;
 use model::Model;
-use terminal::{Keys, Screen};
+use terminal::Screen;
+
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// Print the nodes, topics and problems of one interval, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Seconds between two looks, over which rates and latencies are taken
+    #[arg(long, short, value_name = "S", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+    /// Show only what has this text in its name
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub filter: String,
+    /// Show the topics and nodes of robot-net itself, too
+    #[arg(long)]
+    pub all: bool,
+}
 
 /// How long a key waits at most; a signal is noticed as late.
 const KEY_WAIT: Duration = Duration::from_millis(100);
@@ -117,17 +134,7 @@ fn print(
     if !problems.is_empty() {
         context.line(format_args!(""))?;
     }
-    for finding in problems {
-        let word = match finding.level {
-            Level::Problem => context.styled(PROBLEM, "PROBLEM"),
-            Level::Note | Level::Ok => context.styled(NOTE, "note   "),
-        };
-        context.line(format_args!("{word}  {}", finding.what))?;
-        if let Some(advice) = &finding.advice {
-            context.line(format_args!("         -> {advice}"))?;
-        }
-    }
-    Ok(())
+    context.findings(problems)
 }
 
 fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
@@ -140,7 +147,9 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
         if !std::mem::replace(&mut is_drawn, true) {
             screen.draw(|canvas| screen::draw(canvas, &mut model))?;
         }
-        if !keys.wait(KEY_WAIT.min(due.saturating_duration_since(Instant::now())))? {
+        let left = due.saturating_duration_since(Instant::now());
+        signal::wait_readable_for(keys.terminal.as_fd(), Some(KEY_WAIT.min(left)), false)?;
+        if has_hung_up(&keys)? {
             break;
         }
         for key in keys.take()? {
@@ -160,4 +169,12 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
         }
     }
     Err(Failure::Interrupted)
+}
+
+/// Whether the window is closed, or the connection has ended.
+fn has_hung_up(keys: &Keys) -> Outcome<bool> {
+    let mut fds = [PollFd::new(&keys.terminal, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).map_err(std::io::Error::from)?;
+    Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
 }

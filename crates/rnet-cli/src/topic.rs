@@ -1,9 +1,7 @@
 //! `rnet topic …`.
 
-mod bw;
 mod delay;
 mod echo;
-mod hz;
 mod info;
 mod interest;
 mod list;
@@ -20,7 +18,6 @@ pub use rnet_monitor::{type_name, type_names};
 use crate::args::TopicCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::style::NOTE;
 
 pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
     match command {
@@ -29,8 +26,8 @@ pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
         TopicCommand::Type { topic } => list::type_of(context, topic.as_str()),
         TopicCommand::Find { name } => list::find(context, &name),
         TopicCommand::Echo(args) => echo::run(context, args),
-        TopicCommand::Hz(args) => hz::run(context, args),
-        TopicCommand::Bw(args) => bw::run(context, args),
+        TopicCommand::Hz(args) => rates::hz(context, args),
+        TopicCommand::Bw(args) => rates::bw(context, args),
         TopicCommand::Delay(args) => delay::run(context, args),
         TopicCommand::Pub(args) => publish::run(context, args),
     }
@@ -41,7 +38,7 @@ pub fn look(context: &Context) -> Outcome<(Domain, Snapshot)> {
     let mut domain = context.domain()?;
     let snapshot = domain.snapshot()?;
     for problem in snapshot.problems.iter().chain(&snapshot.unread) {
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {problem}"));
+        context.note(&format!("{problem}"));
     }
     Ok((domain, snapshot))
 }

@@ -3,14 +3,14 @@
 //! It subscribes to the traces of the topics, and the nodes that receive these topics then publish a record of each
 //! message there (docs/design/trace.md). What the records say is for `rnet_monitor::trace` to find.
 
-pub mod args;
 mod perfetto;
 mod svg;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use rnet::inspect::Snapshot;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
 use rnet::{Sample, Subscriber, SubscriberOptions, TopicName};
@@ -20,9 +20,38 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::shared_args::NodeArg;
+use crate::shared_args::{NodeArg, number_of, seconds};
 use crate::{signal, table};
-use args::TraceArgs;
+
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// The topics; they need not exist yet
+    #[arg(value_name = "TOPIC", required_unless_present = "chain")]
+    pub topics: Vec<TopicName>,
+    /// Follow what comes of a message through these topics, from the first to the last
+    #[arg(long, value_name = "TOPIC,…", value_delimiter = ',')]
+    pub chain: Vec<TopicName>,
+    /// How long the whole chain may take, in milliseconds; exit 1 if more than one in 100 takes longer
+    #[arg(long, value_name = "MS", requires = "chain", value_parser = budget)]
+    pub budget_ms: Option<f64>,
+    /// Trace for so many seconds; exit 124 if no message came
+    #[arg(long = "for", value_name = "S", default_value = "5", value_parser = seconds)]
+    pub time: Duration,
+    /// Draw the stages into FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write all messages into FILE, in the form that Perfetto and Chrome open
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+}
+
+fn budget(text: &str) -> Result<f64, String> {
+    let budget = number_of("milliseconds", text)?;
+    match budget > 0.0 && budget <= 1e9 {
+        true => Ok(budget),
+        false => Err("a budget lies above 0 and is at most 10^9 ms".to_owned()),
+    }
+}
 
 /// Topics that may be traced at a time.
 const MAX_TOPICS: usize = 64;

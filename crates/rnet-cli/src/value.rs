@@ -18,6 +18,14 @@ pub use message::Message;
 pub use rnet_monitor::text::tame;
 pub use rnet_monitor::value::to_json;
 
+/// What a value of a protobuf enum says: `rate limit` of `CAUSE_RATE_LIMIT`, `-` of one that is not specified.
+pub fn enum_word(name: &str) -> String {
+    match name.split_once('_') {
+        None | Some((_, "UNSPECIFIED")) => "-".to_owned(),
+        Some((_, word)) => word.replace('_', " ").to_lowercase(),
+    }
+}
+
 /// Bytes of a field of bytes that are shown, unless everything is.
 const SHOWN_FIELD_BYTES: usize = 16;
 

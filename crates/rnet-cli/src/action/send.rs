@@ -3,16 +3,20 @@
 use std::time::{Duration, Instant};
 
 use rnet::inspect::ServerInfo;
-use rnet::{CallOptions, Error};
+use rnet::{ActionClient, CallOptions, Error, MessageType, Node};
 use serde_json::json;
 
-use super::args::{CancelArgs, SendArgs};
-use super::{Types, client, known, names, servers};
+use super::{CancelArgs, SendArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::service::call::{encoded, gather, given, print, types};
+use crate::service::list::Kind;
 use crate::signal;
-use crate::topic::{look, no_such};
+
+/// Of raw bytes: what is printed is decoded here.
+type Client = ActionClient<[u8], [u8], [u8]>;
+/// Of goal, feedback and result.
+type Types = [MessageType; 3];
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
@@ -65,6 +69,16 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
     }
 }
 
+fn known(server: &ServerInfo<'_>) -> Option<Types> {
+    let types = Kind::Action.types(server)?.into_iter().map(|of| of.message_type());
+    types.collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
+fn client(node: &Node, action: &str, types: &Types) -> Outcome<Client> {
+    let [goal, feedback, result] = types.clone();
+    Ok(node.action_client_of(action, goal, feedback, result)?)
+}
+
 /// The types; or that it is a service, which has no feedback also when it has been there for a while.
 fn known_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<Types>> {
     let is_service = server.replies.is_some() && server.feedback.is_none();
@@ -80,27 +94,17 @@ fn known_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<T
 
 pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     let action = args.action.as_str();
-    let (domain, snapshot) = look(context)?;
-    let there = servers(&snapshot).into_iter().filter(|server| server.service == action).count();
-    if there == 0 {
-        return Err(no_such("action", domain.id(), action, names(&snapshot).into_iter()));
-    }
+    let there = Kind::Action.servers(&Kind::Action.look_at(context, action)?, action).len();
     let types = types(context, action, args.timeout, known)?;
     let node = context.node("action", &args.me)?;
     let client = client(&node, action, &types)?;
-    let until = Instant::now().checked_add(args.timeout);
-    while client.server_count() < there {
-        if signal::stopped() {
-            return Err(Failure::Interrupted);
-        }
-        if until.is_some_and(|until| Instant::now() >= until) {
-            return Err(Failure::TimedOut(format!(
-                "{} of {there} servers of {action} were reached within {:?}; nothing was cancelled",
-                client.server_count(),
-                args.timeout
-            )));
-        }
-        std::thread::sleep(STEP);
+    let reached = || Ok((client.server_count() >= there).then_some(()));
+    if signal::poll(args.timeout, STEP, reached)?.is_none() {
+        return Err(Failure::TimedOut(format!(
+            "{} of {there} servers of {action} were reached within {:?}; nothing was cancelled",
+            client.server_count(),
+            args.timeout
+        )));
     }
     let asked = client.cancel_all()?;
     if context.json() {

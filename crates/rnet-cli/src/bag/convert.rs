@@ -12,13 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::args::ConvertArgs;
 use super::cat::{Types, document};
-use super::csv::Table;
+use super::csv::{Table, check_fields};
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::style::NOTE;
-use crate::value::tame;
 
 /// Messages that are not of their type, told one by one.
 const MAX_TOLD: u64 = 10;
@@ -41,7 +39,11 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     let (mut types, to) = (Types::default(), &args.output);
     let table = match is_table {
         true => Some(Table::new(context, &recording, &select, &args.field, &mut types, to)?),
-        false => None,
+        false if args.field.is_empty() => None,
+        false => {
+            check_fields(context, &recording, &select, &args.field, &mut types)?;
+            None
+        }
     };
     let failed = |error| Failure::Failed(format!("cannot write {}: {error}", to.display()));
     let new = NewFile::create(to).map_err(failed)?;
@@ -98,7 +100,7 @@ fn tell_malformed(context: &Context, file: &Path, message: &Message, why: &str) 
     let of = node.map(|node| format!(" of {node}")).unwrap_or_default();
     let (number, topic, file) = (message.sequence(), &channel.topic, file.display());
     let text = format!("{file}: message {number}{of} on {topic} is left out: {why}");
-    context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&text)));
+    context.note(&text);
 }
 
 /// A line with the fields that are asked for, or with all.
@@ -134,7 +136,7 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
         to_ros2(&recording, &args.output, select, &mut tell, signal::stopped)?;
     for LeftOut { topic, type_name, messages } in &left_out {
         let why = format!("{messages} messages of {topic} are left out: ROS 2 has no {type_name}");
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&why)));
+        context.note(&why);
     }
     tell_written(context, args, written.messages, &left_out)?;
     match broken {

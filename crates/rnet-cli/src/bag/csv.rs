@@ -53,21 +53,11 @@ impl Table {
                     protobuf.insert(channel.id, columns);
                     names
                 }
-                Some(MessageType::Plain(plain)) => {
-                    let zeros = vec![0_u8; plain.size];
-                    let all = cells("", &Message::Plain(plain, &zeros, None).json()?);
-                    chosen(all.into_iter().map(|(name, _)| name), fields, &mut found)
-                }
-                _ if channel.message_encoding == names::JSON => {
-                    chosen(of_json(recording, select, channel), fields, &mut found)
-                }
-                _ => chosen(["hex".to_owned()], fields, &mut found),
+                ty => chosen(names_of(recording, select, channel, ty)?, fields, &mut found),
             };
             merge(&mut titles, names);
         }
-        if let Some(Err(why)) = found.iter().find(|one| one.is_err() && !is_empty) {
-            return Err(Failure::Failed(why.clone()));
-        }
+        all_found(&found, is_empty)?;
         let places: HashMap<String, usize> =
             titles.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
         let place = |columns: Columns| {
@@ -118,6 +108,54 @@ impl Table {
     }
 }
 
+/// Checks that each field is in a type of what is selected.
+///
+/// # Errors
+/// One that is in none of them, with the names that there are.
+pub fn check_fields(
+    context: &Context,
+    recording: &Recording,
+    select: &Select,
+    fields: &[FieldPath],
+    types: &mut Types,
+) -> Outcome {
+    let (mut found, mut is_empty) = (vec![Err(String::new()); fields.len()], true);
+    for channel in recording.channels().filter(|channel| select.takes(channel)) {
+        is_empty = false;
+        match types.of(context, channel) {
+            Some(MessageType::Protobuf(schema)) => drop(paths(schema, fields, &mut found)),
+            ty => drop(chosen(names_of(recording, select, channel, ty)?, fields, &mut found)),
+        }
+    }
+    all_found(&found, is_empty)
+}
+
+/// Where nothing is selected, no field is missed.
+fn all_found(found: &[Result<(), String>], is_empty: bool) -> Outcome {
+    match found.iter().find_map(|one| one.as_ref().err()) {
+        Some(why) if !is_empty => Err(Failure::Failed(why.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// The names of what messages without a schema have.
+fn names_of(
+    recording: &Recording,
+    select: &Select,
+    channel: &Channel,
+    ty: Option<&MessageType>,
+) -> Outcome<Vec<String>> {
+    Ok(match ty {
+        Some(MessageType::Plain(plain)) => {
+            let zeros = vec![0_u8; plain.size];
+            let all = cells("", &Message::Plain(plain, &zeros, None).json()?);
+            all.into_iter().map(|(name, _)| name).collect()
+        }
+        _ if channel.message_encoding == names::JSON => of_json(recording, select, channel),
+        _ => vec!["hex".to_owned()],
+    })
+}
+
 /// That the messages are of one topic and of one type, in whatever versions.
 fn one_table(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let topics: BTreeSet<&str> = channels.iter().map(|c| c.topic.as_str()).collect();
@@ -150,6 +188,15 @@ fn columns(
     if fields.is_empty() {
         return Columns::all(schema).map_err(failed);
     }
+    Columns::within(&paths(schema, fields, found)).map_err(failed)
+}
+
+/// The fields that a protobuf type has; why it has not the others is left in `found`.
+fn paths(
+    schema: &schema::Schema,
+    fields: &[FieldPath],
+    found: &mut [Result<(), String>],
+) -> Vec<schema::FieldPath> {
     let mut paths = Vec::new();
     for (field, found) in fields.iter().zip(found) {
         match schema::FieldPath::parse(schema, field.text()) {
@@ -161,16 +208,15 @@ fn columns(
             Err(_) => {}
         }
     }
-    Columns::within(&paths).map_err(failed)
+    paths
 }
 
 /// The names that are fields, or within fields.
 fn chosen(
-    names: impl IntoIterator<Item = String>,
+    names: Vec<String>,
     fields: &[FieldPath],
     found: &mut [Result<(), String>],
 ) -> Vec<String> {
-    let names: Vec<String> = names.into_iter().collect();
     if fields.is_empty() {
         return names;
     }

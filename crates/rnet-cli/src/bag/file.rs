@@ -10,7 +10,6 @@ use super::args::SelectArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::style::NOTE;
 use crate::value::tame;
 use rnet_monitor::near::did_you_mean;
 
@@ -30,7 +29,7 @@ pub fn tell_found(context: &Context, recording: &Recording) {
     let (found, path) = (recording.found(), recording.path());
     if let Some(why) = found.scanned {
         let file = path.display();
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {file} was read to its end: {why}"));
+        context.note(&format!("{file} was read to its end: {why}"));
     }
     for problem in found.problems.iter().take(MAX_TOLD) {
         tell(context, path, problem);
@@ -48,7 +47,7 @@ pub fn unreadable(path: &Path, error: &ReadError) -> Failure {
 /// Tells what is wrong with a file. What it quotes may be anything.
 pub fn tell(context: &Context, path: &Path, problem: &ReadError) {
     let text = format!("{}: {problem}", path.display());
-    context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&text)));
+    context.note(&text);
 }
 
 /// The messages that the command line asks for.

@@ -14,7 +14,6 @@ use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::plot::{Line, picture, range, unit_of};
-use crate::style::NOTE;
 use crate::value::tame;
 use rnet_monitor::near::did_you_mean;
 
@@ -85,7 +84,7 @@ fn read(
     let already = recording.found().problems.len();
     for problem in series.problems.iter().skip(already).take(MAX_TOLD) {
         let text = format!("{}: {problem}", recording.path().display());
-        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(&text)));
+        context.note(&text);
     }
     let start_ns = recording.found().times.map_or(0, |times| times.0);
     let at = |ns: &u64| ns.saturating_sub(start_ns) as f64 / 1e9;

@@ -1,9 +1,9 @@
-//! The words of `rnet bench`.
+//! The arguments of `rnet bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use rnet::Wait;
 use rnet::limits::{
     MAX_MESSAGE_LEN_BYTES, MAX_NODES_PER_DOMAIN, MAX_READERS_PER_CHANNEL, NODES_KEPT_FOR_TOOLS,
@@ -12,19 +12,18 @@ use rnet::limits::{
 use super::message::MIN_LEN_BYTES;
 use crate::shared_args::{bytes, number_of};
 
-/// Most messages per second that may be asked for.
+/// Highest rate.
 const MAX_RATE_HZ: f64 = 1e6;
 /// Shortest and longest run, in seconds.
 const RUN_SECONDS: std::ops::RangeInclusive<f64> = 0.05..=3600.0;
 /// Most runs of one command.
 const MAX_REPEATS: i64 = 1000;
 /// Most idle nodes, each a process.
-pub const MAX_IDLE_NODES: i64 = 200;
+const MAX_IDLE_NODES: i64 = 200;
 /// Most nodes of a large domain: the places that are not kept for tools, less that of the node that joins.
 const MAX_NODES: i64 = (MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS - 1) as i64;
 /// Most processes that share them.
 const MAX_PROCESSES: i64 = 1000;
-
 /// Most processes that one bench kills.
 const MAX_KILLS: i64 = 100_000;
 /// Most processes that detect the deaths.
@@ -35,16 +34,30 @@ const MAX_SETTLE_SECONDS: f64 = 60.0;
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Measure the throughput of one topic
+    ///
+    /// By default 3 runs of 1 s.
     Throughput(ThroughputArgs),
     /// Measure the latency of messages sent at a fixed rate
-    Latency(LatencyArgs),
+    ///
+    /// By default 10000 messages per second, adaptive readers, 3 runs of 2 s.
+    Latency(StreamArgs),
     /// Compare the ways of waiting, on idle cores and beside busy loops
-    Wait(WaitArgs),
+    ///
+    /// By default 100, 1000 and 10000 messages per second, adaptive and block readers, 5 runs of 3 s. Each wait mode is
+    /// compared with the last one.
+    Wait(StreamArgs),
     /// Measure what a topic pays while rnet trace looks at it
-    Trace(TraceArgs),
+    ///
+    /// By default 1000 messages per second, adaptive readers, 5 runs of 3 s, traced and not. Of more than 2000 messages
+    /// per second a sample is traced.
+    Trace(StreamArgs),
     /// Measure the round-trip time by message size
+    ///
+    /// By default 3 runs of 0.5 s for each size.
     Rtt(RttArgs),
     /// Run a whole robot: late and lost messages, CPU, memory
+    ///
+    /// By default 3 runs of 3 s.
     Topology(TopologyArgs),
     /// Measure the cost of idle nodes
     Idle(IdleArgs),
@@ -52,6 +65,25 @@ pub enum BenchCommand {
     Nodes(NodesArgs),
     /// Measure the time until the end of a process is noticed
     Death(DeathArgs),
+}
+
+/// How long it is measured, and how often.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Length of a run in seconds, for each case
+    #[arg(long, value_name = "S", value_parser = run_seconds)]
+    seconds: Option<Duration>,
+    /// Number of runs; figures are their median with minimum and maximum
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
+    repeats: Option<u32>,
+}
+
+impl RunArgs {
+    /// The defaults of a command are so many seconds and runs.
+    pub fn or(&self, seconds: f64, repeats: u32) -> (Duration, usize) {
+        let seconds = self.seconds.unwrap_or_else(|| Duration::from_secs_f64(seconds));
+        (seconds, self.repeats.unwrap_or(repeats) as usize)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -63,94 +95,35 @@ pub struct ThroughputArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=MAX_READERS_PER_CHANNEL as i64))]
     pub readers: u16,
-    /// Wait mode of the readers
-    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
-    pub wait: WaitArg,
+    /// Wait mode of the readers: spin, adaptive or block
+    #[arg(long, default_value = "adaptive", value_parser = wait)]
+    pub wait: Wait,
     /// Best effort: a slow reader loses messages, which are counted
     #[arg(long)]
     pub best_effort: bool,
     /// Write and read only the first and last bytes of messages above 4096 bytes
     #[arg(long)]
     pub untouched: bool,
-    /// Length of a run in seconds
-    #[arg(long, value_name = "S", default_value = "1", value_parser = run_seconds)]
-    pub seconds: Duration,
     #[command(flatten)]
-    pub repeats: Repeats,
+    pub run: RunArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct LatencyArgs {
-    /// Messages per second; above 20000 the sender spins between them
-    #[arg(long, value_name = "HZ", default_value = "10000", value_parser = rate)]
-    pub rate: f64,
-    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
-    pub size: usize,
-    /// Wait mode of the reader
-    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
-    pub wait: WaitArg,
-    /// Use the urgent lane
-    #[arg(long)]
-    pub urgent: bool,
-    /// Length of a run in seconds
-    #[arg(long, value_name = "S", default_value = "2", value_parser = run_seconds)]
-    pub seconds: Duration,
-    #[command(flatten)]
-    pub repeats: Repeats,
-}
-
-#[derive(Debug, Args)]
-pub struct WaitArgs {
-    /// Messages per second, separated by commas
-    #[arg(long, visible_alias = "rates", value_name = "HZ", value_delimiter = ',',
-          default_value = "100,1000,10000", value_parser = rate)]
+pub struct StreamArgs {
+    /// Messages per second, separated by commas; above 20000 the sender spins between them
+    #[arg(long, visible_alias = "rates", value_name = "HZ", value_delimiter = ',', value_parser = rate)]
     pub rate: Vec<f64>,
     /// Length of a message in bytes; 64K, 1M and 1G are of 1024
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
     pub size: usize,
-    /// Wait modes, separated by commas; each is compared with the last
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WAIT",
-        value_delimiter = ',',
-        default_value = "adaptive,block"
-    )]
-    pub wait: Vec<WaitArg>,
+    /// Wait modes of the reader, separated by commas: spin, adaptive or block
+    #[arg(long, value_delimiter = ',', value_parser = wait)]
+    pub wait: Vec<Wait>,
     /// Use the urgent lane
     #[arg(long)]
     pub urgent: bool,
-    /// Length of a run in seconds, for each rate, load and wait mode
-    #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
-    pub seconds: Duration,
-    /// Number of runs, interleaved; figures are their median with minimum and maximum
-    #[arg(long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
-    pub repeats: u32,
-}
-
-#[derive(Debug, Args)]
-pub struct TraceArgs {
-    /// Messages per second; of more than 2000 a sample is traced
-    #[arg(long, value_name = "HZ", default_value = "1000", value_parser = rate)]
-    pub rate: f64,
-    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
-    pub size: usize,
-    /// Wait mode of the reader
-    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
-    pub wait: WaitArg,
-    /// Use the urgent lane
-    #[arg(long)]
-    pub urgent: bool,
-    /// Length of a run in seconds, traced and not
-    #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
-    pub seconds: Duration,
-    /// Number of runs, interleaved; figures are their median with minimum and maximum
-    #[arg(long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
-    pub repeats: u32,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 #[derive(Debug, Args)]
@@ -159,17 +132,14 @@ pub struct RttArgs {
     #[arg(long, visible_alias = "sizes", value_name = "BYTES", value_delimiter = ',',
           default_value = "64,4K,64K,1M", value_parser = size)]
     pub size: Vec<usize>,
-    /// Wait mode of both sides
-    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
-    pub wait: WaitArg,
+    /// Wait mode of both sides: spin, adaptive or block
+    #[arg(long, default_value = "adaptive", value_parser = wait)]
+    pub wait: Wait,
     /// Write and read only the first and last bytes of messages above 4096 bytes
     #[arg(long)]
     pub untouched: bool,
-    /// Length of a run in seconds, for each size
-    #[arg(long, value_name = "S", default_value = "0.5", value_parser = run_seconds)]
-    pub seconds: Duration,
     #[command(flatten)]
-    pub repeats: Repeats,
+    pub run: RunArgs,
 }
 
 #[derive(Debug, Args)]
@@ -181,11 +151,8 @@ pub struct TopologyArgs {
     /// Print the file of the built-in robot as a template, and exit
     #[arg(long, conflicts_with = "file")]
     pub example: bool,
-    /// Length of a run in seconds
-    #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
-    pub seconds: Duration,
     #[command(flatten)]
-    pub repeats: Repeats,
+    pub run: RunArgs,
 }
 
 #[derive(Debug, Args)]
@@ -232,42 +199,8 @@ pub struct DeathArgs {
     pub limit: Option<u32>,
 }
 
-#[derive(Debug, Args)]
-pub struct Repeats {
-    /// Number of runs; figures are their median with minimum and maximum
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
-    pub repeats: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WaitArg {
-    /// Poll: the shortest latency, one busy core
-    Spin,
-    /// Poll while it pays, then sleep; the default of subscribers
-    Adaptive,
-    /// Sleep at once
-    Block,
-}
-
-impl From<WaitArg> for Wait {
-    fn from(wait: WaitArg) -> Wait {
-        match wait {
-            WaitArg::Spin => Wait::Spin,
-            WaitArg::Adaptive => Wait::Adaptive,
-            WaitArg::Block => Wait::Block,
-        }
-    }
-}
-
-impl WaitArg {
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitArg::Spin => "spin",
-            WaitArg::Adaptive => "adaptive",
-            WaitArg::Block => "block",
-        }
-    }
+fn wait(text: &str) -> Result<Wait, String> {
+    serde_json::from_value(text.into()).map_err(|_| "neither spin, adaptive nor block".to_owned())
 }
 
 fn size(text: &str) -> Result<usize, String> {
@@ -276,35 +209,29 @@ fn size(text: &str) -> Result<usize, String> {
         return Ok(len);
     }
     Err(format!(
-        "a message has {MIN_LEN_BYTES} bytes (its time and number) to {MAX_MESSAGE_LEN_BYTES}"
+        "a message has {MIN_LEN_BYTES} bytes (its number, twice) to {MAX_MESSAGE_LEN_BYTES}"
     ))
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.1..=MAX_RATE_HZ).contains(&rate) {
-        Ok(rate)
-    } else {
-        Err(format!("a rate is at least 0.1 and at most {MAX_RATE_HZ} Hz"))
-    }
+    within("rate in Hz", 0.1..=MAX_RATE_HZ, text)
 }
 
 fn run_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = number_of("seconds", text)?;
-    if RUN_SECONDS.contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        let (least, most) = (RUN_SECONDS.start(), RUN_SECONDS.end());
-        Err(format!("a run takes at least {least} and at most {most} seconds"))
-    }
+    within("time in seconds", RUN_SECONDS, text).map(Duration::from_secs_f64)
 }
 
 fn settle_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = number_of("seconds", text)?;
-    if (0.0..=MAX_SETTLE_SECONDS).contains(&seconds) {
-        return Ok(Duration::from_secs_f64(seconds));
+    within("time in seconds", 0.0..=MAX_SETTLE_SECONDS, text).map(Duration::from_secs_f64)
+}
+
+fn within(what: &str, range: std::ops::RangeInclusive<f64>, text: &str) -> Result<f64, String> {
+    let number = number_of(what, text)?;
+    let (least, most) = (range.start(), range.end());
+    match range.contains(&number) {
+        true => Ok(number),
+        false => Err(format!("the {what} is at least {least} and at most {most}")),
     }
-    Err(format!("at least 0 and at most {MAX_SETTLE_SECONDS} seconds"))
 }
 
 #[cfg(test)]

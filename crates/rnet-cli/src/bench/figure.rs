@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// The middle one of several runs, and the two at the ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     pub median: f64,
     pub min: f64,
@@ -12,20 +12,18 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of values in any order; of none, all zero.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
-        let mut values: Vec<f64> = values.into_iter().collect();
+    /// Of values in any order, those that are no numbers left out; `None` of none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         values.sort_by(f64::total_cmp);
-        let (Some(&min), Some(&max)) = (values.first(), values.last()) else {
-            return Spread::default();
-        };
+        let (&min, &max) = (values.first()?, values.last()?);
         let middle = values.len() / 2;
         let median = if values.len() % 2 == 1 {
             values[middle]
         } else {
             f64::midpoint(values[middle - 1], values[middle])
         };
-        Spread { median, min, max }
+        Some(Spread { median, min, max })
     }
 
     /// `1.2 us  [1.1 us - 1.4 us]`, or the one value of a single run.
@@ -81,6 +79,10 @@ impl Latencies {
         }
     }
 
+    pub fn mean_ns(&self) -> f64 {
+        self.0.mean()
+    }
+
     pub fn percentiles(&self) -> Percentiles {
         let at = |q: f64| self.0.value_at_quantile(q);
         Percentiles {
@@ -94,7 +96,7 @@ impl Latencies {
     }
 }
 
-/// What people ask of many latencies.
+/// Percentiles of latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
     pub count: u64,
@@ -105,52 +107,18 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
-/// The percentiles of several runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct PercentileSpread {
-    pub p50_ns: Spread,
-    pub p90_ns: Spread,
-    pub p99_ns: Spread,
-    pub p999_ns: Spread,
-    pub max_ns: Spread,
-}
-
-impl PercentileSpread {
-    pub fn of(runs: &[Percentiles]) -> PercentileSpread {
-        let each = |of: fn(&Percentiles) -> u64| Spread::of(runs.iter().map(|r| of(r) as f64));
-        PercentileSpread {
-            p50_ns: each(|r| r.p50_ns),
-            p90_ns: each(|r| r.p90_ns),
-            p99_ns: each(|r| r.p99_ns),
-            p999_ns: each(|r| r.p999_ns),
-            max_ns: each(|r| r.max_ns),
-        }
-    }
-
-    /// Each with its name, in the order in which they are shown.
-    pub fn rows(&self) -> [(&'static str, Spread); 5] {
-        [
-            ("p50", self.p50_ns),
-            ("p90", self.p90_ns),
-            ("p99", self.p99_ns),
-            ("p99.9", self.p999_ns),
-            ("max", self.max_ns),
-        ]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_median_of_runs() {
-        let spread = Spread::of([3.0, 1.0, 2.0]);
+        let spread = Spread::of([3.0, f64::NAN, 1.0, 2.0]).unwrap();
         assert_eq!((spread.median, spread.min, spread.max), (2.0, 1.0, 3.0));
-        assert_eq!(Spread::of([4.0, 2.0]).median, 3.0);
-        assert_eq!(Spread::of([]), Spread::default());
+        assert_eq!(Spread::of([4.0, 2.0]).unwrap().median, 3.0);
+        assert_eq!(Spread::of([f64::NAN]), None);
         assert_eq!(spread.show(|v| format!("{v:.0}")), "2  [1 - 3]");
-        assert_eq!(Spread::of([5.0]).show(|v| format!("{v:.0}")), "5");
+        assert_eq!(Spread::of([5.0]).unwrap().show(|v| format!("{v:.0}")), "5");
     }
 
     #[test]

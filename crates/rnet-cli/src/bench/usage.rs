@@ -1,15 +1,18 @@
-//! What this process uses: CPU time, memory, wake-ups.
+//! What a figure depends on, the machine, and what this process uses of it: CPU time, memory, wake-ups.
 
+use std::fmt;
 use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::table;
+
 /// The thread of a worker that listens to its parent: that of [`rnet_bench::worker::listen`].
-pub const LISTENER: &str = "orders";
+const LISTENER: &str = "orders";
 
 /// CPU time of this process so far, all threads together, in ns.
-pub fn cpu_ns() -> u64 {
+fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -22,7 +25,7 @@ pub fn rss_bytes() -> u64 {
 
 /// How often the threads of robot-net in this process have gone to sleep by themselves, which is
 /// how often they were awake for something. The main thread and the listener belong to the bench.
-pub fn wakeups() -> u64 {
+fn wakeups() -> u64 {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
     let main = std::process::id().to_string();
     let library = tasks.flatten().filter(|task| task.file_name().to_string_lossy() != main);
@@ -34,7 +37,7 @@ pub fn wakeups() -> u64 {
 }
 
 /// The number behind `name` in a file of /proc.
-pub fn field(text: &str, name: &str) -> Option<u64> {
+fn field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
 }
@@ -81,9 +84,73 @@ impl Meter {
     }
 }
 
+/// What of the machine a figure depends on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    pub cpu: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    /// Whether it is a virtual machine, as far as the processor says.
+    pub virtual_machine: bool,
+    /// What sets the clock of the cores; `None` if the kernel does not say.
+    pub governor: Option<String>,
+    /// Processes that ran or wanted to, the last minute's mean, before the first run.
+    pub load_1min: f64,
+    /// `release`, or `debug`, whose figures mean nothing.
+    pub build: &'static str,
+}
+
+impl Machine {
+    pub fn look() -> Machine {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let info = read("/proc/cpuinfo");
+        let of = |name: &str| {
+            let value = info.lines().find(|line| line.starts_with(name))?.split_once(':')?.1;
+            Some(value.trim().to_owned())
+        };
+        let flags = of("flags").unwrap_or_default();
+        let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+        let load = read("/proc/loadavg");
+        Machine {
+            cpu: of("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: field(&read("/proc/meminfo"), "MemTotal:").unwrap_or(0) * 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            virtual_machine: flags.split_whitespace().any(|flag| flag == "hypervisor"),
+            governor: Some(governor.trim().to_owned()).filter(|g| !g.is_empty()),
+            load_1min: load.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0),
+            build: if cfg!(debug_assertions) { "debug" } else { "release" },
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cores = if self.cores == 1 { "core" } else { "cores" };
+        let memory = table::bytes(self.memory_bytes as f64);
+        write!(f, "{}, {} {cores}, {memory}, Linux {}", self.cpu, self.cores, self.kernel)?;
+        if self.virtual_machine {
+            write!(f, ", virtual machine")?;
+        }
+        if let Some(governor) = &self.governor {
+            write!(f, ", governor {governor}")?;
+        }
+        write!(f, ", load {:.1}; rnet {} ({})", self.load_1min, rnet::VERSION, self.build)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let machine = Machine::look();
+        assert!(machine.cores >= 1 && machine.memory_bytes > 0, "{machine:?}");
+        assert!(machine.to_string().contains("core"), "{machine}");
+    }
 
     #[test]
     fn a_busy_process_uses_cpu_and_memory() {

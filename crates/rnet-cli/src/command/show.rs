@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rnet::msgs::CommandStatus;
-use rnet::msgs::command_status::{Reason, State};
+use rnet::msgs::command_status::Reason;
 use rnet::{Error, Lane, Node, SubscriberOptions};
 use rnet_monitor::commands::has_failed;
 use rnet_monitor::documents::command as document;
@@ -14,6 +14,7 @@ use super::{look_at, receivers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::look;
+use crate::value::enum_word;
 use crate::{domain, signal, table};
 
 /// How long receivers that are there may take to say so.
@@ -52,7 +53,7 @@ pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
         let holder = if drives { &status.holder } else { "-" };
         let priority = if drives { status.priority.to_string() } else { "-".to_owned() };
         let (since, fallbacks) = (table::uptime(*since), status.fallbacks.to_string());
-        let words = [topic, *receiver, state(status), &since, holder, &priority, &fallbacks];
+        let words = [topic, *receiver, &state(status), &since, holder, &priority, &fallbacks];
         words.map(str::to_owned).to_vec()
     };
     let rows: Vec<_> = commands.iter().map(row).collect();
@@ -161,13 +162,10 @@ pub fn status_of(
     Err(Failure::Interrupted)
 }
 
-fn state(status: &CommandStatus) -> &'static str {
-    match status.state() {
-        _ if has_failed(status) => "FALLBACK FAILED",
-        State::InForce => "in force",
-        State::Fallback => "fallback",
-        State::Closed => "closed",
-        State::Unspecified => "-",
+fn state(status: &CommandStatus) -> String {
+    match has_failed(status) {
+        true => "FALLBACK FAILED".to_owned(),
+        false => enum_word(status.state().as_str_name()),
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{Desk, Heard, Sent};
 use super::parts::{Part, part};
 use super::robot::{DemoJob, SEATS};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Event, GO, WorkerNode};
-use crate::bench::link::Link;
 use crate::bench::pace::sleep_precisely;
-use crate::bench::roles::LOOK;
+use crate::bench::worker::{Event, LOOK, Link, WorkerNode};
 use crate::failure::Outcome;
 
 /// The phase in which nodes send no more, and go on receiving.
@@ -32,8 +29,7 @@ pub fn run(node: &WorkerNode, role: &DemoJob, link: &Link) -> Outcome {
     let seat = &SEATS[role.seat];
     let mut part = part(seat.name);
     let mut desk = Desk::open(node.open()?, seat)?;
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     act(&mut desk, part.as_mut(), seat.period_ns(), link)?;
     link.say(&Event::Sent)?;
     while !link.ordered() {
@@ -42,9 +38,7 @@ pub fn run(node: &WorkerNode, role: &DemoJob, link: &Link) -> Outcome {
     desk.listen(Duration::ZERO)?;
     let (sent, heard) = desk.report();
     let (changes, round_trips) = (part.changes(), part.round_trips());
-    link.done(&DemoReport { sent, heard, changes, round_trips })?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&DemoReport { sent, heard, changes, round_trips })
 }
 
 /// Until it is ordered to be quiet.

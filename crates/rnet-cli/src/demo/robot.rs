@@ -26,6 +26,21 @@ pub struct Signal {
     pub values: [f64; 4],
 }
 
+impl Signal {
+    /// From the bytes of a message; of a picture the number.
+    pub fn of(bytes: &[u8]) -> Signal {
+        let word = |at: usize| bytes.get(8 * at..).and_then(|rest| rest.first_chunk().copied());
+        let number = |at| word(at).map_or(0, u64::from_le_bytes);
+        let values = std::array::from_fn(|i| f64::from_bits(number(i + 2)));
+        Signal { number: number(0), read_ns: number(1), values }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let words = [self.number, self.read_ns].into_iter().chain(self.values.map(f64::to_bits));
+        words.flat_map(u64::to_le_bytes).collect()
+    }
+}
+
 /// The job of a node's process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DemoJob {

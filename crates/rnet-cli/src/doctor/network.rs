@@ -9,7 +9,7 @@ use rnet::inspect::Location;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, State};
 
-use crate::link::args::LinkOptions;
+use crate::link::LinkOptions;
 use crate::link::program::{self, Settings, settings};
 use crate::value::tame;
 use rnet_monitor::Findings;

@@ -8,8 +8,10 @@
 //! - `machine`: reading `/proc` and `/sys`, any file of which may be missing, barred or garbage;
 //! - `cores`: how many, whose, how they sleep, at which clock, who else uses them;
 //! - `kernel`: preemption, throttling, slices, clocks;
-//! - `memory`: locking, swap, huge pages, room;
+//! - `memory`: locking, swap, huge pages;
 //! - `rights`: real-time priorities.
+//!
+//! The room for logs and membarrier(2) are checked by `rnet doctor` itself.
 //!
 //! Looking changes nothing and asks the kernel for nothing but its files: what it says about this
 //! process (limits, capabilities, timer slack) holds for programs started from the same shell.
@@ -17,7 +19,7 @@
 //! What is a [`Level::Problem`]: that which can hold a message up for a millisecond and more on a
 //! machine that does nothing else, or which makes each message slower by a multiple: a single core, a CPU
 //! quota, no right to a real-time priority, a kernel that does not preempt, a clock
-//! that takes a system call, swapping that nothing can forbid, no room. All else that could be better is
+//! that takes a system call, swapping that nothing can forbid. All else that could be better is
 //! [`Level::Advice`]; it costs microseconds, or is a matter of taste on a machine without a load.
 
 mod cores;
@@ -109,7 +111,7 @@ pub fn run(context: &mut Context) -> Outcome {
 /// Examines the machine whose `/proc`, `/sys`, `/dev`, `/boot` stand below `root`.
 fn examine_at(root: &Path, dir: &Path) -> Vec<Finding> {
     let machine = Machine { root, dir };
-    let checks: [fn(&Machine<'_>) -> Finding; 23] = [
+    let checks: [fn(&Machine<'_>) -> Finding; 21] = [
         rights::rt_priority,
         rights::rt_time,
         kernel::preemption,
@@ -127,12 +129,10 @@ fn examine_at(root: &Path, dir: &Path) -> Vec<Finding> {
         memory::swap,
         memory::huge_heap_pages,
         memory::huge_shared_pages,
-        memory::room,
         kernel::clock_source,
         kernel::timer_slack,
         kernel::slices,
         kernel::autogroup,
-        kernel::membarrier,
     ];
     checks.iter().map(|check| check(&machine)).collect()
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use rnet_launch::{Keeper, KeeperOrder};
 
 use super::BySignal;
-use super::args::KeeperArgs;
+use super::KeeperArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;

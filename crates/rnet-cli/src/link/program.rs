@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::args::LinkOptions;
+use super::LinkOptions;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 

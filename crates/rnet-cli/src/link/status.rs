@@ -3,21 +3,20 @@
 use std::time::{Duration, Instant};
 
 use rnet::MessageType;
-use rnet::msgs::link_status::{Cause, Direction, Peer, State, Topic};
+use rnet::msgs::link_status::{Peer, Topic};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::schema::Dynamic;
 use serde_json::json;
 
-use super::args::LinkOptions;
+use super::LinkOptions;
 use super::program::{self, Settings};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::style::PROBLEM;
 use crate::topic::look;
-use crate::value::{Message, tame};
+use crate::value::{Message, enum_word, tame};
 use crate::{signal, table};
 use rnet_monitor::link::{INSECURE, TOPIC, last, moves, since};
-use rnet_monitor::{Findings, Level};
+use rnet_monitor::{Finding, Findings, Level};
 
 /// For how long the first word of a link that has just begun is waited for.
 const FIRST_WORD: Duration = Duration::from_secs(3);
@@ -50,14 +49,16 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
     print(context, &status)?;
     let mut findings = Findings::default();
     moves(&mut findings, &status);
-    let found = findings.0.into_iter().filter(|finding| finding.level == Level::Problem);
-    let said = status.problems.iter().map(|problem| (tame(problem).into_owned(), None));
-    for (what, advice) in said.chain(found.map(|finding| (finding.what, finding.advice))) {
-        let word = context.styled(PROBLEM, "PROBLEM");
-        context.line(format_args!("\n{word}  {what}"))?;
-        if let Some(advice) = advice {
-            context.line(format_args!("         -> {advice}"))?;
-        }
+    findings.0.retain(|finding| finding.level == Level::Problem);
+    let said = status.problems.iter().map(|problem| Finding {
+        level: Level::Problem,
+        check: "link",
+        what: tame(problem).into_owned(),
+        advice: None,
+    });
+    for finding in said.chain(findings.0) {
+        context.line(format_args!(""))?;
+        context.findings([&finding])?;
     }
     Ok(())
 }
@@ -171,20 +172,13 @@ fn or_dash(text: &str) -> String {
 }
 
 fn peer_row(peer: &Peer) -> Vec<String> {
-    let state = match peer.state() {
-        State::Unspecified => "-",
-        State::Connecting => "connecting",
-        State::Connected => "connected",
-        State::Lost => "lost",
-        State::Refused => "refused",
-    };
     let ns = |time: &Option<rnet::msgs::Duration>| time.as_ref().and_then(duration_to_ns);
     let offset = ns(&peer.clock_offset).map(|offset| {
         table::offset(offset, ns(&peer.clock_offset_uncertainty).map(i64::unsigned_abs))
     });
     vec![
         name(peer),
-        state.to_owned(),
+        enum_word(peer.state().as_str_name()),
         since(peer.since.as_ref()).map_or("-".into(), table::uptime),
         or_dash(&peer.address),
         or_dash(&peer.version),
@@ -199,11 +193,6 @@ fn signed(ns: i64) -> String {
 }
 
 fn topic_row(peer: &Peer, topic: &Topic) -> Vec<String> {
-    let direction = match topic.direction() {
-        Direction::Unspecified => "-",
-        Direction::In => "in",
-        Direction::Out => "out",
-    };
     let lost = topic.lost.unwrap_or_default();
     let by_cause = [
         (lost.link, "link"),
@@ -213,25 +202,19 @@ fn topic_row(peer: &Peer, topic: &Topic) -> Vec<String> {
     ];
     let lost = by_cause.iter().filter(|(n, _)| *n > 0).map(|(n, cause)| format!("{n} {cause}"));
     let lost = lost.collect::<Vec<_>>().join(", ");
-    let held_back = match (topic.held_back(), topic.held_back_text.as_str()) {
-        (Cause::Unspecified, "") => "",
-        (Cause::Credit, "") => "credit",
-        (Cause::Window, "") => "window",
-        (Cause::Rule, "") => "rule",
-        (Cause::RateLimit, "") => "rate limit",
-        (Cause::LeftOut, "") => "left out",
-        (Cause::NoSubscriber, "") => "no subscriber",
-        (_, text) => text,
+    let held_back = match topic.held_back_text.as_str() {
+        "" => enum_word(topic.held_back().as_str_name()),
+        text => tame(text).into_owned(),
     };
     vec![
         name(peer),
-        direction.to_owned(),
+        enum_word(topic.direction().as_str_name()),
         tame(&topic.name).into_owned(),
         format!("{:.1} Hz", topic.rate_hz),
         table::bytes(topic.bytes_per_s),
         topic.messages.to_string(),
         if lost.is_empty() { "0".to_owned() } else { lost },
         topic.skipped.to_string(),
-        or_dash(held_back),
+        held_back,
     ]
 }

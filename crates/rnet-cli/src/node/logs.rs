@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -55,7 +54,8 @@ pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
         }
         if text.is_empty() {
             current = moved_on(current, &newest);
-            wait()?;
+            // A signal ends the wait, and is handled above.
+            let _ = signal::sleep(LOOK);
             continue;
         }
         write(context, &args.node, &mut rest, &text)?;
@@ -102,13 +102,6 @@ fn moved_on(current: Option<File>, newest: &Path) -> Option<File> {
     let open = current.as_ref().and_then(|file| file.metadata().ok()).map(|meta| meta.ino());
     let named = std::fs::metadata(newest).ok().map(|meta| meta.ino());
     if open == named { current } else { File::open(newest).ok() }
-}
-
-/// A moment, or until a signal comes.
-fn wait() -> Outcome {
-    let nothing = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC);
-    let nothing = nothing.map_err(std::io::Error::from)?;
-    Ok(signal::wait_readable_for(nothing.as_fd(), Some(LOOK), false)?)
 }
 
 fn last_lines(text: &[u8], lines: Option<usize>) -> &[u8] {

@@ -1,32 +1,31 @@
 //! Which parameter is meant.
 
 use rnet::NodeName;
-use rnet::state::State;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::join_to_look;
+use crate::session::Source;
 use crate::shared_args::NodeArg;
 pub use rnet_monitor::documents::{Named, named};
 use rnet_monitor::near::did_you_mean;
 
 /// All that are there now; none where there is no state.
 pub fn look(context: &Context, me: &NodeArg) -> Outcome<Vec<Named>> {
-    let session = join_to_look(context, "param", me)?;
-    all(session.as_ref().map(|session| &session.state))
+    look_at(context, None, me)
 }
 
 /// The same of another host, or of this one where none is named.
 pub fn look_at(context: &Context, host: Option<&str>, me: &NodeArg) -> Outcome<Vec<Named>> {
-    match host {
-        None => look(context, me),
-        Some(host) => Ok(named(context.node("param", me)?.state_of(host)?.params()?)),
-    }
+    of(&Source::look(context, host, "param", me)?)
 }
 
-/// All parameters, in the order of nodes and names.
-pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {
-    Ok(named(state.map(State::params).transpose()?.unwrap_or_default()))
+/// The parameters of a state.
+pub fn of(source: &Source) -> Outcome<Vec<Named>> {
+    Ok(match source {
+        Source::None => Vec::new(),
+        Source::Here(session) => named(session.state.params()?),
+        Source::There(state, _) => named(state.params()?),
+    })
 }
 
 /// Those of a node.

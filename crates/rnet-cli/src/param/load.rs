@@ -39,7 +39,7 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     let settings = tree::read(&text).map_err(|problem| vec![problem]).and_then(settings::of);
     let settings = settings.map_err(|problems| tell(context, &args.file, problems))?;
     let session = join(context, "param", &args.me)?;
-    let all = find::all(Some(&session.state))?;
+    let all = find::named(session.state.params()?);
     let (ros_own, settings): (Vec<_>, Vec<_>) =
         settings.into_iter().partition(|setting| is_of_ros_alone(setting, &all));
     let wanted = resolve(settings, &all, args.undeclared);

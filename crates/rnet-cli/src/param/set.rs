@@ -1,6 +1,7 @@
 //! `rnet param set`, `reset` and `delete`.
 
 use rnet::param::{ParamInfo, key};
+use rnet::state::State;
 use rnet::{Error, NodeName};
 use serde_json::json;
 
@@ -9,16 +10,14 @@ use super::find::{self, Named};
 use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::{Session, join, join_to_look};
+use crate::session::{Session, Source, join, join_to_look};
 use crate::topic::no_such;
 use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
-    if let Some(host) = &args.there.host {
-        return set_there(context, host, args);
-    }
-    let looking = join_to_look(context, "param", &args.me)?;
-    let all = find::all(looking.as_ref().map(|session| &session.state))?;
+    let host = args.there.host.as_deref();
+    let source = Source::look(context, host, "param", &args.me)?;
+    let all = find::of(&source)?;
     let (node, name, text) = match &args.value {
         Some(value) => (args.node.clone(), find::slashed(&args.name), value),
         // Node and parameter are one word, and the second is the value.
@@ -28,7 +27,10 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
                 let what = format!("VALUE is missing: rnet param set {} {name} VALUE", args.node);
                 return Err(Failure::Usage(what));
             }
-            let domain = context.domain()?.id().to_owned();
+            let domain = match host {
+                Some(host) => format!("of host {host}"),
+                None => context.domain()?.id().to_owned(),
+            };
             let found = find::one(all.clone(), &domain, &args.node, None);
             let (node, name, _) = match (found, args.node.as_str().rsplit_once('/')) {
                 (Err(_), Some((node, name))) if args.undeclared && !node.is_empty() => {
@@ -42,70 +44,53 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
             (NodeName::new(&node)?, name, &args.name)
         }
     };
-    let (key, what) = (key(&node, &name)?, words(&node, &name));
-    let before = match &looking {
-        Some(session) => session.state.param(&node, &name)?,
-        None => None,
-    };
-    let description = before.as_ref().and_then(|info| info.description.as_ref());
-    if description.is_none() && !args.undeclared {
-        return Err(undeclared(context, &all, &node, &name)?);
+    let (key, mut what) = (key(&node, &name)?, words(&node, &name));
+    if let Some(host) = host {
+        what += &format!(" on host {host}");
     }
-    let value = value::of_text(text, description)
-        .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
-    let session = match looking {
-        Some(session) => session,
-        None => join(context, "param", &args.me)?,
-    };
-    let mut put = session.state.put(&key);
-    if description.is_none() {
-        put = put.change_type();
-        context.say(format_args!("{what} is not declared yet; it is checked when its node starts"));
-    }
-    put.set(value)?;
-    tell(context, &session, &node, &name, before.as_ref())
-}
-
-/// Sets a parameter of a node of another host, which checks it.
-fn set_there(context: &mut Context, host: &str, args: &SetArgs) -> Outcome {
-    let me = context.node("param", &args.me)?;
-    let state = me.state_of(host)?;
-    let all = find::named(state.params()?);
-    let (node, name, text) = match &args.value {
-        Some(value) => (args.node.clone(), find::slashed(&args.name), value),
-        None => {
-            let (node, name, _) =
-                find::one(all.clone(), &format!("of host {host}"), &args.node, None)?;
-            (NodeName::new(&node)?, name, &args.name)
-        }
-    };
-    let what = format!("{} on host {host}", words(&node, &name));
-    let before = all.iter().find(|(n, m, _)| *n == node.as_str() && *m == name);
+    // Of a parameter that was not declared nobody knows where the node's name ends.
+    let path = format!("{node}{name}");
+    let before = all.iter().find(|(n, m, _)| path.strip_prefix(n.as_str()) == Some(m));
     let before = before.map(|(.., info)| info);
     let description = before.and_then(|info| info.description.as_ref());
     if description.is_none() && !args.undeclared {
-        return Err(Failure::Failed(format!(
-            "{what} is declared by no node; see rnet param list --host {host} (--undeclared sets it all the same)"
-        )));
+        return Err(match host {
+            None => undeclared(context, &all, &node, &name)?,
+            Some(host) => Failure::Failed(format!(
+                "{what} is declared by no node; see rnet param list --host {host} (--undeclared sets it all the same)"
+            )),
+        });
     }
     let value = value::of_text(text, description)
         .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
-    let key = key(&node, &name)?;
-    let mut put = state.put(&key);
     if description.is_none() {
-        put = put.change_type();
+        context.say(format_args!("{what} is not declared yet; it is checked when its node starts"));
     }
-    let revision = put.set(&value)?;
-    let was = before.and_then(ParamInfo::value);
-    if context.json() {
-        return context.document(&json!({
-            "host": host, "node": node.as_str(), "name": name, "value": to_json(&value),
-            "was": was.map(to_json), "revision": revision,
-        }));
+    match source.join(context, "param", &args.me)? {
+        Source::None => Ok(()),
+        Source::Here(session) => {
+            let put = session.state.put(&key);
+            let put = if description.is_none() { put.change_type() } else { put };
+            put.set(value)?;
+            tell(context, &session, &node, &name, before)
+        }
+        // The other host checks it.
+        Source::There(state, _) => {
+            let put = state.put(&key);
+            let put = if description.is_none() { put.change_type() } else { put };
+            let revision = put.set(&value)?;
+            let was = before.and_then(ParamInfo::value);
+            if context.json() {
+                return context.document(&json!({
+                    "host": host, "node": node.as_str(), "name": name, "value": to_json(&value),
+                    "was": was.map(to_json), "revision": revision,
+                }));
+            }
+            let was = was.map(|was| format!(" (was {})", text::line(was))).unwrap_or_default();
+            context.say(format_args!("{what} is {}{was}", text::line(&value)));
+            Ok(())
+        }
     }
-    let was = was.map(|was| format!(" (was {})", text::line(was))).unwrap_or_default();
-    context.say(format_args!("{what} is {}{was}", text::line(&value)));
-    Ok(())
 }
 
 pub fn reset(context: &mut Context, args: &ParamArgs) -> Outcome {
@@ -140,7 +125,8 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
 /// One that is there.
 fn present(context: &Context, args: &ParamArgs) -> Outcome<(Session, NodeName, String, ParamInfo)> {
     let session = join_to_look(context, "param", &args.me)?;
-    let all = find::all(session.as_ref().map(|session| &session.state))?;
+    let state = session.as_ref().map(|session| &session.state);
+    let all = find::named(state.map(State::params).transpose()?.unwrap_or_default());
     let (node, name, before) =
         find::one(all, context.domain()?.id(), &args.node, args.name.as_deref())?;
     // What was found stands in the state.

@@ -9,8 +9,8 @@ use rnet::schema::Dynamic;
 use rnet::{CallOptions, Error, MessageType, Pending, Received};
 use serde_json::{Value, json};
 
-use super::args::{CallArgs, DataArgs};
-use super::servers_of;
+use super::list::Kind;
+use super::{CallArgs, DataArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
@@ -89,38 +89,26 @@ pub fn types<T>(
     timeout: Duration,
     known: impl Fn(&ServerInfo<'_>) -> Option<T>,
 ) -> Outcome<T> {
-    let deadline = Instant::now().checked_add(timeout);
     let mut domain = context.domain()?;
-    let mut said = false;
-    loop {
+    let (mut said, mut unread) = (false, None);
+    let found = signal::poll(timeout, STEP, || {
         let snapshot = domain.snapshot()?;
-        let servers = servers_of(&snapshot, service);
-        if let Some(types) = servers.iter().find_map(&known) {
-            return Ok(types);
-        }
-        if signal::stopped() {
-            return Err(Failure::Interrupted);
-        }
-        if deadline.is_some_and(|end| Instant::now() >= end) {
-            return Err(
-                match (servers.first(), snapshot.problems.iter().chain(&snapshot.unread).next()) {
-                    (Some(server), Some(problem)) => Failure::Failed(format!(
-                        "the types of {service} in {} cannot be read: {problem}",
-                        server.node()
-                    )),
-                    _ => Failure::TimedOut(format!(
-                        "{service} had no server for {:?}; see rnet service list, and rnet domain list for other domains",
-                        timeout
-                    )),
-                },
-            );
-        }
-        if !said && servers.is_empty() {
-            said = true;
+        let servers = Kind::Service.servers(&snapshot, service);
+        if servers.is_empty() && !std::mem::replace(&mut said, true) {
             context.say(format_args!("{service} has no server yet; waiting"));
         }
-        std::thread::sleep(STEP);
-    }
+        let problem = snapshot.problems.iter().chain(&snapshot.unread).next();
+        unread = servers.first().zip(problem).map(|(server, problem)| {
+            format!("the types of {service} in {} cannot be read: {problem}", server.node())
+        });
+        Ok(servers.iter().find_map(&known))
+    })?;
+    found.ok_or_else(|| match unread {
+        Some(why) => Failure::Failed(why),
+        None => Failure::TimedOut(format!(
+            "{service} had no server for {timeout:?}; see rnet service list, and rnet domain list for other domains"
+        )),
+    })
 }
 
 /// Waits for all servers that are there. A key chooses among those that are ready: were there fewer, it might be another
@@ -132,18 +120,14 @@ pub fn gather(
     ready: impl Fn() -> usize,
 ) -> Outcome {
     let mut domain = context.domain()?;
-    let end = Instant::now() + limit.min(GATHER);
-    while ready() < servers_of(&domain.snapshot()?, service).len() {
-        if signal::stopped() {
-            return Err(Failure::Interrupted);
-        }
-        if Instant::now() >= end {
-            context.say(format_args!(
-                "{service} has servers that do not answer; the key chooses among the others"
-            ));
-            break;
-        }
-        std::thread::sleep(LOOK);
+    let all_ready = signal::poll(limit.min(GATHER), LOOK, || {
+        let there = Kind::Service.servers(&domain.snapshot()?, service).len();
+        Ok((ready() >= there).then_some(()))
+    })?;
+    if all_ready.is_none() {
+        context.say(format_args!(
+            "{service} has servers that do not answer; the key chooses among the others"
+        ));
     }
     Ok(())
 }

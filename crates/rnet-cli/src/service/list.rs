@@ -1,102 +1,173 @@
-//! `rnet service list`, `info` and `type`.
+//! `rnet service list`, `info` and `type`, and `rnet action list` and `info`.
 
-use serde_json::json;
+use rnet::inspect::{CallType, ServerInfo, Snapshot};
+use serde_json::{Map, Value, json};
 
-use super::args::ServiceListArgs;
-use super::{look_at, names, servers_of, type_names};
 use crate::context::Context;
-use crate::failure::Outcome;
-use crate::topic::look;
+use crate::failure::{Failure, Outcome};
+use crate::topic::{look, no_such};
 use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
 
-pub fn run(context: &mut Context, args: &ServiceListArgs) -> Outcome {
+/// What a server offers. An action is a service, too: that of its goals and results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Service,
+    Action,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Service => "service",
+            Kind::Action => "action",
+        }
+    }
+
+    /// The messages of a call, in their order.
+    fn parts(self) -> &'static [&'static str] {
+        match self {
+            Kind::Service => &["request", "reply"],
+            Kind::Action => &["goal", "feedback", "result"],
+        }
+    }
+
+    /// The types of these messages; `None` of a server that has just come or goes.
+    pub fn types<'a>(self, server: &ServerInfo<'a>) -> Option<Vec<CallType<'a>>> {
+        let (request, reply) = (server.request_type(), server.reply_type()?);
+        Some(match self {
+            Kind::Service => vec![request, reply],
+            Kind::Action => vec![request, server.feedback_type()?, reply],
+        })
+    }
+
+    fn type_names<'a>(self, server: &ServerInfo<'a>) -> Option<Vec<&'a str>> {
+        let types = self.types(server)?;
+        Some(types.into_iter().map(|of| of.desc.name().unwrap_or("raw")).collect())
+    }
+
+    pub fn servers<'a>(self, snapshot: &'a Snapshot, name: &str) -> Vec<ServerInfo<'a>> {
+        let is_it = |server: &ServerInfo<'_>| {
+            server.service == name && (self == Kind::Service || server.feedback.is_some())
+        };
+        snapshot.servers().into_iter().filter(is_it).collect()
+    }
+
+    pub fn names(self, snapshot: &Snapshot) -> Vec<&str> {
+        let servers = snapshot.servers().into_iter();
+        let servers = servers.filter(|of| self == Kind::Service || of.feedback.is_some());
+        let mut names: Vec<&str> = servers.map(|server| server.service).collect();
+        names.dedup();
+        names
+    }
+
+    /// What there is, with a server of this name.
+    pub fn look_at(self, context: &Context, name: &str) -> Outcome<Snapshot> {
+        let (domain, snapshot) = look(context)?;
+        let names = self.names(&snapshot);
+        match names.contains(&name) {
+            true => Ok(snapshot),
+            false => Err(no_such(self.word(), domain.id(), name, names.into_iter())),
+        }
+    }
+
+    fn named(self, types: &[&str]) -> Value {
+        let named = self.parts().iter().zip(types);
+        named.map(|(part, name)| ((*part).to_owned(), json!(name))).collect::<Map<_, _>>().into()
+    }
+}
+
+/// Lists names, or all that is known of each.
+pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) -> Outcome {
     let (domain, snapshot) = look(context)?;
-    let names = names(&snapshot);
+    let (word, plural) = (kind.word(), format!("{}s", kind.word()));
+    let names = kind.names(&snapshot);
     if names.is_empty() {
-        domain::tell_none(context, "services")?;
+        domain::tell_none(context, &plural)?;
     }
     // Servers that do not agree show the types of the first.
-    let services = names.into_iter().filter_map(|name| {
-        let servers = servers_of(&snapshot, name);
+    let found = names.into_iter().filter_map(|name| {
+        let servers = kind.servers(&snapshot, name);
         let clients = servers.iter().map(|server| server.clients).max().unwrap_or_default();
-        let types = servers.iter().find_map(|server| type_names(server).ok())?;
+        let types = servers.iter().find_map(|server| kind.type_names(server))?;
         Some((name, types, servers.len(), clients))
     });
-    let services: Vec<_> = services.collect();
+    let found: Vec<_> = found.collect();
     if context.json() {
-        let services = services.into_iter().map(|(name, (request, reply), servers, clients)| {
-            let types = json!({"request": request, "reply": reply});
-            json!({"service": name, "types": types, "servers": servers, "clients": clients})
+        let found = found.into_iter().map(|(name, types, servers, clients)| {
+            json!({word: name, "types": kind.named(&types), "servers": servers, "clients": clients})
         });
-        let services: Vec<_> = services.collect();
-        return context.document(&json!({"domain": domain.id(), "services": services}));
+        let found: Vec<_> = found.collect();
+        return context.document(&json!({"domain": domain.id(), plural: found}));
     }
-    if args.verbose {
-        let titles = ["SERVICE", "REQUEST", "REPLY", "SERVERS ", "CLIENTS "];
-        let row =
-            |(name, (request, reply), servers, clients): (&str, (&str, &str), usize, usize)| {
-                [name, request, reply, &servers.to_string(), &clients.to_string()]
-                    .map(str::to_owned)
-                    .to_vec()
-            };
-        let rows: Vec<_> = services.into_iter().map(row).collect();
+    if verbose {
+        let titles = [&[word], kind.parts(), &["servers ", "clients "]].concat();
+        let titles: Vec<String> = titles.iter().map(|title| title.to_uppercase()).collect();
+        let row = |(name, types, servers, clients): (&str, Vec<&str>, usize, usize)| {
+            let counts = [servers, clients].map(|count| count.to_string());
+            let words = std::iter::once(name).chain(types).map(str::to_owned);
+            words.chain(counts).collect()
+        };
+        let rows: Vec<_> = found.into_iter().map(row).collect();
+        let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
         return table::print(context, &titles, &rows);
     }
-    for (name, (request, reply), ..) in services {
-        match args.show_types {
-            true => context.line(format_args!("{name} [{request} -> {reply}]"))?,
+    for (name, types, ..) in found {
+        match show_types {
+            true => context.line(format_args!("{name} [{}]", types.join(" -> ")))?,
             false => context.line(format_args!("{name}"))?,
         }
     }
     Ok(())
 }
 
-pub fn info(context: &mut Context, service: &str) -> Outcome {
-    let snapshot = look_at(context, service)?;
+/// Shows the servers of a name, with their types.
+pub fn info(context: &mut Context, kind: Kind, name: &str) -> Outcome {
+    let snapshot = kind.look_at(context, name)?;
     let own = own_host(&snapshot);
-    let servers = servers_of(&snapshot, service);
+    let servers = kind.servers(&snapshot, name);
     if context.json() {
-        let servers = servers.iter().map(|server| {
+        let servers = servers.iter().filter_map(|server| {
             let (host, node) = host_of(server.node());
-            json!({
-                "node": node,
-                "host": host.unwrap_or(&own),
-                "request": server.request_type(),
-                "reply": server.reply_type(),
-                "clients": server.clients,
-            })
+            let mut document = json!({
+                "node": node, "host": host.unwrap_or(&own), "clients": server.clients,
+            });
+            for (part, of) in kind.parts().iter().zip(kind.types(server)?) {
+                document[*part] = json!(of);
+            }
+            Some(document)
         });
         let servers: Vec<_> = servers.collect();
-        return context.document(&json!({"service": service, "servers": servers}));
+        return context.document(&json!({kind.word(): name, "servers": servers}));
     }
-    context.line(format_args!("Service: {service}"))?;
+    let title = if kind == Kind::Service { "Service" } else { "Action" };
+    context.line(format_args!("{title}: {name}"))?;
     for server in &servers {
-        let (request, reply) = type_names(server)?;
+        let Some(types) = kind.type_names(server) else { continue };
         let (host, node) = host_of(server.node());
         context.heading(&format!("Server: {node}"))?;
         context.line(format_args!("  host: {}", host.unwrap_or(&own)))?;
-        context.line(format_args!("  request: {request}"))?;
-        context.line(format_args!("  reply: {reply}"))?;
+        for (part, name) in kind.parts().iter().zip(types) {
+            context.line(format_args!("  {part}: {name}"))?;
+        }
         context.line(format_args!("  clients: {}", server.clients))?;
     }
     Ok(())
 }
 
+/// Prints the types of a service, once for all servers that agree.
 pub fn type_of(context: &mut Context, service: &str) -> Outcome {
-    let snapshot = look_at(context, service)?;
-    let servers = servers_of(&snapshot, service);
-    let mut types = servers.iter().map(type_names).collect::<Outcome<Vec<_>>>()?;
+    let snapshot = Kind::Service.look_at(context, service)?;
+    let servers = Kind::Service.servers(&snapshot, service);
+    let mut types: Vec<_> = servers.iter().filter_map(|of| Kind::Service.type_names(of)).collect();
     types.dedup();
+    if types.is_empty() {
+        let what = format!("the server of {service} has just come or gone; ask again");
+        return Err(Failure::Failed(what));
+    }
     if context.json() {
-        let types =
-            types.iter().map(|(request, reply)| json!({"request": request, "reply": reply}));
-        let types: Vec<_> = types.collect();
+        let types: Vec<_> = types.iter().map(|types| Kind::Service.named(types)).collect();
         return context.document(&json!({"service": service, "types": types}));
     }
-    for (request, reply) in types {
-        context.line(format_args!("{request}"))?;
-        context.line(format_args!("{reply}"))?;
-    }
-    Ok(())
+    types.iter().flatten().try_for_each(|name| context.line(format_args!("{name}")))
 }

@@ -1,13 +1,21 @@
-//! `rnet state dump`.
+//! `rnet state dump` and `load`.
 
-use super::args::DumpArgs;
+use std::path::Path;
+
+use rnet::limits::{MAX_STATE_LEN_BYTES, MAX_TRANSACTION_KEYS};
+use rnet::state::State;
+use serde_json::json;
+
+use super::args::{DumpArgs, LoadArgs};
 use super::document;
-use super::record::{Head, Writer};
+use super::record::{self, Head, Loaded, Writer};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::join_to_look;
+use crate::input::{self, Limit};
+use crate::session::{join, join_to_look};
+use crate::signal;
 
-pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
+pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
     let session = join_to_look(context, "state", &args.me)?;
     let snapshot = session.map(|session| session.state.snapshot(&args.prefix)).transpose()?;
     let snapshot = snapshot.unwrap_or_default();
@@ -34,4 +42,131 @@ pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
         0 => Ok(()),
         n => Err(Failure::Failed(format!("{n} key{} could not be dumped", s(n)))),
     }
+}
+
+/// Keys that stand in the way and are named.
+const MAX_NAMED: usize = 5;
+
+const DUMP: Limit = Limit {
+    bytes: MAX_STATE_LEN_BYTES as usize,
+    of: "a dump of the state",
+    name: "MAX_STATE_LEN_BYTES",
+    first_line: Some(MAX_HEAD_LEN_BYTES),
+};
+/// Bytes of a dump's first line: more than the longest names of a domain and a key.
+const MAX_HEAD_LEN_BYTES: usize = 4096;
+
+/// What becomes of the keys of a dump.
+#[derive(Default)]
+struct Plan {
+    set: Vec<Loaded>,
+    /// They hold it already.
+    unchanged: usize,
+    /// Their time was over when they were dumped.
+    expired: usize,
+}
+
+pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
+    let path = args.file.as_deref().unwrap_or_else(|| Path::new("-"));
+    let name = input::shown(path);
+    let wrong = |why: String| Failure::Failed(format!("{name} cannot be loaded: {why}"));
+    let text = String::from_utf8(input::read(path, &DUMP)?);
+    let text = text.map_err(|_| wrong("it is not text in UTF-8".to_owned()))?;
+    let loaded = record::read(&text).map_err(wrong)?;
+    drop(text);
+    let session = join(context, "state", &args.me)?;
+    let plan = plan(&session.state, loaded, args.replace)?;
+    let total = plan.set.len();
+    for (part, keys) in plan.set.chunks(MAX_TRANSACTION_KEYS).enumerate() {
+        let done = part * MAX_TRANSACTION_KEYS;
+        let so_far = |failure: Failure| match done {
+            0 => failure,
+            _ => Failure::Failed(format!(
+                "{done} of {total} keys were loaded, the others not: {}",
+                failure.message()
+            )),
+        };
+        if signal::stopped() {
+            if done > 0 {
+                context.say(format_args!("{done} of {total} keys were loaded"));
+            }
+            return Err(Failure::Interrupted);
+        }
+        set(&session.state, keys, args.replace).map_err(so_far)?;
+    }
+    let (unchanged, expired) = (plan.unchanged, plan.expired);
+    if context.json() {
+        let document = json!({"set": total, "unchanged": unchanged, "expired": expired});
+        return context.document(&document);
+    }
+    let mut said = format!("loaded {total} key{}", if total == 1 { "" } else { "s" });
+    if unchanged > 0 {
+        said.push_str(&format!(", {unchanged} unchanged"));
+    }
+    if expired > 0 {
+        said.push_str(&format!(", {expired} expired and skipped"));
+    }
+    context.say(format_args!("{said}"));
+    Ok(())
+}
+
+/// Compares what is loaded with what is there.
+fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
+    let mut plan = Plan::default();
+    let mut in_the_way = Vec::new();
+    for one in loaded {
+        if one.ttl.is_some_and(|ttl| ttl.is_zero()) {
+            plan.expired += 1;
+            continue;
+        }
+        match state.entry(&one.key)? {
+            None => plan.set.push(one),
+            Some(entry)
+                if record::same(&entry.value, &one.value)
+                    && entry.durable == one.durable
+                    && entry.expires_boot_ns.is_some() == one.ttl.is_some() =>
+            {
+                plan.unchanged += 1;
+            }
+            Some(_) if replace => plan.set.push(one),
+            Some(_) => in_the_way.push(one.key),
+        }
+    }
+    if in_the_way.is_empty() {
+        return Ok(plan);
+    }
+    let (s, it) = if in_the_way.len() == 1 { ("", "it holds") } else { ("s", "they hold") };
+    let mut names = in_the_way.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match in_the_way.len().saturating_sub(MAX_NAMED) {
+        0 => {}
+        more => names.push_str(&format!(" and {more} more")),
+    }
+    Err(Failure::Failed(format!(
+        "nothing was loaded: {} key{s} would be overwritten, as {it} another value now: {names}; use --replace to overwrite",
+        in_the_way.len()
+    )))
+}
+
+/// Sets these keys, all or none.
+fn set(state: &State, keys: &[Loaded], replace: bool) -> Outcome {
+    let mut transaction = state.transaction();
+    for one in keys {
+        if !replace && transaction.get(&one.key)?.is_some() {
+            return Err(Failure::Failed(format!(
+                "{} was set meanwhile; use --replace to overwrite",
+                one.key
+            )));
+        }
+        let mut put = transaction.put(&one.key).change_type();
+        // Whether a parameter is on disk is for its node to say; a default never is.
+        if !one.key.starts_with("/params/") {
+            put = put.durable(one.durable);
+        }
+        if let Some(ttl) = one.ttl {
+            put = put.ttl(ttl);
+        }
+        put.set(&one.value)?;
+    }
+    transaction.commit()?;
+    Ok(())
 }

@@ -2,22 +2,20 @@
 
 use std::io::Write;
 
-use rnet::state::{Entry, Value, split_host};
+use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
-use super::{document, hint, remote};
+use super::at::At;
+use super::document;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::join_to_look;
 use crate::value::{Limits, Message, text, to_json};
 use rnet_monitor::value::FieldPath;
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
-    let entry = match split_host(&args.key) {
-        Some(place) => remote::entry(context, place, &args.me)?,
-        None => entry(context, &args)?,
-    };
+    let at = At::look(context, &args.key, &args.me)?;
+    let Some(entry) = at.entry()? else { return Err(at.no_key(context)?) };
     let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     if context.json() {
         let mut document = document::of(&entry);
@@ -47,16 +45,6 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
         Some(path) => print_field(out, &entry.value, path, limits)?,
     }
     Ok(())
-}
-
-fn entry(context: &Context, args: &GetArgs) -> Outcome<Entry> {
-    let session = join_to_look(context, "state", &args.me)?;
-    let state = session.as_ref().map(|session| &session.state);
-    let entry = state.map(|state| state.entry(&args.key)).transpose()?.flatten();
-    match entry {
-        Some(entry) => Ok(entry),
-        None => Err(hint::no_key(state, context.domain()?.id(), &args.key)),
-    }
 }
 
 /// A field, as a message of that field alone would be printed.

@@ -1,13 +1,13 @@
 //! `rnet state list`.
 
-use rnet::state::{Entry, State, split_host};
+use rnet::state::{Entry, State};
 use serde_json::json;
 
 use super::args::ListArgs;
-use super::{document, hint, remote};
+use super::at::At;
+use super::{document, hint};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::session::join_to_look;
 use crate::value::text;
 use crate::{domain, table};
 
@@ -17,47 +17,29 @@ const SHOWN_CHARS: usize = 40;
 const TITLES: [&str; 8] = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
 
 pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
-    if let Some((host, prefix)) = split_host(&args.prefix) {
-        let entries = remote::list(context, (host, prefix), &args.me)?;
-        if entries.is_empty() {
-            context.say(format_args!("no keys under {prefix} on host {host}"));
-        }
-        if context.json() {
-            let keys: Vec<_> = entries.iter().map(document::of).collect();
-            return context.document(&json!({"host": host, "keys": keys}));
-        }
-        if !args.long {
-            return entries
-                .iter()
-                .try_for_each(|entry| context.line(format_args!("{}", entry.key)));
-        }
-        return table::print(context, &TITLES, &entries.iter().map(row).collect::<Vec<_>>());
-    }
-    let session = join_to_look(context, "state", &args.me)?;
-    let state = session.as_ref().map(|session| &session.state);
-    if !args.long && !context.json() {
-        let keys = state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default();
-        if keys.is_empty() {
-            tell_none(context, state, &args.prefix)?;
-        }
-        return keys.iter().try_for_each(|key| context.line(format_args!("{key}")));
-    }
-    let snapshot = state.map(|state| state.snapshot(&args.prefix)).transpose()?;
-    let (revision, entries) =
-        snapshot.map_or_else(Default::default, |picture| (picture.revision, picture.entries));
+    let at = At::look(context, &args.prefix, &args.me)?;
+    let (revision, entries) = at.list()?;
     if entries.is_empty() {
-        tell_none(context, state, &args.prefix)?;
+        match at.host {
+            Some(host) => context.say(format_args!("no keys under {} on host {host}", at.name)),
+            None => tell_none(context, at.here(), at.name)?,
+        }
     }
     if context.json() {
-        let domain = context.domain()?;
-        let keys: Vec<_> = entries.values().map(document::of).collect();
-        return context.document(&json!({
-            "domain": domain.id(),
-            "revision": revision,
-            "keys": keys,
-        }));
+        let keys: Vec<_> = entries.iter().map(document::of).collect();
+        return match at.host {
+            Some(host) => context.document(&json!({"host": host, "keys": keys})),
+            None => {
+                let domain = context.domain()?;
+                let id = domain.id();
+                context.document(&json!({"domain": id, "revision": revision, "keys": keys}))
+            }
+        };
     }
-    table::print(context, &TITLES, &entries.values().map(row).collect::<Vec<_>>())
+    if args.long {
+        return table::print(context, &TITLES, &entries.iter().map(row).collect::<Vec<_>>());
+    }
+    entries.iter().try_for_each(|entry| context.line(format_args!("{}", entry.key)))
 }
 
 /// Nothing is under the prefix, or in the domain.

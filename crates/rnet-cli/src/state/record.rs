@@ -57,9 +57,6 @@ struct KeyLine {
     /// What was left of its time when it was dumped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ttl_ns: Option<u64>,
-    /// What earlier versions wrote instead: when its time is over, by the wall clock.
-    #[serde(default, skip_serializing)]
-    expires_unix_ns: Option<u64>,
     #[serde(default)]
     revision: u64,
     #[serde(default)]
@@ -128,7 +125,6 @@ impl Writer {
             value,
             durable: entry.durable,
             ttl_ns: entry.ttl_left().map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)),
-            expires_unix_ns: None,
             revision: entry.revision,
             node: entry.owner.node.clone(),
             written_unix_ns: entry.owner.written_unix_ns,
@@ -211,8 +207,8 @@ pub fn same(a: &Value, b: &Value) -> bool {
 pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
-    let dumped_unix_ns = match serde_json::from_str::<Head>(first) {
-        Ok(head) if head.rnet_state == VERSION => head.unix_ns,
+    match serde_json::from_str::<Head>(first) {
+        Ok(head) if head.rnet_state == VERSION => {}
         Ok(head) => {
             return Err(format!(
                 "it is of version {} of the form, and this program reads version {VERSION}",
@@ -220,8 +216,8 @@ pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
             ));
         }
         Err(e) => return Err(format!("line 1 is not the head of a dump: {e}")),
-    };
-    let mut reader = Reader { dumped_unix_ns, ..Reader::default() };
+    }
+    let mut reader = Reader::default();
     let mut end = None;
     for (number, line) in lines {
         let at = |why: String| format!("line {number}: {why}");
@@ -239,7 +235,6 @@ pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
 
 #[derive(Default)]
 struct Reader {
-    dumped_unix_ns: u64,
     types: Vec<MessageType>,
     keys: Vec<Loaded>,
     /// Which keys there are already.
@@ -265,9 +260,8 @@ impl Reader {
             return Err(format!("{} is there twice", line.key));
         }
         let value = self.value(line.value).map_err(|why| format!("{}: {why}", line.key))?;
-        let KeyLine { key, durable, ttl_ns, expires_unix_ns, .. } = line;
-        let before = expires_unix_ns.map(|at| at.saturating_sub(self.dumped_unix_ns));
-        let ttl = ttl_ns.or(before).map(Duration::from_nanos);
+        let KeyLine { key, durable, ttl_ns, .. } = line;
+        let ttl = ttl_ns.map(Duration::from_nanos);
         self.keys.push(Loaded { key, value, durable, ttl });
         Ok(None)
     }

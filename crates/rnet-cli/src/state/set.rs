@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use rnet::Error;
-use rnet::state::{Value, Watch, split_host};
+use rnet::state::Value;
 use serde_json::json;
 
 use super::args::ValueArgs;
+use super::at::{At, Feed};
 use super::given::{self, Why};
-use super::remote;
 use crate::context::Context;
-use crate::failure::Outcome;
-use crate::session::join;
+use crate::failure::{Failure, Outcome};
+use crate::session::Source;
 use crate::signal;
 use crate::value::text;
 
@@ -20,57 +20,71 @@ const STEP: Duration = Duration::from_millis(100);
 /// Characters of the value that are said to have been set.
 const SAID_CHARS: usize = 60;
 
+/// A write with the options of the command line: `Put` of this host, `RemotePut` of another.
+macro_rules! with_options {
+    ($put:expr, $args:expr, $if_revision:expr) => {{
+        let mut put = $put;
+        if let Some(revision) = $if_revision {
+            put = put.if_revision(revision);
+        }
+        if let Some(ttl) = $args.ttl {
+            put = put.ttl(ttl);
+        }
+        if let Some(durable) = $args.durable {
+            put = put.durable(durable);
+        }
+        if $args.change_type { put.change_type() } else { put }
+    }};
+}
+
 pub fn run(
     context: &mut Context,
     key: &str,
     args: &ValueArgs,
     if_revision: Option<u64>,
 ) -> Outcome {
-    if let Some(place) = split_host(key) {
-        return remote::set(context, place, args, if_revision);
+    let stays = args.last_will.is_some() || args.last_will_delete;
+    let at = At::join(context, key, &args.me)?;
+    if stays && at.host.is_some() {
+        let what = "a key of another host takes no last will: this command is not known there";
+        return Err(Failure::Usage(what.to_owned()));
     }
-    let session = join(context, "state", &args.me)?;
-    let state = &session.state;
     // Which type the key has matters only where nothing says which one is meant.
     let present = match (&args.type_name, args.change_type) {
-        (None, false) => state.get(key)?,
+        (None, false) => at.entry()?.map(|entry| entry.value),
         _ => None,
     };
     let (value, why) = given::value(args, present.as_ref())?;
-    let last_will =
-        args.last_will.as_ref().map(|text| given::last_will(text, &value)).transpose()?;
-    let mut put = state.put(key);
-    put = match if_revision {
-        None => put,
-        Some(0) => put.if_absent(),
-        Some(revision) => put.if_revision(revision),
-    };
-    if let Some(ttl) = args.ttl {
-        put = put.ttl(ttl);
-    }
-    if let Some(durable) = args.durable {
-        put = put.durable(durable);
-    }
-    if args.change_type {
-        put = put.change_type();
-    }
-    let then = match &last_will {
+    let will = args.last_will.as_ref().map(|text| given::last_will(text, &value)).transpose()?;
+    let then = match &will {
         Some(will) => format!("becomes {}", text::line(will, SAID_CHARS)),
         None => "is deleted".to_owned(),
     };
-    if args.last_will_delete {
-        put = put.last_will_delete();
-    } else if let Some(will) = last_will {
-        put = put.last_will(will);
-    }
     signal::check()?;
-    let stays = args.last_will.is_some() || args.last_will_delete;
     // Opened before the key is written: nothing that happens to it afterwards is missed.
-    let watch = stays.then(|| state.watch(key)).transpose()?;
-    let revision = put.set(&value)?;
+    let watch = if stays { at.watch()? } else { None };
+    let revision = match &at.source {
+        Source::None => return Ok(()),
+        Source::Here(session) => {
+            let put = with_options!(session.state.put(at.name), args, if_revision);
+            let put = match will {
+                _ if args.last_will_delete => put.last_will_delete(),
+                Some(will) => put.last_will(will),
+                None => put,
+            };
+            put.set(&value)?
+        }
+        Source::There(state, _) => {
+            with_options!(state.put(at.name), args, if_revision).set(value.clone())?
+        }
+    };
     if context.json() {
         let type_name = value.type_name();
-        context.document(&json!({"key": key, "type": type_name, "revision": revision}))?;
+        let mut document = json!({"key": at.name, "type": type_name, "revision": revision});
+        if let Some(host) = at.host {
+            document["host"] = host.into();
+        }
+        context.document(&document)?;
     } else {
         tell(context, key, &value, why, revision);
     }
@@ -81,7 +95,7 @@ pub fn run(
 }
 
 /// Says what a key is now.
-pub fn tell(context: &Context, key: &str, value: &Value, why: Why, revision: u64) {
+fn tell(context: &Context, key: &str, value: &Value, why: Why, revision: u64) {
     let why = match why {
         Why::Told => "",
         Why::AsBefore => ", as it was",
@@ -92,7 +106,7 @@ pub fn tell(context: &Context, key: &str, value: &Value, why: Why, revision: u64
 }
 
 /// Lives for the sake of a last will: until it is told to end, or somebody else has written the key.
-fn live(context: &Context, mut watch: Watch, key: &str, revision: u64) -> Outcome {
+fn live(context: &Context, mut watch: Feed, key: &str, revision: u64) -> Outcome {
     loop {
         match watch.recv(Some(STEP)) {
             Ok(change) if change.key == key && change.revision > revision => {

@@ -3,15 +3,14 @@
 use std::time::{Duration, Instant};
 
 use rnet::Error;
-use rnet::state::{Change, State, Watch, split_host};
+use rnet::state::{Change, State};
 use serde_json::json;
 
 use super::args::WatchArgs;
-use super::remote::Followed;
-use super::{document, hint, remote};
+use super::at::At;
+use super::{document, hint};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::{Session, join};
 use crate::signal;
 use crate::value::text;
 
@@ -21,22 +20,27 @@ const STEP: Duration = Duration::from_millis(100);
 const SHOWN_CHARS: usize = 1000;
 
 pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
-    let mut source = Source::open(context, &args)?;
+    let at = At::join(context, &args.prefix, &args.me)?;
+    let Some(mut feed) = at.watch()? else { return Ok(()) };
     let wanted = if args.once { Some(1) } else { args.count };
     let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
     let mut seen = 0;
     let mut told = false;
     loop {
         // A flood is printed in large pieces, and what comes seldom at once.
-        let change = match source.try_recv()? {
+        let change = match feed.try_recv()? {
             Some(change) => change,
             None => {
                 context.flush()?;
                 if seen == 0 && !std::mem::replace(&mut told, true) {
-                    source.tell_if_empty(context, &args.prefix)?;
+                    match at.here() {
+                        Some(state) => tell_if_empty(context, state, at.name)?,
+                        None => context
+                            .say(format_args!("there are no keys under {} yet; waiting", at.name)),
+                    }
                 }
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                match source.recv(Some(left.map_or(STEP, |left| left.min(STEP)))) {
+                match feed.recv(Some(left.map_or(STEP, |left| left.min(STEP)))) {
                     Ok(change) => change,
                     Err(Error::Timeout { .. }) => {
                         if over(&args, deadline, seen, wanted)? {
@@ -54,47 +58,6 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
         }
         if Some(seen) == wanted || over(&args, deadline, seen, wanted)? {
             return Ok(());
-        }
-    }
-}
-
-/// Who tells the changes.
-enum Source {
-    Here(Box<(Watch, Session)>),
-    There(Followed),
-}
-
-impl Source {
-    fn open(context: &Context, args: &WatchArgs) -> Outcome<Source> {
-        if let Some(place) = split_host(&args.prefix) {
-            return Ok(Source::There(remote::follow(context, place, &args.me)?));
-        }
-        let session = join(context, "state", &args.me)?;
-        let watch = session.state.watch(&args.prefix)?;
-        Ok(Source::Here(Box::new((watch, session))))
-    }
-
-    fn try_recv(&mut self) -> rnet::Result<Option<Change>> {
-        match self {
-            Source::Here(here) => here.0.try_recv(),
-            Source::There(there) => there.replica.try_recv(),
-        }
-    }
-
-    fn recv(&mut self, limit: Option<Duration>) -> rnet::Result<Change> {
-        match self {
-            Source::Here(here) => here.0.recv(limit),
-            Source::There(there) => there.replica.recv(limit),
-        }
-    }
-
-    fn tell_if_empty(&self, context: &Context, prefix: &str) -> Outcome {
-        match self {
-            Source::Here(here) => tell_if_empty(context, &here.1.state, prefix),
-            Source::There(_) => {
-                context.say(format_args!("there are no keys under {prefix} yet; waiting"));
-                Ok(())
-            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use rnet_monitor::{Figures, Finding, NodeRow, TopicRow};
 use rnet_record::blackbox::Memory;
 
-use super::keys::Key;
+use crate::keys::Key;
 
 /// Rates of a topic that are kept for its sparkline.
 const KEPT_RATES: usize = 120;

@@ -280,8 +280,8 @@ pub(super) mod tests {
     use rnet::{Behind, LossCounts};
     use rnet_monitor::{Figures, Latency};
 
-    use super::super::keys::Key;
     use super::*;
+    use crate::keys::Key;
 
     pub fn topic(name: &str, rate_hz: f64) -> TopicRow {
         let end = |node: &str| End {

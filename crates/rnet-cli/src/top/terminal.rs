@@ -2,17 +2,15 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use anstyle::Style;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{OptionalActions, tcgetwinsize, tcsetattr};
 
 use super::canvas::Canvas;
-use super::keys::{Key, take_keys};
+use crate::keys::Keys;
 use crate::signal;
 
 /// Writes to the terminal, and waits for it until a signal comes: what it does not take then is left out, so that the
@@ -50,60 +48,9 @@ impl Write for Patient {
     }
 }
 
-/// The terminal from which keys come: stdin, or the terminal of the session.
-pub struct Keys {
-    terminal: File,
-    /// The beginning of a key.
-    bytes: Vec<u8>,
-}
-
-impl Keys {
-    pub fn open() -> io::Result<Keys> {
-        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-        let path = if io::stdin().is_terminal() { "/proc/self/fd/0" } else { "/dev/tty" };
-        let terminal = File::options().read(true).custom_flags(flags).open(path)?;
-        Ok(Keys { terminal, bytes: Vec::new() })
-    }
-
-    /// Waits until there is a key, for a time at most; false once the terminal has hung up.
-    pub fn wait(&self, limit: Duration) -> io::Result<bool> {
-        signal::wait_readable_for(self.terminal.as_fd(), Some(limit), false)?;
-        let fd = self.terminal.as_raw_fd();
-        let mut now = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure of this function, for the time of the call.
-        unsafe { libc::poll(&raw mut now, 1, 0) };
-        Ok(now.revents & (libc::POLLHUP | libc::POLLERR) == 0)
-    }
-
-    /// The keys that have come.
-    pub fn take(&mut self) -> io::Result<Vec<Key>> {
-        let mut read = [0; 256];
-        match self.terminal.read(&mut read) {
-            Ok(len) => self.bytes.extend(&read[..len]),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(take_keys(&mut self.bytes))
-    }
-
-    /// Has keys come at once, unseen and uninterpreted.
-    fn set_raw(&self) -> io::Result<()> {
-        let mut mode = tcgetattr(&self.terminal)?;
-        ORIGINAL_MODE
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| mode.clone());
-        mode.make_raw();
-        Ok(tcsetattr(&self.terminal, OptionalActions::Now, &mode)?)
-    }
-}
-
-/// What the terminal was set to before.
-static ORIGINAL_MODE: Mutex<Option<Termios>> = Mutex::new(None);
 /// xterm's other screen, without the cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// The size of a terminal that does not know its own.
 const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
@@ -117,16 +64,17 @@ impl Screen {
     pub fn open(keys: &Keys) -> io::Result<Screen> {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            restore();
+            signal::restore_terminal();
             hook(info);
         }));
-        signal::restore_at_exit();
-        keys.set_raw()?;
-        let opened = Patient::open().and_then(|mut out| {
-            out.write_all(ENTER.as_bytes())?;
-            Ok(Screen { out, shown: Canvas::new(0, 0) })
-        });
-        opened.inspect_err(|_| restore())
+        let mut out = Patient::open()?;
+        let mut mode = signal::keep_terminal(&keys.terminal, Some((&out.0, LEAVE)))?;
+        // Keys come at once, unseen and uninterpreted.
+        mode.make_raw();
+        tcsetattr(&keys.terminal, OptionalActions::Now, &mode)?;
+        let entered = out.write_all(ENTER.as_bytes());
+        entered.inspect_err(|_| signal::restore_terminal())?;
+        Ok(Screen { out, shown: Canvas::new(0, 0) })
     }
 
     /// Columns and rows.
@@ -182,18 +130,10 @@ fn write_row(text: &mut String, cells: &[(char, Style)]) {
     }
 }
 
-/// Restores the terminal, once.
-fn restore() {
-    let Some(mode) = ORIGINAL_MODE.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-        return;
-    };
-    // A terminal that takes no output cannot be told to show the other screen either.
-    let _ = Keys::open().map(|keys| tcsetattr(&keys.terminal, OptionalActions::Now, &mode));
-    let _ = Patient::open().and_then(|mut out| out.write_all(LEAVE.as_bytes()));
-}
-
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        // A terminal that takes no output until a signal comes cannot be told to leave the other screen either.
+        let _ = signal::wait_writable(self.out.0.as_fd());
+        signal::restore_terminal();
     }
 }

@@ -7,7 +7,6 @@ use rnet::{Node, Subscription};
 
 use crate::context::Context;
 use crate::shared_args::NodeArg;
-use crate::style::NOTE;
 use rnet_monitor::link::host_of;
 
 #[derive(Default)]
@@ -34,10 +33,8 @@ impl Interest {
         });
         match subscribed {
             Ok(held) => self.held = Some(held),
-            Err(failure) => context.say(format_args!(
-                "{NOTE}rnet:{NOTE:#} messages of other hosts may not come: {}",
-                failure.message()
-            )),
+            Err(failure) => context
+                .note(&format!("messages of other hosts may not come: {}", failure.message())),
         }
     }
 

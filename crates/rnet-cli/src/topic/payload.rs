@@ -1,9 +1,7 @@
 //! What `rnet topic pub` sends, and which type it has.
 
-use std::path::Path;
-
 use rnet::inspect::Snapshot;
-use rnet::limits::{MAX_MESSAGE_LEN_BYTES, MAX_SCHEMA_LEN_BYTES};
+use rnet::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet::schema::{Dynamic, is_nested};
 use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
@@ -18,8 +16,6 @@ use crate::value::given;
 use crate::value::hex::from_hex;
 
 const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
-const DESCRIPTION: Limit =
-    Limit::new(MAX_SCHEMA_LEN_BYTES, "the description of a type", "MAX_SCHEMA_LEN_BYTES");
 
 /// A message as it stands on the command line.
 #[derive(Debug)]
@@ -82,10 +78,7 @@ impl Payload {
         snapshot: &Snapshot,
         types: &Types,
     ) -> Outcome<Option<(Vec<u8>, MessageType)>> {
-        let in_use = match &types.given {
-            Some(given) => Some(given.clone()),
-            None => type_of(topic, snapshot)?,
-        };
+        let in_use = type_of(topic, snapshot)?;
         let used = snapshot.topics().contains(&topic);
         match self {
             Payload::Bytes(bytes) => {
@@ -114,8 +107,6 @@ impl Payload {
 
 /// What the command line says of the types of messages.
 pub struct Types {
-    /// By `--type-json`.
-    given: Option<MessageType>,
     /// By `--proto`, else what is built in.
     catalog: Catalog,
     from_files: bool,
@@ -125,17 +116,11 @@ pub struct Types {
 
 impl Types {
     pub fn of(args: &PubArgs, payload: &Payload) -> Outcome<Types> {
-        let given = args.type_json.as_deref().map(given_type).transpose()?;
         let catalog = match payload {
             Payload::Bytes(_) => Catalog::default(),
             _ => Catalog::of(&args.files)?,
         };
-        Ok(Types {
-            given: given.map(MessageType::try_from).transpose()?,
-            catalog,
-            from_files: !args.files.proto.is_empty(),
-            raw: args.raw,
-        })
+        Ok(Types { catalog, from_files: !args.files.proto.is_empty(), raw: args.raw })
     }
 
     /// Why a type that is named cannot be had without the topic; `None` if it can.
@@ -185,7 +170,7 @@ impl Types {
         match used {
             true => Err(Failure::Failed(format!(
                 "messages on {topic} are raw bytes without fields: use --hex, --text or --file, or \
-                 name the type: TYPE, --proto or --type-json"
+                 name the type: TYPE or --proto"
             ))),
             false => Ok(None),
         }
@@ -302,16 +287,4 @@ fn text_of(bytes: &[u8]) -> Outcome<&str> {
         let what = "--file does not hold text in UTF-8; with --raw its bytes are sent as they are";
         Failure::Failed(what.to_owned())
     })
-}
-
-/// The type that `--type-json` gives: the JSON itself, or a file that holds it.
-fn given_type(text: &str) -> Outcome<TypeDesc> {
-    let text = if text.trim_start().starts_with('{') {
-        text.to_owned()
-    } else {
-        let bytes = input::read(Path::new(text), &DESCRIPTION)?;
-        String::from_utf8(bytes)
-            .map_err(|_| Failure::Failed(format!("{text} does not hold JSON text")))?
-    };
-    Ok(TypeDesc::from_json(&text)?)
 }

@@ -1,8 +1,8 @@
 //! `rnet topic pub`.
 //!
-//! The one command that takes part: it is a node with a publisher. Unless told otherwise it offers
-//! reliable and transient_local, which every subscriber can ask for, and lets go of a subscriber
-//! that stands still, so that it never hangs on one.
+//! The one command that takes part: it is a node with a publisher. It offers reliable and transient_local,
+//! which every subscriber can ask for, and detaches a subscriber that makes no progress, so that it never
+//! hangs on one.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,10 @@ use serde_json::json;
 
 use super::payload::{Payload, Types, will};
 use super::type_name;
-use crate::args::{DurabilityArg, LaneArg, PubArgs, ReliabilityArg};
+use crate::args::{LaneArg, PubArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::style::NOTE;
 
 /// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
@@ -81,8 +80,8 @@ fn tell_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome 
     let status = domain.topic_snapshot(&rnet::command_status_topic(topic))?;
     if let Some(receiver) = status.publishers.first() {
         let node = &receiver.node;
-        context.say(format_args!(
-            "{NOTE}rnet:{NOTE:#} {topic} is a command, and {node} applies no message without authority; rnet command \
+        context.note(&format!(
+            "{topic} is a command, and {node} applies no message without authority; rnet command \
              take {topic} sends with it"
         ));
     }
@@ -98,46 +97,36 @@ fn resolve(
     types: &Types,
 ) -> Outcome<(Snapshot, Vec<u8>, MessageType)> {
     let topic = args.topic.as_str();
-    let deadline = Instant::now().checked_add(args.timeout);
     let mut said = false;
-    loop {
+    let found = signal::poll(args.timeout, STEP, || {
         let snapshot = domain.topic_snapshot(topic)?;
         if let Some((bytes, message_type)) = payload.resolve(topic, &snapshot, types)? {
-            return Ok((snapshot, bytes, message_type));
+            return Ok(Some((snapshot, bytes, message_type)));
         }
         if let Some(why) = types.unknown(payload) {
             return Err(Failure::Usage(format!(
                 "{why}; {topic} has no endpoint from which it could be known: start the other side first, give the \
-                 type's file with --proto or --type-json, or send text with --text"
+                 type's file with --proto, or send text with --text"
             )));
         }
-        if !said {
-            said = true;
+        if !std::mem::replace(&mut said, true) {
             context
                 .say(format_args!("{topic} has no endpoint yet, so its type is unknown; waiting"));
         }
-        if signal::stopped() {
-            return Err(Failure::Interrupted);
-        }
-        if deadline.is_some_and(|end| Instant::now() >= end) {
-            return Err(Failure::TimedOut(format!(
-                "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
-                 type (TYPE, --proto, --type-json), or send bytes with --hex, --text or --file",
-                args.timeout
-            )));
-        }
-        std::thread::sleep(STEP);
-    }
+        Ok(None)
+    })?;
+    found.ok_or_else(|| {
+        Failure::TimedOut(format!(
+            "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
+             type (TYPE, --proto), or send bytes with --hex, --text or --file",
+            args.timeout
+        ))
+    })
 }
 
 fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
-    let mut options = PublisherOptions::new();
-    if args.qos_reliability == ReliabilityArg::Reliable {
-        options = options.reliable(OnFull::Detach { stall: STALL });
-    }
-    if args.qos_durability == DurabilityArg::TransientLocal {
-        options = options.transient_local(1);
-    }
+    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
+    let options = options.transient_local(1);
     // A topic has one lane, so the one that is in use already is the right one.
     let publishers = snapshot.publishers.iter().map(|p| p.qos.lane);
     let lane = match args.lane {
@@ -149,24 +138,20 @@ fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
 }
 
 fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcome {
-    let deadline = Instant::now().checked_add(timeout);
-    loop {
+    let found = signal::poll(timeout, Duration::ZERO, || {
         match publisher.wait_for_subscribers(1, Some(STEP)) {
-            Ok(()) => return Ok(()),
-            Err(Error::Timeout { .. }) => {}
-            Err(error) => return Err(error.into()),
+            Ok(()) => Ok(Some(())),
+            Err(Error::Timeout { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        if signal::stopped() {
-            return Err(Failure::Interrupted);
-        }
-        if deadline.is_some_and(|end| Instant::now() >= end) {
-            return Err(Failure::TimedOut(format!(
-                "{} had no subscriber for {timeout:?}, nothing was sent; rnet topic echo is only an observer: use \
-                 --no-wait to send for it, or rnet doctor --topic {0} to see why",
-                publisher.topic()
-            )));
-        }
-    }
+    })?;
+    found.ok_or_else(|| {
+        Failure::TimedOut(format!(
+            "{} had no subscriber for {timeout:?}, nothing was sent; rnet topic echo is only an observer: use --no-wait \
+             to send for it, or rnet doctor --topic {0} to see why",
+            publisher.topic()
+        ))
+    })
 }
 
 fn send_all(

@@ -1,21 +1,29 @@
-//! What `hz` and `bw` share: a window of the last messages, and a report on it each second.
+//! `rnet topic hz` and `bw`: a window of the last messages, and a report on it each second.
+//!
+//! A rate is computed from the time stamps that publishers put on their messages, so it is the rate at which they were
+//! sent, whatever the observer did meanwhile.
 
 use std::collections::VecDeque;
 
 use rnet::inspect::{Follow, Heard};
+use serde_json::json;
 
 use super::listen::{Go, Listener, Quiet, listen};
 use crate::args::WatchArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::table;
+
+const HZ_WINDOW: u32 = 10_000;
+const BW_WINDOW: u32 = 100;
 
 /// The last messages of a topic.
-pub struct Window {
-    pub topic: String,
+struct Window {
+    topic: String,
     /// When each was sent, in ns, and its length in bytes.
-    pub last: VecDeque<(u64, usize)>,
+    last: VecDeque<(u64, usize)>,
     /// Messages so far.
-    pub seen: u64,
+    seen: u64,
 }
 
 /// Prints what there is to say of a window; whether there was anything.
@@ -33,7 +41,7 @@ struct Rates {
 }
 
 /// Reports on the last `capacity` messages until there is enough.
-pub fn run(context: &mut Context, args: &WatchArgs, capacity: usize, report: Report) -> Outcome {
+fn run(context: &mut Context, args: &WatchArgs, capacity: usize, report: Report) -> Outcome {
     let window = Window { topic: args.topic.to_string(), last: VecDeque::new(), seen: 0 };
     let wanted = args.count;
     let quiet = Quiet::default();
@@ -78,5 +86,123 @@ impl Listener for Rates {
 
     fn satisfied(&self) -> bool {
         self.window.seen > 0
+    }
+}
+
+pub fn hz(context: &mut Context, args: WatchArgs) -> Outcome {
+    let window = args.window.unwrap_or(HZ_WINDOW) as usize;
+    // So many intervals.
+    run(context, &args, window + 1, report_hz)
+}
+
+fn report_hz(context: &mut Context, window: &Window) -> Outcome<bool> {
+    let Some(spread) = Spread::of(window.last.iter().map(|(sent_ns, _)| *sent_ns)) else {
+        return Ok(false);
+    };
+    let Spread { rate_hz, min_s, max_s, std_dev_s, count } = spread;
+    if context.json() {
+        context.json_line(&json!({
+            "topic": window.topic,
+            "rate_hz": rate_hz,
+            "min_s": min_s,
+            "max_s": max_s,
+            "std_dev_s": std_dev_s,
+            "window": count,
+            "messages": window.seen,
+        }))?;
+        return Ok(true);
+    }
+    context.line(format_args!("average rate: {rate_hz:.3}"))?;
+    context.line(format_args!(
+        "\tmin: {min_s:.6}s max: {max_s:.6}s std dev: {std_dev_s:.6}s window: {count}"
+    ))?;
+    Ok(true)
+}
+
+/// How far apart points in time lie.
+#[derive(Debug, PartialEq)]
+struct Spread {
+    rate_hz: f64,
+    min_s: f64,
+    max_s: f64,
+    std_dev_s: f64,
+    /// Intervals.
+    count: usize,
+}
+
+impl Spread {
+    /// `None` for fewer than two points, or if all are the same.
+    fn of(times_ns: impl Iterator<Item = u64>) -> Option<Spread> {
+        let mut times: Vec<u64> = times_ns.collect();
+        // Order holds per publisher only.
+        times.sort_unstable();
+        let span_ns = times.last()? - times.first()?;
+        let count = times.len() - 1;
+        if count == 0 || span_ns == 0 {
+            return None;
+        }
+        let gaps: Vec<f64> = times.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
+        let mean = span_ns as f64 / 1e9 / count as f64;
+        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / count as f64;
+        Some(Spread {
+            rate_hz: 1.0 / mean,
+            min_s: gaps.iter().copied().fold(f64::INFINITY, f64::min),
+            max_s: gaps.iter().copied().fold(0.0, f64::max),
+            std_dev_s: variance.sqrt(),
+            count,
+        })
+    }
+}
+
+pub fn bw(context: &mut Context, args: WatchArgs) -> Outcome {
+    let window = args.window.unwrap_or(BW_WINDOW) as usize;
+    run(context, &args, window, report_bw)
+}
+
+fn report_bw(context: &mut Context, window: &Window) -> Outcome<bool> {
+    let count = window.last.len();
+    let Some(first_ns) = window.last.iter().map(|(at, _)| *at).min() else { return Ok(false) };
+    // To now and not to the last message: a topic that went quiet carries less and less.
+    let span_s = rnet::now_ns().saturating_sub(first_ns) as f64 / 1e9;
+    let lens = || window.last.iter().map(|(_, len)| *len);
+    let total: usize = lens().sum();
+    let (min, max) = (lens().min().unwrap_or(0), lens().max().unwrap_or(0));
+    let (mean, rate) = (total as f64 / count as f64, total as f64 / span_s.max(1e-9));
+    if context.json() {
+        context.json_line(&json!({
+            "topic": window.topic,
+            "bytes_per_s": rate,
+            "window": count,
+            "mean_bytes": mean,
+            "min_bytes": min,
+            "max_bytes": max,
+            "messages": window.seen,
+        }))?;
+        return Ok(true);
+    }
+    context.line(format_args!("{}/s from {count} messages", table::bytes(rate)))?;
+    context.line(format_args!(
+        "\tMessage size mean: {} min: {} max: {}",
+        table::bytes(mean),
+        table::bytes(min as f64),
+        table::bytes(max as f64)
+    ))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn spreads() {
+        assert_eq!(Spread::of([].into_iter()), None);
+        assert_eq!(Spread::of([5].into_iter()), None);
+        assert_eq!(Spread::of([5, 5].into_iter()), None);
+        let even = Spread::of([3_000_000, 1_000_000, 2_000_000].into_iter()).unwrap();
+        assert!((even.rate_hz - 1000.0).abs() < 1e-9 && even.std_dev_s < 1e-12);
+        let uneven = Spread::of([0, 1_000_000_000, 4_000_000_000].into_iter()).unwrap();
+        assert_eq!((uneven.rate_hz, uneven.min_s, uneven.max_s), (0.5, 1.0, 3.0));
+        assert_eq!((uneven.std_dev_s, uneven.count), (1.0, 2));
     }
 }

@@ -1,14 +1,44 @@
 //! `rnet type check` and `rnet type diff`: an old version of types against a new one.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rnet::MessageType;
 use rnet::schema::prost_reflect::MessageDescriptor;
 use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
 use serde::Serialize;
 
-use super::args::{Direction, SidesArgs, TypeCheckArgs, TypeDiffArgs};
+use super::args::{Direction, ProtoArgs, SidesArgs, TypeCheckArgs, TypeDiffArgs};
+use super::catalog::Catalog;
 use super::proto_text::field_type;
-use super::read::Side;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+
+/// The message types of one path, by full name; without those of imports, or only those that are asked for.
+struct Side {
+    path: PathBuf,
+    types: BTreeMap<String, Schema>,
+}
+
+impl Side {
+    fn of(path: &Path, args: &SidesArgs) -> Outcome<Side> {
+        let files = ProtoArgs { proto: vec![path.to_owned()], include: args.include.clone() };
+        let catalog = Catalog::of(&files)?;
+        let found: Vec<MessageType> = match args.types.is_empty() {
+            true => catalog.names().map(|name| catalog.get(name)).collect::<Outcome<_>>()?,
+            false => args.types.iter().map(|name| catalog.find(name)).collect::<Outcome<_>>()?,
+        };
+        let schemas = found.into_iter().filter_map(|found| match found {
+            MessageType::Protobuf(schema) => Some((schema.name().to_owned(), schema)),
+            _ => None,
+        });
+        let side = Side { path: path.to_owned(), types: schemas.collect() };
+        match side.types.is_empty() {
+            true => Err(Failure::Failed(format!("{} defines no message type", path.display()))),
+            false => Ok(side),
+        }
+    }
+}
 
 /// One type of either side.
 struct Pair<'a> {
@@ -28,19 +58,20 @@ struct Lonely<'a> {
 }
 
 #[derive(Serialize)]
-struct CheckReport<'a> {
+struct Report<'a, T> {
     old: String,
     new: String,
-    direction: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
     compatible: bool,
-    types: Vec<Checked<'a>>,
+    types: Vec<T>,
     removed: Vec<Lonely<'a>>,
     added: Vec<Lonely<'a>>,
 }
 
 #[derive(Serialize)]
-struct Checked<'a> {
-    name: &'a str,
+struct Checked {
+    name: String,
     compatible: bool,
     /// The new version reads what the old one writes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,62 +83,48 @@ struct Checked<'a> {
     warnings: Vec<DiffLine>,
 }
 
-#[derive(Serialize)]
-struct DiffReport<'a> {
-    old: String,
-    new: String,
-    compatible: bool,
-    types: Vec<Diff>,
-    removed: Vec<Lonely<'a>>,
-    added: Vec<Lonely<'a>>,
-}
-
 pub fn check_run(context: &mut Context, args: TypeCheckArgs) -> Outcome {
-    let (old, new) = sides(&args.sides)?;
-    let pairs = pairs(&old, &new);
-    let (mut removed, added) = lonely(&pairs);
-    // What is gone is not written by new nodes.
-    removed.iter_mut().for_each(|r| r.breaking &= args.direction != Direction::NewWrites);
-    let types: Vec<Checked<'_>> =
-        pairs.iter().filter_map(|pair| checked(pair, args.direction)).collect();
-    let report = CheckReport {
-        old: old.path.display().to_string(),
-        new: new.path.display().to_string(),
-        direction: match args.direction {
-            Direction::OldWrites => "old-writes",
-            Direction::NewWrites => "new-writes",
-            Direction::Both => "both",
-        },
-        compatible: types.iter().all(|t| t.compatible) && removed.iter().all(|r| !r.breaking),
-        types,
-        removed,
-        added,
-    };
-    let (compatible, compared) = (report.compatible, report.types.len());
-    let broken = report.types.iter().filter(|t| !t.compatible).count();
-    if context.json() {
-        context.document(&report)?;
-    } else {
-        for one in &report.types {
-            print_checked(context, one)?;
-        }
-        print_lonely(context, &report.removed, &report.added)?;
-        let gone = report.removed.iter().filter(|r| r.breaking).count();
-        summary(context, compared, broken, gone)?;
-    }
-    ended(compatible)
+    let direction = args.direction;
+    let compare = |old: &Schema, new: &Schema| checked(old, new, direction);
+    run(context, &args.sides, Some(direction), compare, |one| one.compatible, print_checked)
 }
 
 pub fn diff_run(context: &mut Context, args: TypeDiffArgs) -> Outcome {
-    let (old, new) = sides(&args.sides)?;
+    let print = |context: &mut Context, one: &Diff| match one.lines.is_empty() {
+        true => Ok(()),
+        false => context.line(format_args!("{one}")),
+    };
+    run(context, &args.sides, None, diff, |one| one.compatible, print)
+}
+
+/// Compares each type that both sides have, and prints what was found.
+fn run<T: Serialize>(
+    context: &mut Context,
+    args: &SidesArgs,
+    direction: Option<Direction>,
+    compare: impl Fn(&Schema, &Schema) -> T,
+    is_compatible: fn(&T) -> bool,
+    print: fn(&mut Context, &T) -> Outcome,
+) -> Outcome {
+    let (old, new) = (Side::of(&args.old, args)?, Side::of(&args.new, args)?);
     let pairs = pairs(&old, &new);
-    let (removed, added) = lonely(&pairs);
+    let (mut removed, added) = lonely(&pairs);
+    // What is gone is not written by new nodes.
+    removed.iter_mut().for_each(|r| r.breaking &= direction != Some(Direction::NewWrites));
     let both = pairs.iter().filter_map(|pair| pair.old.zip(pair.new));
-    let types: Vec<Diff> = both.map(|(old, new)| diff(old, new)).collect();
-    let report = DiffReport {
+    let types: Vec<T> = both.map(|(old, new)| compare(old, new)).collect();
+    let broken = types.iter().filter(|one| !is_compatible(one)).count();
+    let gone = removed.iter().filter(|r| r.breaking).count();
+    let compatible = broken + gone == 0;
+    let report = Report {
         old: old.path.display().to_string(),
         new: new.path.display().to_string(),
-        compatible: types.iter().all(|t| t.compatible) && removed.iter().all(|r| !r.breaking),
+        direction: direction.map(|direction| match direction {
+            Direction::OldWrites => "old-writes",
+            Direction::NewWrites => "new-writes",
+            Direction::Both => "both",
+        }),
+        compatible,
         types,
         removed,
         added,
@@ -115,21 +132,11 @@ pub fn diff_run(context: &mut Context, args: TypeDiffArgs) -> Outcome {
     if context.json() {
         context.document(&report)?;
     } else {
-        for one in report.types.iter().filter(|one| !one.lines.is_empty()) {
-            context.line(format_args!("{one}"))?;
-        }
+        report.types.iter().try_for_each(|one| print(context, one))?;
         print_lonely(context, &report.removed, &report.added)?;
-        let broken = report.types.iter().filter(|t| !t.compatible).count();
-        let gone = report.removed.iter().filter(|r| r.breaking).count();
         summary(context, report.types.len(), broken, gone)?;
     }
-    ended(report.compatible)
-}
-
-fn sides(args: &SidesArgs) -> Outcome<(Side, Side)> {
-    let old = Side::of(&args.old, &args.include, &args.types)?;
-    let new = Side::of(&args.new, &args.include, &args.types)?;
-    Ok((old, new))
+    if compatible { Ok(()) } else { Err(Failure::Told) }
 }
 
 fn pairs<'a>(old: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
@@ -178,8 +185,7 @@ fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
     a.fields().len() > 0 && a.fields().len() == b.fields().len() && a.fields().all(same)
 }
 
-fn checked<'a>(pair: &Pair<'a>, direction: Direction) -> Option<Checked<'a>> {
-    let (old, new) = pair.old.zip(pair.new)?;
+fn checked(old: &Schema, new: &Schema, direction: Direction) -> Checked {
     let old_writes = (direction != Direction::NewWrites).then(|| check(old, new));
     let new_writes = (direction != Direction::OldWrites).then(|| check(new, old));
     let compatible = [&old_writes, &new_writes].into_iter().flatten().all(|v| v.compatible);
@@ -190,10 +196,10 @@ fn checked<'a>(pair: &Pair<'a>, direction: Direction) -> Option<Checked<'a>> {
     };
     let only_in_time = |line: &DiffLine| line.severity != Severity::Note && !breaks(line);
     let warnings = diff(old, new).lines.into_iter().filter(only_in_time).collect();
-    Some(Checked { name: pair.name, compatible, old_writes, new_writes, warnings })
+    Checked { name: old.name().to_owned(), compatible, old_writes, new_writes, warnings }
 }
 
-fn print_checked(context: &mut Context, one: &Checked<'_>) -> Outcome {
+fn print_checked(context: &mut Context, one: &Checked) -> Outcome {
     let directions =
         [("old writes, new reads", &one.old_writes), ("new writes, old reads", &one.new_writes)];
     let verdicts =
@@ -246,8 +252,4 @@ fn summary(context: &mut Context, compared: usize, broken: usize, gone: usize) -
     let gone = if gone == 0 { String::new() } else { format!(", {gone} removed") };
     context.say(format_args!("{compared} type{s} compared, {broken} incompatible{gone}"));
     Ok(())
-}
-
-fn ended(compatible: bool) -> Outcome {
-    if compatible { Ok(()) } else { Err(Failure::Told) }
 }

@@ -118,7 +118,7 @@ fn means(field: &FieldDescriptor, written: &str) -> String {
 }
 
 /// The unit that a comment names, and the comment without it where it stands at the end by itself.
-pub fn split_unit(comment: &str) -> (String, Option<&str>) {
+fn split_unit(comment: &str) -> (String, Option<&str>) {
     let unit = unit_of(comment);
     let bare = match (unit, comment.rsplit_once("Unit: ")) {
         (Some(_), Some((before, _))) => before.trim_end(),

@@ -1,6 +1,5 @@
 //! `.proto` files, folders of them, and descriptor sets, as they stand on the command line.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,6 @@ use std::path::{Path, PathBuf};
 use rnet::schema::limits::MAX_SCHEMA_LEN_BYTES;
 use rnet::schema::{Compiled, Schema, SchemaError, Sources};
 
-use super::names;
 use crate::failure::{Failure, Outcome};
 
 /// Most `.proto` files in a folder: one that holds more is not the one that was meant.
@@ -23,14 +21,6 @@ pub struct Unit {
     /// As it was named.
     pub path: PathBuf,
     pub compiled: Compiled,
-}
-
-/// The message types of one path.
-pub struct Side {
-    pub path: PathBuf,
-    units: Vec<Unit>,
-    /// By full name; without those of imports.
-    pub types: BTreeMap<String, Schema>,
 }
 
 /// Compiles a file, a folder, or reads a descriptor set.
@@ -131,49 +121,6 @@ fn said(path: &Path, mut error: SchemaError) -> Failure {
         true => error.to_string(),
         false => format!("{}: {error}", path.display()),
     })
-}
-
-impl Side {
-    /// The types of a file, a folder or a descriptor set, and no others if some are asked for.
-    pub fn of(path: &Path, includes: &[PathBuf], asked: &[String]) -> Outcome<Side> {
-        let units = units(path, includes)?;
-        let mut side = Side { path: path.to_owned(), units, types: BTreeMap::new() };
-        let known = match asked.is_empty() {
-            true => side.names(Compiled::messages),
-            false => side.names(Compiled::all_messages),
-        };
-        let mut wanted = known.clone();
-        if !asked.is_empty() {
-            let find = |name: &String| {
-                let place = format!("{} has no message type", path.display());
-                names::find(name, known.iter().map(String::as_str), &place).map(str::to_owned)
-            };
-            wanted = asked.iter().map(find).collect::<Outcome<_>>()?;
-        }
-        if wanted.is_empty() {
-            let what = format!("{} defines no message type", path.display());
-            return Err(Failure::Failed(what));
-        }
-        for name in wanted {
-            let schema = side.schema(&name, asked.is_empty())?;
-            side.types.insert(name, schema);
-        }
-        Ok(side)
-    }
-
-    fn names(&self, of: impl Fn(&Compiled) -> Vec<String>) -> Vec<String> {
-        let mut names: Vec<String> = self.units.iter().flat_map(|u| of(&u.compiled)).collect();
-        names.sort();
-        names.dedup();
-        names
-    }
-
-    fn schema(&self, name: &str, own: bool) -> Outcome<Schema> {
-        let schema = schema(&self.units, name, own)?;
-        schema.ok_or_else(|| {
-            Failure::Failed(format!("{} does not define {name}", self.path.display()))
-        })
-    }
 }
 
 /// The type of this name, which must be the same in all files that define it, or that have it by import if not only `own` types are

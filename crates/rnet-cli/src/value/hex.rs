@@ -32,10 +32,7 @@ pub fn hex_dump(out: &mut impl Write, bytes: &[u8], limit: usize) -> io::Result<
 
 /// Bytes as hex digits without anything between.
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits =
-        bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
-    digits.map(char::from).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Bytes from hex digits; blanks, colons and a leading `0x` are ignored.

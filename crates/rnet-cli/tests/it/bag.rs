@@ -268,9 +268,11 @@ fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
         times(2)
     );
     assert_eq!(std::fs::read_to_string(path("b.csv")).unwrap(), expected);
-    let none = of("c.csv", &["tmep"]).fails(1);
-    assert!(none.contains("no such field"), "{none}");
-    assert!(!place.dir.join("c.csv").exists());
+    for name in ["c.csv", "c.jsonl"] {
+        let none = of(name, &["width", "tmep"]).fails(1);
+        assert!(none.contains("no such field") && none.contains("temp"), "{none}");
+        assert!(!place.dir.join(name).exists());
+    }
     of("d.jsonl", &["temp"]).ok();
     let lines = std::fs::read_to_string(path("d.jsonl")).unwrap();
     let data: Vec<serde_json::Value> = lines

@@ -24,7 +24,7 @@ fn version_says_both_versions() {
 fn help_is_data_and_wrong_use_is_2() {
     let place = Place::new();
     assert!(rnet!(place, "--help").ok().contains("doctor"));
-    assert!(rnet!(place, "topic", "pub", "--help").ok().contains("--type-json"));
+    assert!(rnet!(place, "topic", "pub", "--help").ok().contains("--proto"));
     let wrong: [&[&str]; 14] = [
         &[],
         &["topic"],

@@ -112,7 +112,6 @@ fn what_never_ends_is_refused_by_the_name_of_its_limit() {
     let place = Place::new();
     for (args, limit) in [
         (&["state", "set", "/fw", "--file", "/dev/zero"][..], "MAX_VALUE_LEN_BYTES"),
-        (&["topic", "pub", "/t", "{}", "--type-json", "/dev/zero"], "MAX_SCHEMA_LEN_BYTES"),
         (&["param", "load", "/dev/zero"], "MAX_YAML_LEN_BYTES"),
         (&["state", "load", "/dev/zero"], "a dump of the state"),
     ] {

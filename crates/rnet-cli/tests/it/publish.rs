@@ -129,35 +129,19 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
 }
 
 #[test]
-fn a_type_can_be_given_as_json_or_as_a_file() {
+fn fields_can_be_read_from_a_file() {
     let place = Place::new();
-    let node = place.node("hearer");
-    let mut subscriber = node.subscriber::<[u8]>("/level").unwrap();
-    let json = r#"{"kind":"plain","name":"Level","size":4,"align":4,"fields":[{"name":"volt","offset":0,"type":"f32"}]}"#;
-    let file = place.dir.join("level.json");
-    std::fs::write(&file, json).unwrap();
-    for given in [json, file.to_str().unwrap()] {
-        rnet!(place, "topic", "pub", "/level", r#"{"volt": 1.0}"#, "--type-json", given, "--once")
-            .ok();
-        assert_eq!(&*subscriber.recv(SOON).unwrap(), 1f32.to_le_bytes());
-    }
-    let data = place.dir.join("level.yaml");
-    std::fs::write(&data, "volt: 2").unwrap();
+    let data = place.dir.join("pose.yaml");
+    std::fs::write(&data, "position: {x: 2}").unwrap();
     let data = data.to_str().unwrap();
-    rnet!(place, "topic", "pub", "/level", "--file", data, "--type-json", json, "--once").ok();
-    assert_eq!(&*subscriber.recv(SOON).unwrap(), 2f32.to_le_bytes());
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<rnet::msgs::Pose>("/pose").unwrap();
+    rnet!(place, "topic", "pub", "/pose", "Pose", "--file", data, "--once").ok();
+    let pose = subscriber.recv(SOON).unwrap().into_message();
+    assert_eq!(pose.position.unwrap().x, 2.0);
     std::fs::write(data, [0xff]).unwrap();
-    let said =
-        rnet!(place, "topic", "pub", "/level", "--file", data, "--type-json", json, "--once")
-            .fails(1);
+    let said = rnet!(place, "topic", "pub", "/pose", "--file", data, "--once").fails(1);
     assert!(said.contains("text in UTF-8") && said.contains("--raw"), "{said}");
-    let said = rnet!(place, "topic", "pub", "/level", "{}", "--type-json", "{}", "--once").fails(1);
-    assert!(said.contains("type description"), "{said}");
-    let nowhere = place.dir.join("nowhere");
-    let nowhere = nowhere.to_str().unwrap();
-    let said =
-        rnet!(place, "topic", "pub", "/level", "{}", "--type-json", nowhere, "--once").fails(1);
-    assert!(said.contains(nowhere), "{said}");
 }
 
 #[test]
@@ -165,7 +149,7 @@ fn fields_need_a_type() {
     let place = Place::new();
     let said =
         rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once", "--timeout", "0.1").fails(124);
-    assert!(said.contains("--type-json"), "{said}");
+    assert!(said.contains("--proto"), "{said}");
     let node = place.node("hearer");
     let _raw = node.subscriber::<[u8]>("/t").unwrap();
     let said = rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once").fails(1);

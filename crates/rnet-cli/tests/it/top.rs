@@ -85,6 +85,21 @@ fn a_signal_restores_the_terminal() {
     assert!(!terminal.is_raw());
 }
 
+/// Two that come at once, before it has looked for the first, end it in their handler.
+#[test]
+fn a_second_signal_restores_the_terminal_too() {
+    let place = Place::new();
+    let _imu = place.node("imu");
+    let mut terminal = Terminal::start(&place, &["top"]);
+    terminal.until("domain");
+    for signal in [Signal::STOP, Signal::TERM, Signal::HUP, Signal::CONT] {
+        terminal.signal(signal);
+    }
+    terminal.until("\u{1b}[?1049l");
+    assert_eq!(terminal.end(), Some(130));
+    assert!(!terminal.is_raw());
+}
+
 #[test]
 fn it_ends_when_the_window_is_closed_or_the_connection_breaks() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Who dies, and who notices.
+//! Processes that are killed, and processes that notice it.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -8,53 +8,32 @@ use rnet::{
     SubscriberOptions, limits::MIN_LOG_LEN_BYTES,
 };
 use rnet_bench::worker::Order;
-use serde::{Deserialize, Serialize};
 
-use super::{MEET, WAIT_LIMIT};
-use crate::bench::job::{Event, GO, WorkerNode};
-use crate::bench::link::Link;
+use crate::bench::worker::{Event, GO, Link, MEET, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
-/// What the victim publishes, and the watchers hear.
+/// What the victim publishes, and the watchers receive.
 const HEARD: &str = "/death/heard";
 /// What the watchers publish, and the victim never reads.
 const HELD: &str = "/death/held";
 const MESSAGE: [u8; 1024] = [0; 1024];
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct VictimJob {
-    pub watchers: u16,
-}
+/// The ways in which a watcher notices a death.
+pub const WAYS: [&str; 4] =
+    ["receive: PeerLost", "on_match: Lost", "on_node: Died", "held send goes on"];
+/// When it noticed one in each of them, by [`rnet::now_ns`].
+pub type Noticed = [u64; WAYS.len()];
 
 /// Meets all watchers and waits for its end.
-pub fn die(node: &WorkerNode, role: &VictimJob, link: &Link) -> Outcome {
+pub fn die(node: &WorkerNode, watchers: usize, link: &Link) -> Outcome {
     let node = node.open()?;
     let publisher = node.publisher::<[u8]>(HEARD)?;
     let mut holder = node.subscriber_with::<[u8]>(HELD, SubscriberOptions::new().reliable())?;
-    publisher.wait_for_subscribers(usize::from(role.watchers), Some(MEET))?;
-    holder.wait_for_publishers(usize::from(role.watchers), Some(MEET))?;
+    publisher.wait_for_subscribers(watchers, Some(MEET))?;
+    holder.wait_for_publishers(watchers, Some(MEET))?;
     link.say(&Event::Ready)?;
     link.until(Order::stop());
     Ok(())
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct WatcherJob {
-    pub kills: u32,
-}
-
-/// When a watcher noticed one death, by each of the ways in which it can, on the clock of
-/// [`rnet::now_ns`].
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Noticed {
-    /// A receive ended with `PeerLost`.
-    pub peer_lost_ns: u64,
-    /// A publisher's `on_match` was called with `Lost`.
-    pub match_event_ns: u64,
-    /// `on_node` was called with `Died`.
-    pub node_event_ns: u64,
-    /// A reliable send went on that the dead reader had held back.
-    pub freed_ns: u64,
 }
 
 struct Watcher {
@@ -64,13 +43,13 @@ struct Watcher {
     matches: Receiver<u64>,
 }
 
-pub fn watch(node: &WorkerNode, role: &WatcherJob, link: &Link) -> Outcome {
+pub fn watch(node: &WorkerNode, kills: u32, link: &Link) -> Outcome {
     let node = node.open()?;
     let mut watcher = Watcher::new(&node)?;
     link.say(&Event::Ready)?;
-    for _ in 0..role.kills {
+    for _ in 0..kills {
         link.until(Order::phase(GO));
-        watcher.be_held_back()?;
+        watcher.block()?;
         link.done(&())?;
         link.done(&watcher.notice()?)?;
     }
@@ -101,8 +80,8 @@ impl Watcher {
         Ok(Watcher { subscriber, publisher, nodes, matches })
     }
 
-    /// Meets the victim, and sends until it holds up the next message.
-    fn be_held_back(&mut self) -> Outcome {
+    /// Meets the victim, and sends until it blocks the next message.
+    fn block(&mut self) -> Outcome {
         self.subscriber.wait_for_publishers(1, Some(MEET))?;
         self.publisher.wait_for_subscribers(1, Some(MEET))?;
         while self.publisher.try_send(&MESSAGE)? {}
@@ -111,23 +90,18 @@ impl Watcher {
 
     fn notice(&mut self) -> Outcome<Noticed> {
         let Watcher { subscriber, publisher, nodes, matches } = self;
-        let (peer_lost_ns, freed_ns) = thread::scope(|scope| {
+        let (lost_ns, sent_ns) = thread::scope(|scope| {
             let held = scope.spawn(|| publisher.send(&MESSAGE).map(|()| rnet::now_ns()));
             let lost = match subscriber.recv(Some(WAIT_LIMIT)).map(drop) {
                 Err(Error::PeerLost { .. }) => Ok(rnet::now_ns()),
                 Err(error) => Err(error.into()),
                 Ok(()) => Err(Failure::Failed("the victim sends nothing".to_owned())),
             };
-            let freed = held.join().map_err(|_| Failure::Failed("a watcher panicked".to_owned()));
-            Ok::<_, Failure>((lost?, freed??))
+            let sent = held.join().map_err(|_| Failure::Failed("a watcher panicked".to_owned()));
+            Ok::<_, Failure>((lost?, sent??))
         })?;
-        let silent =
-            |_| Failure::TimedOut("a callback was not told of the victim's death".to_owned());
-        Ok(Noticed {
-            peer_lost_ns,
-            freed_ns,
-            node_event_ns: nodes.recv_timeout(WAIT_LIMIT).map_err(silent)?,
-            match_event_ns: matches.recv_timeout(WAIT_LIMIT).map_err(silent)?,
-        })
+        let silent = |_| Failure::TimedOut("a callback was not called for a death".to_owned());
+        let called = |at: &Receiver<u64>| at.recv_timeout(WAIT_LIMIT).map_err(silent);
+        Ok([lost_ns, called(matches)?, called(nodes)?, sent_ns])
     }
 }

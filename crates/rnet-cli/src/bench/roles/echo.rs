@@ -1,4 +1,4 @@
-//! One asks, one answers: round trips.
+//! Round trips: one asks, one answers.
 
 use std::time::Duration;
 
@@ -6,75 +6,72 @@ use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
 use serde::{Deserialize, Serialize};
 
-use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::WorkerNode;
-use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing};
+use crate::bench::worker::{LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 const THERE: &str = "/bench/there";
 const BACK: &str = "/bench/back";
-/// Round trips of each size that are not timed: they meet cold caches and memory that nobody has
-/// touched yet. The pool of long messages has gone round by then.
+/// Round trips of each size that are not timed: they meet cold caches and untouched memory. The pool of long messages has
+/// gone round by then.
 const WARM_UP: u64 = 32;
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct PingerJob {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EchoJob {
     pub sizes: Vec<usize>,
     pub seconds: Duration,
     pub wait: Wait,
     pub body: Body,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SizeReport {
-    pub len: usize,
-    /// Requests sent, those before the timed ones included.
+    /// Requests, those before the timed ones included.
     pub sent: u64,
-    /// Answers that were right.
+    /// Correct replies.
     pub received: u64,
-    /// Answers that were not as they were asked for.
-    pub corrupt: u64,
     pub latencies: Latencies,
 }
 
-fn publisher(node: &Node, topic: &str) -> rnet::Result<Publisher<[u8]>> {
-    node.publisher_with(topic, PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT)))
+/// A node's two endpoints, which have met those of the other node.
+fn endpoints(
+    node: &Node,
+    job: &EchoJob,
+    [from, to]: [&str; 2],
+) -> Outcome<(Subscriber<[u8]>, Publisher<[u8]>)> {
+    let options = SubscriberOptions::new().reliable().wait(job.wait);
+    let mut subscriber = node.subscriber_with(from, options)?;
+    let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
+    let publisher = node.publisher_with(to, options)?;
+    subscriber.wait_for_publishers(1, Some(MEET))?;
+    publisher.wait_for_subscribers(1, Some(MEET))?;
+    Ok((subscriber, publisher))
 }
 
-fn subscriber(node: &Node, topic: &str, wait: Wait) -> rnet::Result<Subscriber<[u8]>> {
-    node.subscriber_with(topic, SubscriberOptions::new().reliable().wait(wait))
-}
-
-pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
+pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     let node = node.open()?;
-    let mut there = publisher(&node, THERE)?;
-    let mut back = subscriber(&node, BACK, role.wait)?;
-    there.wait_for_subscribers(1, Some(MEET))?;
-    back.wait_for_publishers(1, Some(MEET))?;
+    let (mut back, mut there) = endpoints(&node, job, [BACK, THERE])?;
     link.ready()?;
     let mut number = 0;
-    let mut reports = Vec::with_capacity(role.sizes.len());
-    for &len in &role.sizes {
-        let mut report =
-            SizeReport { len, sent: 0, received: 0, corrupt: 0, latencies: Latencies::default() };
-        // Timed here, by one clock.
-        let mut outgoing = Outgoing::new(0, len, role.body, false);
+    let mut reports = Vec::with_capacity(job.sizes.len());
+    for &len in &job.sizes {
+        let mut report = SizeReport::default();
+        let mut outgoing = Outgoing::new(0, len, job.body);
         let mut end_ns = u64::MAX;
         while rnet::now_ns() < end_ns {
             let asked_ns = rnet::now_ns();
             outgoing.send(&mut there, number)?;
             report.sent += 1;
             let answer = back.recv(Some(WAIT_LIMIT)).map_err(|error| lost(error, len))?;
-            let right = message::read(&answer, len, role.body).is_some_and(|r| r.number == number);
+            let is_right = answer.len() == len
+                && message::read(&answer, job.body).is_some_and(|r| r.number == number);
             let took_ns = rnet::now_ns() - asked_ns;
             number += 1;
-            report.received += u64::from(right);
-            report.corrupt += u64::from(!right);
+            report.received += u64::from(is_right);
             if report.sent == WARM_UP {
-                end_ns = rnet::now_ns() + role.seconds.as_nanos() as u64;
-            } else if report.sent > WARM_UP && right {
+                end_ns = rnet::now_ns() + job.seconds.as_nanos() as u64;
+            } else if report.sent > WARM_UP && is_right {
                 report.latencies.record(took_ns);
             }
         }
@@ -92,30 +89,17 @@ fn lost(error: Error, len: usize) -> Failure {
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct EchoJob {
-    pub wait: Wait,
-    pub body: Body,
-}
-
-pub fn echo(node: &WorkerNode, role: &EchoJob, link: &Link) -> Outcome {
+pub fn echo(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     let node = node.open()?;
-    let mut there = subscriber(&node, THERE, role.wait)?;
-    let mut back = publisher(&node, BACK)?;
-    there.wait_for_publishers(1, Some(MEET))?;
-    back.wait_for_subscribers(1, Some(MEET))?;
+    let (mut there, mut back) = endpoints(&node, job, [THERE, BACK])?;
     link.ready()?;
-    let mut answered = 0_u64;
     loop {
         match there.recv(Some(LOOK)) {
-            Ok(sample) => {
-                message::answer(&mut back, &sample, role.body)?;
-                answered += 1;
-            }
+            Ok(sample) => message::answer(&mut back, &sample, job.body)?,
             Err(Error::Timeout { .. }) if link.ordered() => break,
             Err(Error::Timeout { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    link.finish(&answered)
+    link.finish(&())
 }

@@ -1,27 +1,34 @@
-//! A node of a robot: publishes on a schedule what it publishes, and receives what it subscribes to.
+//! A node of a robot: publishes on a schedule, or as fast as its subscribers read, and receives what it subscribes to.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Wait};
 use rnet::{WaitSet, Waitable};
 use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
-use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{COLLECT, Event, WorkerNode};
-use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely, sleep_until};
 use crate::bench::usage::{Meter, Used};
+use crate::bench::worker::{COLLECT, Event, LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
+
+/// Reading the clock costs as much as a short message, so a flood reads it once per this many.
+const MESSAGES_PER_LOOK: u64 = 64;
+/// Length of a message from which on each one is worth a look at the clock.
+const LOOK_EACH_LEN_BYTES: usize = 4096;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RobotJob {
     pub publishes: Vec<Publish>,
     pub subscribes: Vec<Subscribe>,
     pub seconds: Duration,
+    pub body: Body,
+    pub reliable: bool,
+    pub urgent: bool,
+    pub wait: Wait,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,10 +37,10 @@ pub struct Publish {
     /// Which of the topic's publishers this is.
     pub index: u16,
     pub len: usize,
+    /// 0 sends as fast as the subscribers read; only for the one topic of a node.
     pub period_ns: f64,
-    /// When its first message is due, so that not all nodes send at once.
+    /// When the first message is due, so that not all nodes send at once.
     pub shift_ns: f64,
-    /// How many subscribe.
     pub subscribers: usize,
 }
 
@@ -42,19 +49,23 @@ pub struct Subscribe {
     pub topic: String,
     /// The topic's publishers, by their index.
     pub sources: Vec<Source>,
+    /// The latency is taken from this message on; `None`: of no message.
+    pub timed_from: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Source {
     pub len: usize,
-    /// A message is late when it takes longer, and not yet too late.
+    /// A message that takes longer is late, and not yet too late.
     pub late_ns: u64,
-    /// A message is of no use when it takes longer.
+    /// A message that takes longer is of no use.
     pub too_late_ns: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RobotReport {
+    /// Before the first message.
+    pub start_ns: u64,
     /// In the order of the job.
     pub published: Vec<Published>,
     pub received: Vec<Received>,
@@ -64,6 +75,7 @@ pub struct RobotReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Published {
     pub sent: u64,
+    /// The sender's worst delay; 0 without a schedule.
     pub behind_max_ns: u64,
 }
 
@@ -71,41 +83,51 @@ pub struct Published {
 pub struct Received {
     /// By the publisher's index.
     pub tallies: Vec<Tally>,
-    /// Messages that have no right publisher in them.
+    /// Messages without a valid publisher or content.
     pub corrupt: u64,
     pub late: u64,
     pub too_late: u64,
-    pub latency_sum_ns: u64,
     /// Losses that robot-net itself has counted.
     pub counted_lost: u64,
+    /// When the last message was taken.
+    pub last_ns: u64,
     pub latencies: Latencies,
 }
 
-pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
+pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     let node = node.open()?;
-    let mut topics = Vec::with_capacity(role.publishes.len());
-    for publish in &role.publishes {
-        let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
-        topics.push(node.publisher_with::<[u8]>(&publish.topic, options)?);
+    let mut options = PublisherOptions::new();
+    if job.reliable {
+        options = options.reliable(OnFull::Wait(WAIT_LIMIT));
     }
-    let mut heard = Vec::with_capacity(role.subscribes.len());
-    for subscribe in &role.subscribes {
-        let options = SubscriberOptions::new().reliable();
-        heard.push(node.subscriber_with::<[u8]>(&subscribe.topic, options)?);
+    if job.urgent {
+        options = options.urgent();
     }
-    for (topic, publish) in topics.iter().zip(&role.publishes) {
+    let open = |publish: &Publish| node.publisher_with::<[u8]>(&publish.topic, options.clone());
+    let mut topics = job.publishes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
+    // Best effort, too, with all that the log holds: what is missing is to be a loss, not a choice.
+    let mut options = SubscriberOptions::new().wait(job.wait).keep_all();
+    if job.reliable {
+        options = options.reliable();
+    }
+    let open =
+        |subscribe: &Subscribe| node.subscriber_with::<[u8]>(&subscribe.topic, options.clone());
+    let mut heard = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
+    for (topic, publish) in topics.iter().zip(&job.publishes) {
         topic.wait_for_subscribers(publish.subscribers, Some(MEET))?;
     }
-    for (topic, subscribe) in heard.iter_mut().zip(&role.subscribes) {
+    for (topic, subscribe) in heard.iter_mut().zip(&job.subscribes) {
         topic.wait_for_publishers(subscribe.sources.len(), Some(MEET))?;
     }
+    sleep_precisely();
     link.ready()?;
     let meter = Meter::start();
     let mut used = Used::default();
     let over = AtomicBool::new(false);
+    let start_ns = rnet::now_ns();
     let (published, received) = std::thread::scope(|scope| -> Outcome<_> {
-        let receiver = scope.spawn(|| receive(&node, heard, &role.subscribes, &over));
-        let published = publish(&mut topics, &role.publishes, role.seconds);
+        let receiver = scope.spawn(|| receive(&node, heard, job, &over));
+        let published = publish(&mut topics, job, start_ns);
         // Before the rest is read: a run is as long for each node, whatever it publishes.
         used = meter.read();
         if published.is_ok() {
@@ -117,24 +139,32 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
         let died = || Failure::Failed("the receiving thread has panicked".to_owned());
         Ok((published?, received.map_err(|_| died())??))
     })?;
-    link.finish(&RobotReport { published, received, used })
+    link.finish(&RobotReport { start_ns, published, received, used })
 }
 
-/// Sends each topic's messages when they are due, one thread for all, as a node's timers do, and
-/// returns when the run is over.
+/// Sends each topic's messages when they are due, one thread for all, as a node's timers do, and returns when the run is
+/// over.
 fn publish(
     topics: &mut [Publisher<[u8]>],
-    what: &[Publish],
-    seconds: Duration,
+    job: &RobotJob,
+    start_ns: u64,
 ) -> Outcome<Vec<Published>> {
-    sleep_precisely();
-    let start_ns = rnet::now_ns();
-    let end_ns = start_ns + seconds.as_nanos() as u64;
-    let schedule = |p: &Publish| Schedule::new(start_ns + p.shift_ns as u64, p.period_ns);
-    let mut schedules: Vec<Schedule> = what.iter().map(schedule).collect();
-    let messages = |p: &Publish| Outgoing::new(p.index, p.len, Body::Whole, true);
+    let what = &job.publishes;
+    let end_ns = start_ns + job.seconds.as_nanos() as u64;
+    let messages = |p: &Publish| Outgoing::new(p.index, p.len, job.body);
     let mut outgoing: Vec<Outgoing> = what.iter().map(messages).collect();
     let mut published = vec![Published::default(); what.len()];
+    if let [Publish { period_ns: 0.0, len, .. }] = &what[..] {
+        let sent = &mut published[0].sent;
+        let often = *len >= LOOK_EACH_LEN_BYTES;
+        while !(often || sent.is_multiple_of(MESSAGES_PER_LOOK)) || rnet::now_ns() < end_ns {
+            outgoing[0].send(&mut topics[0], *sent)?;
+            *sent += 1;
+        }
+        return Ok(published);
+    }
+    let schedule = |p: &Publish| Schedule::new(start_ns + p.shift_ns as u64, p.period_ns);
+    let mut schedules: Vec<Schedule> = what.iter().map(schedule).collect();
     loop {
         let due = schedules.iter().zip(&published).map(|(s, p)| s.due_ns(p.sent));
         let next = due.enumerate().map(|(i, due_ns)| (due_ns, i)).min();
@@ -155,20 +185,20 @@ fn publish(
 fn receive(
     node: &Node,
     mut topics: Vec<Subscriber<[u8]>>,
-    what: &[Subscribe],
+    job: &RobotJob,
     over: &AtomicBool,
 ) -> Outcome<Vec<Received>> {
     let tallies = |s: &Subscribe| vec![Tally::default(); s.sources.len()];
-    let mut received: Vec<Received> =
-        what.iter().map(|s| Received { tallies: tallies(s), ..Received::default() }).collect();
+    let new = |s: &Subscribe| Received { tallies: tallies(s), ..Received::default() };
+    let mut received: Vec<Received> = job.subscribes.iter().map(new).collect();
     let mut set = WaitSet::new(node);
     loop {
         // Before the last look: what was sent before it was over is then seen by that look.
         let last = over.load(Ordering::Acquire);
-        for ((topic, what), received) in topics.iter_mut().zip(what).zip(&mut received) {
+        for ((topic, what), received) in topics.iter_mut().zip(&job.subscribes).zip(&mut received) {
             loop {
                 match topic.try_recv() {
-                    Ok(Some(sample)) => received.take(&sample, &what.sources),
+                    Ok(Some(sample)) => received.take(&sample, what, job.body),
                     Ok(None) => break,
                     // Its publisher has said why it ended.
                     Err(Error::PeerLost { .. }) => {}
@@ -179,9 +209,17 @@ fn receive(
         if last {
             break;
         }
-        let mut all: Vec<&mut dyn Waitable> =
-            topics.iter_mut().map(|topic| topic as &mut dyn Waitable).collect();
-        set.wait(&mut all, Some(LOOK))?;
+        // One topic alone is waited for in its own wait mode.
+        if let ([topic], [what]) = (&mut topics[..], &job.subscribes[..]) {
+            match topic.recv(Some(LOOK)) {
+                Ok(sample) => received[0].take(&sample, what, job.body),
+                Err(Error::PeerLost { .. } | Error::Timeout { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            continue;
+        }
+        let all = topics.iter_mut().map(|topic| topic as &mut dyn Waitable);
+        set.wait(&mut all.collect::<Vec<_>>(), Some(LOOK))?;
     }
     for (received, topic) in received.iter_mut().zip(&topics) {
         received.counted_lost = topic.lost().total();
@@ -190,28 +228,27 @@ fn receive(
 }
 
 impl Received {
-    fn take(&mut self, message: &[u8], sources: &[Source]) {
-        let now_ns = rnet::now_ns();
-        // The length is the publisher's, whose index stands in the message.
-        let read = message::read(message, message.len(), Body::Whole);
-        let from = read.and_then(|read| {
-            let source = sources.get(usize::from(read.publisher))?;
-            (source.len == message.len()).then_some((read, source))
+    #[inline]
+    fn take(&mut self, sample: &rnet::Sample<'_, [u8]>, what: &Subscribe, body: Body) {
+        // Reading the clock costs a part of what a short message costs.
+        let now_ns = if what.timed_from.is_none() { sample.taken_ns() } else { rnet::now_ns() };
+        let read = message::read(sample, body).and_then(|read| {
+            let source = what.sources.get(usize::from(read.publisher))?;
+            // The length is the publisher's, whose index is in the message.
+            (source.len == sample.len()).then_some((read, source))
         });
-        let Some((read, source)) = from else {
+        let Some((read, source)) = read else {
             self.corrupt += 1;
             return;
         };
-        if !self.tallies[usize::from(read.publisher)].count(read.number) {
+        self.last_ns = now_ns;
+        let in_order = self.tallies[usize::from(read.publisher)].count(read.number);
+        if !in_order || what.timed_from.is_none_or(|from| read.number < from) {
             return;
         }
-        let latency_ns = now_ns.saturating_sub(read.stamp_ns);
-        if latency_ns > source.too_late_ns {
-            self.too_late += 1;
-        } else if latency_ns > source.late_ns {
-            self.late += 1;
-        }
-        self.latency_sum_ns += latency_ns;
+        let latency_ns = now_ns.saturating_sub(sample.sent_ns());
+        self.too_late += u64::from(latency_ns > source.too_late_ns);
+        self.late += u64::from(source.late_ns < latency_ns && latency_ns <= source.too_late_ns);
         self.latencies.record(latency_ns);
     }
 }

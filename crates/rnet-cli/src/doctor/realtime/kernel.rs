@@ -224,20 +224,3 @@ pub(super) fn clock_source(machine: &Machine<'_>) -> Finding {
         _ => check.unknown(format!("the clock is {source}, of which nothing is known here")),
     }
 }
-
-/// Does a send need a fence?
-pub(super) fn membarrier(_: &Machine<'_>) -> Finding {
-    let check = Check::new(
-        "membarrier",
-        "membarrier(2)",
-        "the kernel's barrier lets the sleeping side pay for the order of memory, so that a send needs no fence",
-    );
-    if rnet::inspect::membarrier_is_offered() {
-        check.ok("the kernel offers it")
-    } else {
-        check.advice(
-            "the kernel refuses it: it is old, or a seccomp filter forbids it",
-            "use a kernel from 4.16 on; in a container, let the seccomp profile allow membarrier",
-        )
-    }
-}

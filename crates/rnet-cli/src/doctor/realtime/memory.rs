@@ -1,19 +1,11 @@
-//! Memory: whether it stays where it is, and whether there is enough.
+//! Memory: whether it stays where it is.
 
 use std::path::PathBuf;
-
-use rnet::limits::DEFAULT_LOG_LEN_BYTES;
 
 use super::machine::{Capability, Limit, Machine, chosen};
 use super::{Check, Finding};
 
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
-
-/// Below this the next publishers of an ordinary robot will not start: 32 logs of default length.
-const MIN_FREE_BYTES: u64 = 32 * DEFAULT_LOG_LEN_BYTES;
-
-/// A tmpfs that is too small had better have this.
-const GOOD_ROOM_BYTES: u64 = 2 << 30;
 
 /// Up to here, no program of several threads can be locked: mlockall counts all that is mapped, as
 /// are 2 MiB of stack for each thread, whether used or not.
@@ -155,18 +147,9 @@ pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
 }
 
 /// What is mounted somewhere.
-pub(super) struct Mount {
-    pub point: PathBuf,
-    /// The type of the file system.
-    pub kind: String,
-    /// Its options.
-    pub options: String,
-}
-
-impl Mount {
-    fn is_memory(&self) -> bool {
-        ["tmpfs", "ramfs"].contains(&self.kind.as_str())
-    }
+struct Mount {
+    point: PathBuf,
+    options: String,
 }
 
 /// The mount that holds the directory of domains.
@@ -177,9 +160,8 @@ fn mount_of(machine: &Machine<'_>) -> Option<Mount> {
     let mounts = text.lines().filter_map(|line| {
         // id, parent, device, root, mount point, …; after the dash: type, source, options.
         let point = PathBuf::from(unescape(line.split_whitespace().nth(4)?));
-        let mut of_type = line.split_once(" - ")?.1.split_whitespace();
-        let (kind, options) = (of_type.next()?.to_owned(), of_type.nth(1)?.to_owned());
-        dir.starts_with(&point).then_some(Mount { point, kind, options })
+        let options = line.split_once(" - ")?.1.split_whitespace().nth(2)?.to_owned();
+        dir.starts_with(&point).then_some(Mount { point, options })
     });
     // The later of two on the same point covers the other.
     mounts.max_by_key(|mount| mount.point.components().count())
@@ -188,89 +170,4 @@ fn mount_of(machine: &Machine<'_>) -> Option<Mount> {
 /// A path as it is: the kernel writes blanks and backslashes as octal numbers.
 fn unescape(path: &str) -> String {
     path.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
-}
-
-/// Is there room for logs?
-pub(super) fn room(machine: &Machine<'_>) -> Finding {
-    let dir = machine.dir.display();
-    let check = Check::new(
-        "room",
-        format!("statvfs(3) of {dir}, /proc/self/mountinfo"),
-        "logs and chunks are made there; where there is no room for them, publishers and loans fail, and where they \
-         are files of a disk, its writing delays messages",
-    );
-    match rustix::fs::statvfs(machine.dir) {
-        Ok(stat) => Space {
-            dir: &machine.dir.to_string_lossy(),
-            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-            all_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
-            mount: mount_of(machine),
-            memory_bytes: memory_bytes(machine),
-        }
-        .judge(check),
-        Err(e) => check.problem(
-            format!("{dir} cannot be used: {e}"),
-            "set RNET_DIR (or --dir) to a directory on tmpfs that you may write to",
-        ),
-    }
-}
-
-/// The directory of domains, as a place for files.
-pub(super) struct Space<'a> {
-    pub dir: &'a str,
-    pub free_bytes: u64,
-    /// 0 for a tmpfs without a limit, and for what holds no files.
-    pub all_bytes: u64,
-    pub mount: Option<Mount>,
-    /// What this machine has.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Space<'_> {
-    pub fn judge(&self, check: Check) -> Finding {
-        let dir = self.dir;
-        let is_tmpfs = self.mount.as_ref().is_some_and(Mount::is_memory);
-        if self.all_bytes == 0 {
-            return if is_tmpfs {
-                check.ok(format!("the tmpfs of {dir} has no limit but the memory"))
-            } else {
-                check.unknown(format!("the file system of {dir} does not say how large it is"))
-            };
-        }
-        let (free_mib, all_mib) = (self.free_bytes >> 20, self.all_bytes >> 20);
-        let what = format!("{free_mib} of {all_mib} MiB are free in {dir}");
-        let elsewhere = "set RNET_DIR (or --dir) to a directory on tmpfs, such as /dev/shm";
-        let other = self.mount.as_ref().filter(|mount| !mount.is_memory());
-        if self.free_bytes < MIN_FREE_BYTES {
-            let what = format!("{what}, and {} MiB are little already", MIN_FREE_BYTES >> 20);
-            let advice = match (self.larger(), other) {
-                (_, Some(_)) => elsewhere.to_owned(),
-                (Some(remount), None) => format!("{remount}, or remove what fills it"),
-                (None, None) => format!("remove what fills {dir}"),
-            };
-            return check.problem(what, advice);
-        }
-        match other {
-            Some(Mount { kind, .. }) => {
-                check.advice(format!("{what}, which is not on tmpfs but on {kind}"), elsewhere)
-            }
-            None => check.ok(what),
-        }
-    }
-
-    /// How to make the tmpfs larger, if memory is left for that.
-    fn larger(&self) -> Option<String> {
-        let Mount { point, .. } = self.mount.as_ref().filter(|mount| mount.is_memory())?;
-        let most = self.memory_bytes.unwrap_or(u64::MAX);
-        let size = self.all_bytes.saturating_mul(2).max(GOOD_ROOM_BYTES).min(most);
-        if size <= self.all_bytes {
-            return None;
-        }
-        let size_mib = size >> 20;
-        let docker = match point.to_str() {
-            Some("/dev/shm") => format!(" (docker run --shm-size={size_mib}m)"),
-            _ => String::new(),
-        };
-        Some(format!("sudo mount -o remount,size={size_mib}M {}{docker}", point.display()))
-    }
 }

@@ -1,22 +1,25 @@
-//! `rnet bag check`.
+//! `rnet bag check` and `recover`.
 
-use rnet_record::read::{ReadError, check};
+use std::path::{Path, PathBuf};
+
+use rnet_record::read::{self, ReadError, Recording};
+use rnet_record::tools;
 use serde_json::{Value, json};
 
-use super::args::FileArg;
+use super::args::{FileArg, RecoverArgs};
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::signal;
+use crate::{signal, table};
 
-pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
+pub fn check(context: &mut Context, args: &FileArg) -> Outcome {
     let mut told: Vec<Value> = Vec::new();
     let json = context.json();
     let mut tell = |problem: &ReadError| match json {
         true => told.push(json!({"offset": problem.offset, "what": problem.problem.to_string()})),
         false => file::tell(context, &args.file, problem),
     };
-    let checked = signal::reading(|| check(&args.file, &mut tell))?;
+    let checked = signal::reading(|| read::check(&args.file, &mut tell))?;
     let checked = checked.map_err(|error| file::unreadable(&args.file, &error))?;
     let (messages, chunks) = (checked.messages, checked.chunks);
     if json {
@@ -55,4 +58,35 @@ pub fn run(context: &mut Context, args: &FileArg) -> Outcome {
         1 => Err(Failure::Failed(format!("{} has a problem", args.file.display()))),
         n => Err(Failure::Failed(format!("{} has {n} problems", args.file.display()))),
     }
+}
+
+pub fn recover(context: &mut Context, args: &RecoverArgs) -> Outcome {
+    let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
+    let opened = signal::reading(|| Recording::open_without_index(&args.file))?;
+    let recording = opened.map_err(|error| file::unreadable(&args.file, &error))?;
+    let recovered = tools::recover(&recording, &to, signal::stopped)?;
+    let found = recording.found();
+    for problem in &found.problems {
+        file::tell(context, &args.file, problem);
+    }
+    if found.more_problems > 0 {
+        context.say(format_args!("{} more problems", found.more_problems));
+    }
+    if context.json() {
+        return context.document(&json!({
+            "file": to,
+            "messages": recovered.messages,
+            "len_bytes": recovered.len_bytes,
+        }));
+    }
+    let (messages, len) = (recovered.messages, table::bytes(recovered.len_bytes as f64));
+    context.line(format_args!("{}: {messages} messages, {len}", to.display()))
+}
+
+/// `run.recovered.mcap` for `run.mcap`.
+fn beside(file: &Path) -> PathBuf {
+    let extension = file.extension().unwrap_or("mcap".as_ref()).to_owned();
+    let mut new = std::ffi::OsString::from("recovered.");
+    new.push(extension);
+    file.with_extension(new)
 }

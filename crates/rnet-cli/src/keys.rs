@@ -1,6 +1,10 @@
 //! Keys, from what a terminal sends for them (ECMA-48 control sequences, as xterm and the Linux console send them).
 
-/// A key that `rnet top` knows.
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A key that `rnet top` or `rnet play` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
@@ -10,6 +14,8 @@ pub enum Key {
     Backspace,
     Up,
     Down,
+    Left,
+    Right,
     PageUp,
     PageDown,
     Home,
@@ -18,8 +24,36 @@ pub enum Key {
     Interrupt,
 }
 
+/// The terminal from which keys come: stdin, or the terminal of the session.
+pub struct Keys {
+    pub terminal: File,
+    /// The beginning of a key.
+    bytes: Vec<u8>,
+}
+
+impl Keys {
+    pub fn open() -> io::Result<Keys> {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let path = if io::stdin().is_terminal() { "/proc/self/fd/0" } else { "/dev/tty" };
+        let terminal = File::options().read(true).custom_flags(flags).open(path)?;
+        Ok(Keys { terminal, bytes: Vec::new() })
+    }
+
+    /// The keys that have come.
+    pub fn take(&mut self) -> io::Result<Vec<Key>> {
+        let mut read = [0; 256];
+        match self.terminal.read(&mut read) {
+            Ok(len) => self.bytes.extend(&read[..len]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(take_keys(&mut self.bytes))
+    }
+}
+
 /// Takes the keys out of `bytes`. The beginning of a sequence or of a letter stays there; unknown sequences are dropped.
-pub fn take_keys(bytes: &mut Vec<u8>) -> Vec<Key> {
+fn take_keys(bytes: &mut Vec<u8>) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = &bytes[..];
     while let Some((key, len)) = first_key(rest) {
@@ -54,6 +88,8 @@ fn first_key(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
             let key = match (sequence[end], &sequence[..end]) {
                 (b'A', _) => Some(Key::Up),
                 (b'B', _) => Some(Key::Down),
+                (b'C', _) => Some(Key::Right),
+                (b'D', _) => Some(Key::Left),
                 (b'H', _) | (b'~', [b'1' | b'7', ..]) => Some(Key::Home),
                 (b'F', _) | (b'~', [b'4' | b'8', ..]) => Some(Key::End),
                 (b'~', [b'5', ..]) => Some(Key::PageUp),
@@ -86,11 +122,14 @@ mod tests {
 
     #[test]
     fn sequences_and_letters_are_keys_also_in_pieces() {
-        let mut bytes = b"q\x1b[A\x1bOB\x1b[1;5H\x1b[6~\x1b[5~\x1b[99z\t\r\x7f\x03\x1b".to_vec();
+        let mut bytes =
+            b"q\x1b[A\x1bOB\x1bOC\x1b[1;5D\x1b[1;5H\x1b[6~\x1b[5~\x1b[99z\t\r\x7f\x03\x1b".to_vec();
         let wanted = [
             Key::Char('q'),
             Key::Up,
             Key::Down,
+            Key::Right,
+            Key::Left,
             Key::Home,
             Key::PageDown,
             Key::PageUp,
