@@ -38,7 +38,7 @@ pub fn look(context: &Context) -> Outcome<(Domain, Snapshot)> {
     let mut domain = context.domain()?;
     let snapshot = domain.snapshot()?;
     for problem in snapshot.problems.iter().chain(&snapshot.unread) {
-        context.note(&format!("{problem}"));
+        context.note(&problem.to_string());
     }
     Ok((domain, snapshot))
 }

@@ -76,7 +76,7 @@ impl<'a> At<'a> {
     pub fn watch(&self) -> Outcome<Option<Feed>> {
         Ok(match &self.source {
             Source::None => None,
-            Source::Here(session) => Some(Feed::Here(session.state.watch(self.name)?)),
+            Source::Here(session) => Some(Feed::Here(Box::new(session.state.watch(self.name)?))),
             Source::There(state, _) => Some(Feed::There(state.follow(self.name)?)),
         })
     }
@@ -95,7 +95,7 @@ impl<'a> At<'a> {
 
 /// What tells the changes.
 pub enum Feed {
-    Here(Watch),
+    Here(Box<Watch>),
     There(Replica),
 }
 

@@ -34,12 +34,10 @@ pub struct SizeReport {
     pub latencies: Latencies,
 }
 
+type Ends = (Subscriber<[u8]>, Publisher<[u8]>);
+
 /// A node's two endpoints, which have met those of the other node.
-fn endpoints(
-    node: &Node,
-    job: &EchoJob,
-    [from, to]: [&str; 2],
-) -> Outcome<(Subscriber<[u8]>, Publisher<[u8]>)> {
+fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Ends> {
     let options = SubscriberOptions::new().reliable().wait(job.wait);
     let mut subscriber = node.subscriber_with(from, options)?;
     let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
