@@ -17,6 +17,7 @@ START_S = 60.0  # a cold start reads MuJoCo from disk
 JOIN_S = 15.0
 SETTLE_S = 5.0  # for the last messages to arrive
 STOP_S = 20.0  # for the robot to be held after the order to stop, and driven after that to go on
+UNCHANGED_NS = 1_000_000_000  # for motors that are held already to be taken for stopped by an order
 ASK_S = 0.05
 
 
@@ -135,11 +136,20 @@ class Demo:
         asked_ns = time.monotonic_ns()
         self.children["safety"].tell(word)
         until = time.monotonic() + STOP_S
-        while not (change := [c for c in self.story.changes if c[0] > asked_ns and c[1] == by_controller]):
+        while (obeyed_ns := self._obeyed_ns(asked_ns, by_controller)) is None:
             if not self._hear(until):
                 raise DemoFailed(f"the motors did not obey the order to {word} within {STOP_S:.0f} s")
-        self.ordered[word] = (change[0][0] - asked_ns) * 1e-6
+        self.ordered[word] = (obeyed_ns - asked_ns) * 1e-6
         return asked_ns
+
+    def _obeyed_ns(self, asked_ns, by_controller):
+        """When the motors did what was ordered; None if they have not."""
+        for at_ns, driven in self.story.changes:
+            if at_ns > asked_ns and driven == by_controller:
+                return at_ns
+        # If the controller was late, the safe hold had the motors already, and a stop changes nothing.
+        is_so = self.story.changes[-1:] and self.story.changes[-1][1] == by_controller
+        return asked_ns if is_so and time.monotonic_ns() - asked_ns > UNCHANGED_NS else None
 
     def _close_the_books(self):
         """Ends the sending, waits until what was sent has arrived, and collects all counts."""

@@ -67,9 +67,9 @@ impl Chunk {
         self.map.get(0)
     }
 
-    /// Whether a message of `len` bytes may take it.
-    fn suits(&self, len: usize) -> bool {
-        self.capacity >= len && self.capacity <= (len * WORST_FIT).max(USUAL_CHUNK_LEN_BYTES)
+    /// Whether a message of `len` bytes may take it, in a pool whose chunks have at least `usual_len`.
+    fn suits(&self, len: usize, usual_len: usize) -> bool {
+        self.capacity >= len && self.capacity <= (len * WORST_FIT).max(usual_len)
     }
 }
 
@@ -139,9 +139,11 @@ pub struct Pool {
 impl Pool {
     /// An empty pool; its chunks will be files whose names begin with `prefix`.
     pub(crate) fn new(prefix: PathBuf, mode: u32, publisher: u64, qos: &PublisherQos) -> Pool {
-        // All the messages that are to stay readable must have room in chunks of this length.
+        // A pool with a low limit has room for as many short messages as before: those that are to stay readable, and
+        // those that readers hold beside them, take a quarter of it at most.
         let kept = u64::from(qos.large_depth).max(qos.history().saturating_add(1));
-        let is_roomy = kept.saturating_mul(size_for(USUAL_CHUNK_LEN_BYTES)) <= qos.pool_limit_bytes;
+        let kept_bytes = kept.saturating_mul(size_for(USUAL_CHUNK_LEN_BYTES));
+        let is_roomy = kept_bytes <= qos.pool_limit_bytes / 4;
         Pool {
             usual_len: if is_roomy { USUAL_CHUNK_LEN_BYTES } else { MIN_CHUNK_LEN_BYTES },
             fork_guard: ForkGuard::here(),
@@ -338,7 +340,7 @@ impl Pool {
     /// The smallest idle chunk that fits; of equal ones the one used last, which is the one that
     /// the cache still holds.
     fn find_idle(&self, len: usize, view: &mut LogView<'_>) -> Option<usize> {
-        let fits = |c: &Chunk| c.used == Use::Idle && c.suits(len);
+        let fits = |c: &Chunk| c.used == Use::Idle && c.suits(len, self.usual_len);
         let mut best: Option<usize> = None;
         for (at, chunk) in self.chunks.iter().enumerate().filter(|(_, c)| fits(c)) {
             let better = best.is_none_or(|b| {

@@ -290,7 +290,8 @@ impl World {
         let mut left: Vec<String> = list(".")
             .into_iter()
             .filter(|name| {
-                !["VERSION", "names", "nodes", "observers", "state"].contains(&name.as_str())
+                !["VERSION", "deaths", "names", "nodes", "observers", "state"]
+                    .contains(&name.as_str())
             })
             .collect();
         // No survivor is one.

@@ -69,7 +69,7 @@ impl Pool {
                 continue;
             }
             freed += chunk.map.len() as u64;
-            if chunk.suits(len) || enough(freed) {
+            if chunk.suits(len, self.usual_len) || enough(freed) {
                 return true;
             }
         }
