@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use rnet::Error;
 
 use crate::futex::{Parker, Slept};
-use crate::held::lock;
+use crate::lock::lock;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;

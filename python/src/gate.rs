@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple};
 
-use crate::held::lock;
+use crate::lock::lock;
 use crate::release::release;
 
 /// How long the end of a program waits for all callbacks that are running.

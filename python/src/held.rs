@@ -1,7 +1,7 @@
 //! What an object of Python has of robot-net, until it or its node is closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use pyo3::prelude::*;
@@ -10,14 +10,10 @@ use rnet::Error;
 use crate::errors::OrRaise;
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
+use crate::lock::lock;
 use crate::members::Member;
 use crate::release::release;
 use crate::waiters::{Awaited, Waiters};
-
-/// The lock of a mutex whose value is sound whatever panicked with it.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What a Python object and its node share.
 pub(crate) struct Held<T: Send + 'static> {

@@ -22,6 +22,7 @@ mod gate;
 mod handle;
 mod held;
 mod loan;
+mod lock;
 mod log;
 mod members;
 mod meta;

@@ -16,7 +16,7 @@ use rnet::OwnedLoan;
 
 use crate::errors;
 use crate::export::{Body, Getter, Memory, body_of, make_type, new_object};
-use crate::held::lock;
+use crate::lock::lock;
 use crate::publisher::{PublisherCore, Waited};
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::fork::ForkGuard;
-use crate::held::lock;
+use crate::lock::lock;
 
 /// Something that its owner closes.
 pub(crate) trait Member: Send + Sync {

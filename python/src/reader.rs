@@ -14,7 +14,7 @@ use rnet::{Error, Interrupter, Waitable};
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
-use crate::held::lock;
+use crate::lock::lock;
 use crate::members::Member;
 use crate::release::release;
 use crate::wait::{SLICE, SPIN_SLICE, WaitLimit};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 
-use crate::held::lock;
+use crate::lock::lock;
 use crate::members::{Member, Members};
 use crate::waiters::{self, Awaited};
 

@@ -31,7 +31,7 @@ use pyo3::prelude::*;
 use rnet::{Error, Event};
 
 use crate::futex::{Parker, Slept};
-use crate::held::lock;
+use crate::lock::lock;
 
 /// A task may take this many messages without letting its event loop run in between.
 const MAX_UNBROKEN: u32 = 64;

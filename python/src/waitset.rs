@@ -15,7 +15,7 @@ use crate::errors::{OrRaise, bad_value, is_of_class};
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
-use crate::held::lock;
+use crate::lock::lock;
 use crate::members::{Kind, Member};
 use crate::node::Node;
 use crate::reader::{BESIDE, Reader, Receiver, State};

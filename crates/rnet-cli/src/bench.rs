@@ -20,6 +20,7 @@ mod streams;
 mod topology;
 mod usage;
 pub mod worker;
+pub mod worker_link;
 pub mod workers;
 
 use std::fmt::Arguments;

@@ -10,9 +10,10 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use rnet::inspect::{Snapshot, is_internal};
 
-use crate::args::{Cli, CompletionsArgs, Global};
+use crate::args::{Cli, CompletionsArgs};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::global::Global;
 use crate::service::list::Kind;
 use crate::state;
 

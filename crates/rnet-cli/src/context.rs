@@ -12,8 +12,8 @@ use rnet::inspect::{DEFAULT_BASE, Domain, Location};
 use rnet_monitor::{Finding, Level};
 use serde::Serialize;
 
-use crate::args::Global;
 use crate::failure::{Failure, Outcome};
+use crate::global::Global;
 use crate::shared_args::NodeArg;
 use crate::style::{HEADING, NOTE, PROBLEM};
 use crate::value::tame;

@@ -26,7 +26,8 @@ use serde_json::json;
 
 use crate::bench::figure::{Latencies, Percentiles};
 use crate::bench::place::Place;
-use crate::bench::worker::{COLLECT, GO, Role};
+use crate::bench::worker::Role;
+use crate::bench::worker_link::{COLLECT, GO};
 use crate::bench::workers::{Named, Workers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};

@@ -3,15 +3,23 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use clap::Subcommand;
 use rnet::inspect::Location;
 use rnet::{DomainId, NodeName};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use crate::args::DomainCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
+
+#[derive(Debug, Subcommand)]
+pub enum DomainCommand {
+    /// List the domains of the directory (--dir), with the number of their nodes
+    List,
+    /// Remove what dead nodes left in the domain; living nodes and the shared state stay
+    Clean,
+}
 
 pub fn run(context: &mut Context, command: DomainCommand) -> Outcome {
     let location = context.location_that_exists()?;

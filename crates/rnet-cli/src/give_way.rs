@@ -2,9 +2,11 @@
 
 use rnet::inspect::Way;
 
-use crate::args::{Command, DomainCommand, NodeCommand, TopicCommand};
+use crate::args::{Command, NodeCommand};
 use crate::blackbox::BlackBoxCommand;
 use crate::command::args::CommandCommand;
+use crate::domain::DomainCommand;
+use crate::topic::args::TopicCommand;
 
 /// Has this thread, and so all of this program, give way if the command only looks on.
 pub fn for_nodes(command: &Command) {

@@ -16,9 +16,9 @@ use rnet_launch::{
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde_json::json;
 
-use crate::args::Global;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::global::Global;
 use crate::shared_args::NodeArg;
 use crate::value::tame;
 use crate::{signal, table};

@@ -25,6 +25,7 @@ mod doctor;
 mod domain;
 mod failure;
 mod give_way;
+mod global;
 mod graph;
 mod help;
 mod input;

@@ -1,5 +1,6 @@
 //! `rnet topic …`.
 
+pub mod args;
 mod delay;
 mod echo;
 mod info;
@@ -15,7 +16,8 @@ use rnet::inspect::{Domain, Snapshot};
 use rnet_monitor::near::did_you_mean;
 pub use rnet_monitor::{type_name, type_names};
 
-use crate::args::TopicCommand;
+use args::TopicCommand;
+
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 

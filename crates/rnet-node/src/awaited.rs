@@ -1,36 +1,14 @@
 //! What a thread waits for, alone or among others, and the one way in which it waits: as a subscriber, a watch of
 //! the state, a wait set, or a dispatch thread.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, Wait};
 use rnet_shm::barrier::AskingBarrier;
-use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
+use rnet_shm::bell::{MAX_SLEEP, Sleep, Waiter, Woken};
 
-use crate::core::NodeState;
 use crate::pace::{Pace, Place};
-
-/// What a wait set needs to know of what it waits for; not nameable by users.
-pub trait Member {
-    fn name(&self) -> String;
-    /// The node that wakes who waits for it, if one does.
-    fn node(&self) -> Option<&NodeState>;
-    /// Moves all wake-ups to a bell.
-    fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64);
-    /// Takes in what has come, so that [`Awaited::is_ready`] says what is there for the user.
-    fn take_in(&mut self);
-    fn awaited(&self) -> &dyn Awaited;
-    /// Has whoever brings something ring, from here on; whether who waits has to look once more himself.
-    fn before_sleep(&self) -> bool {
-        true
-    }
-    /// As [`crate::dispatch::Task::came`].
-    fn came(&mut self) -> Option<(u64, u64)> {
-        None
-    }
-}
 
 /// Something that a thread waits for at its bell.
 pub trait Awaited {

@@ -39,6 +39,7 @@ pub mod match_event;
 #[doc(hidden)]
 pub mod matching;
 #[doc(hidden)]
+pub mod member;
 pub mod message;
 #[doc(hidden)]
 pub mod node_event;

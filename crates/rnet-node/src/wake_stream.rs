@@ -15,9 +15,10 @@ use rnet_core::{Error, Lane, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::event::Event;
 
-use crate::awaited::{Awaited, Member};
+use crate::awaited::Awaited;
 use crate::core::NodeCore;
 use crate::dispatch::Task;
+use crate::member::Member;
 use crate::sync::lock;
 
 struct Shared<S> {

@@ -31,9 +31,10 @@ use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
 use rnet_node::Interrupter;
-use rnet_node::awaited::{Awaited, Member};
+use rnet_node::awaited::Awaited;
 use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::Waiting;
+use rnet_node::member::Member;
 use rnet_node::options::deadline;
 use rnet_node::pace::Pace;
 

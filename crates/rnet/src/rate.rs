@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
-use rnet_node::awaited::{Awaited, Member};
+use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeState;
+use rnet_node::member::Member;
 use rnet_node::node_time::NodeTime;
 use rnet_node::schedule::{Schedule, Tick};
 use rnet_shm::bell::{Bells, Woken};

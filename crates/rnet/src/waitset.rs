@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Result, Wait};
-use rnet_node::awaited::{Awaited, Member};
+use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeState;
+use rnet_node::member::Member;
 use rnet_node::options::deadline;
 use rnet_node::pace::{Pace, note_woken};
 use rnet_shm::bell::{Bells, Waiter};

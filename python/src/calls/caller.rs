@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use rnet::Error;
 
-use crate::held::{Held, lock};
+use crate::held::Held;
+use crate::lock::lock;
 use crate::members::Member;
 
 /// A call or a goal. It holds its client, which knows where it is.

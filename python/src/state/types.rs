@@ -15,7 +15,7 @@ use rnet::{Error, MessageType, TypeDesc, inspect};
 
 use crate::codec::Codec;
 use crate::errors::{OrRaise, build_of, raise};
-use crate::held::lock;
+use crate::lock::lock;
 
 /// Types that are remembered at most: whoever makes ever new ones (arrays of ever new lengths)
 /// pays for a look each time, and memory stays bounded.

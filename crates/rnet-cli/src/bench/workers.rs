@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::place::Place;
-use super::worker::{Event, Job, Role, WorkerNode};
+use super::worker::{Job, Role};
+use super::worker_link::{Event, WorkerNode};
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::robot::{IMAGE, STOP, Seat, Signal, hearers, is_reliable};
 use crate::bench::figure::Latencies;
 use crate::bench::message::Tally;
-use crate::bench::worker::MEET;
+use crate::bench::worker_link::MEET;
 use crate::failure::Outcome;
 
 /// A picture of 640 x 480 pixels, a byte for each of red, green and blue; its number takes the place of the first.

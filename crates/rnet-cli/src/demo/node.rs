@@ -9,7 +9,7 @@ use super::parts::{Part, part};
 use super::robot::{DemoJob, SEATS};
 use crate::bench::figure::Latencies;
 use crate::bench::pace::sleep_precisely;
-use crate::bench::worker::{Event, LOOK, Link, WorkerNode};
+use crate::bench::worker_link::{Event, LOOK, Link, WorkerNode};
 use crate::failure::Outcome;
 
 /// The phase in which nodes send no more, and go on receiving.

@@ -13,9 +13,9 @@ use rnet::inspect::{ChannelInfo, Snapshot};
 use rnet::msgs::duration_to_ns;
 use serde_json::{Value, json};
 
+use super::args::DelayArgs;
 use super::interest::Interest;
 use super::listen::{Quiet, tell_waiting};
-use crate::args::DelayArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::tame;

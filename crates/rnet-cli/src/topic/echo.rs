@@ -12,9 +12,9 @@ use rnet::schema::{self, Columns, Dynamic, Schema, csv_line};
 use rnet::{Meta, Origin, TypeDesc};
 use serde_json::{Value, json};
 
+use super::args::EchoArgs;
 use super::listen::{Go, Listener, listen};
 use super::type_name;
-use crate::args::EchoArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::field::cells;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rnet::{Durability, Lane, Liveliness, OnFull, Reliability, TypeDesc, Wait};
 use serde_json::json;
 
+use super::args::TopicInfoArgs;
 use super::{look_at, type_name, type_names};
-use crate::args::TopicInfoArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::style::PROBLEM;

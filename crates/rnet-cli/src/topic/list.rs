@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use rnet::inspect::{Snapshot, is_internal};
 use serde_json::json;
 
+use super::args::TopicListArgs;
 use super::{look, look_at, type_names};
-use crate::args::TopicListArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::node::check_host;

@@ -6,8 +6,8 @@ use rnet::schema::{Dynamic, is_nested};
 use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
+use super::args::PubArgs;
 use super::type_name;
-use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
 use crate::types::catalog::Catalog;

@@ -10,9 +10,9 @@ use rnet::inspect::{Domain, Snapshot};
 use rnet::{Error, Lane, MessageType, OnFull, Publisher, PublisherOptions};
 use serde_json::json;
 
+use super::args::{LaneArg, PubArgs};
 use super::payload::{Payload, Types, will};
 use super::type_name;
-use crate::args::{LaneArg, PubArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;

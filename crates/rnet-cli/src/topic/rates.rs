@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use rnet::inspect::{Follow, Heard};
 use serde_json::json;
 
+use super::args::WatchArgs;
 use super::listen::{Go, Listener, Quiet, listen};
-use crate::args::WatchArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::table;

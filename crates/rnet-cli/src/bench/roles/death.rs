@@ -9,7 +9,7 @@ use rnet::{
 };
 use rnet_bench::worker::Order;
 
-use crate::bench::worker::{Event, GO, Link, MEET, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{Event, GO, Link, MEET, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// What the victim publishes, and the watchers receive.

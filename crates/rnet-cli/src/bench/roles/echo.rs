@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::figure::Latencies;
 use crate::bench::message::{self, Body, Outgoing};
-use crate::bench::worker::{LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 const THERE: &str = "/bench/there";

@@ -8,7 +8,7 @@ use rnet::{SubscriberOptions, TopicName};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::worker::{Link, MEET, WorkerNode};
+use crate::bench::worker_link::{Link, MEET, WorkerNode};
 use crate::failure::Outcome;
 
 /// Turns of a busy loop between two looks for an order.

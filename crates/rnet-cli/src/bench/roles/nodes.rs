@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::place::used_bytes;
 use crate::bench::usage::{Meter, Used, rss_bytes};
-use crate::bench::worker::{COLLECT, Link, MEET, WorkerNode};
+use crate::bench::worker_link::{COLLECT, Link, MEET, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// How long the nodes of a domain may take to meet, and to notice a death.

@@ -12,7 +12,7 @@ use crate::bench::figure::Latencies;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely, sleep_until};
 use crate::bench::usage::{Meter, Used};
-use crate::bench::worker::{COLLECT, Event, LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{COLLECT, Event, LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// Reading the clock costs as much as a short message, so a flood reads it once per this many.

@@ -1,0 +1,196 @@
+//! The arguments of `rnet topic`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use rnet::TopicName;
+use rnet_monitor::value::FieldPath;
+
+use crate::shared_args::{LimitArgs, NodeArg, seconds};
+use crate::types::args::ProtoArgs;
+
+#[derive(Debug, Subcommand)]
+pub enum TopicCommand {
+    /// List the topics
+    List(TopicListArgs),
+    /// Show the publishers and subscribers of a topic
+    Info(TopicInfoArgs),
+    /// Print the name of a topic's type
+    Type {
+        /// The topic
+        topic: TopicName,
+    },
+    /// List the topics of a type
+    Find {
+        /// Name of the type, in full or its last part; raw for topics without a type
+        #[arg(value_name = "TYPE")]
+        name: String,
+    },
+    /// Print the messages of a topic
+    Echo(EchoArgs),
+    /// Print the rate of a topic, by the publishers' time stamps
+    Hz(WatchArgs),
+    /// Print how many bytes per second a topic carries
+    Bw(WatchArgs),
+    /// Print the latency that the subscribers of a topic measured
+    Delay(DelayArgs),
+    /// Publish on a topic
+    Pub(PubArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct TopicListArgs {
+    /// Show the types
+    #[arg(short = 't', long)]
+    pub show_types: bool,
+    /// Show the number of publishers and subscribers, and the hosts of the publishers
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// List only the topics that somebody of this host publishes or subscribes to
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// List the internal topics of robot-net too, below /_rnet/
+    #[arg(short, long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TopicInfoArgs {
+    /// The topic
+    pub topic: TopicName,
+    /// Show each publisher and subscriber: node, quality of service, type, counters
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct EchoArgs {
+    /// The topic; it need not exist yet
+    pub topic: TopicName,
+    /// End after the first message
+    #[arg(long, conflicts_with = "count")]
+    pub once: bool,
+    /// End after this many messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds; exit 124 if fewer messages came than were asked for
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Print only this field, such as pose.x, legs[2].force or cells["left"].volt
+    #[arg(long, value_name = "PATH")]
+    pub field: Option<FieldPath>,
+    /// Print one line of comma-separated values per message
+    #[arg(long, conflicts_with = "raw")]
+    pub csv: bool,
+    /// With --csv: print the names of the columns first, and again when they change
+    #[arg(long, requires = "csv")]
+    pub header: bool,
+    /// Print the bytes of typed messages, too, as a hex dump
+    #[arg(long, conflicts_with = "field")]
+    pub raw: bool,
+    /// Print number, sender and length before each message, as a comment
+    #[arg(long)]
+    pub info: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// The arguments that `hz` and `bw` share.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// The topic; it need not exist yet
+    pub topic: TopicName,
+    /// Number of latest messages to evaluate [default: 10000 for hz, 100 for bw]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000_000))]
+    pub window: Option<u32>,
+    /// End after this many reports (there is one per second)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds; exit 124 if no message came
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub struct DelayArgs {
+    /// The topic; it need not exist yet
+    pub topic: TopicName,
+    /// Print the totals since the subscribers joined, and end
+    #[arg(long, conflicts_with = "count")]
+    pub once: bool,
+    /// End after this many reports (there is one per second)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds; exit 124 if there was no subscriber
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+/// Publish on a topic.
+///
+/// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'. Fields that it does not
+/// name are not set; in plain types they are zero. TYPE is a built-in message (foxglove.Pose, or Imu) or one
+/// of --proto. The default is the type of the topic's publishers and subscribers. --hex and --text give raw
+/// bytes. A topic with a type accepts these with --raw only.
+#[derive(Debug, Args)]
+pub struct PubArgs {
+    /// The topic
+    pub topic: TopicName,
+    /// [TYPE] DATA: the fields of the message, after the name of its type; with TYPE raw, DATA is text
+    #[arg(num_args = 0..=2, value_name = "DATA", allow_negative_numbers = true)]
+    pub words: Vec<String>,
+    /// Send these bytes, in hex; blanks and colons are ignored
+    #[arg(long, value_name = "BYTES", group = "payload")]
+    pub hex: Option<String>,
+    /// Send this text
+    #[arg(long, value_name = "TEXT", group = "payload", allow_hyphen_values = true)]
+    pub text: Option<String>,
+    /// Read DATA from this file (- for stdin); without a type, and with --raw, its bytes are the message
+    #[arg(long, value_name = "PATH", group = "payload", alias = "yaml-file")]
+    pub file: Option<PathBuf>,
+    /// With --hex, --text or --file: send the bytes as a message of the topic's type
+    #[arg(long, requires = "payload")]
+    pub raw: bool,
+    #[command(flatten)]
+    pub files: ProtoArgs,
+    /// Last will: what subscribers receive if this process is killed; fields as DATA, or text where messages are bytes
+    #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
+    pub will: Option<String>,
+    /// Messages per second
+    #[arg(short, long, value_name = "HZ", default_value_t = 1.0, value_parser = rate)]
+    pub rate: f64,
+    /// Send this many messages, then end
+    #[arg(long, short = 't', visible_alias = "times", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Send one message, then end
+    #[arg(short = '1', long, conflicts_with = "count")]
+    pub once: bool,
+    /// With --once or --count: do not wait for a subscriber first
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Longest wait for a subscriber, or for the topic's type, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Lane [default: that of the topic, else bulk]
+    #[arg(long, value_enum)]
+    pub lane: Option<LaneArg>,
+    #[command(flatten)]
+    pub me: NodeArg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LaneArg {
+    Bulk,
+    Urgent,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    const MAX_HZ: f64 = 1e6;
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if rate > 1e-6 && rate <= MAX_HZ {
+        Ok(rate)
+    } else {
+        Err(format!("a rate lies above 0.000001 and is at most {MAX_HZ} Hz"))
+    }
+}
