@@ -163,6 +163,8 @@ def test_a_call_has_one_outcome_however_it_is_asked_for(node):
         call = client.start(b"2", timeout=LIMIT_S)
         assert (call.result(), await call) == (b"2", b"2")
         service.close()
+        while client.server_count:
+            await asyncio.sleep(0.001)
         call = client.start(b"3", timeout=0.01)
         for _ in range(2):
             with pytest.raises(rnet.Timeout):

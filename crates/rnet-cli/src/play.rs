@@ -46,7 +46,10 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let lives = Lives::of(&domain.snapshot()?);
     let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
         true => None,
-        false => Keyboard::open()?,
+        false => Keyboard::open().unwrap_or_else(|failure| {
+            context.say(format_args!("without keys: {}", failure.message()));
+            None
+        }),
     };
     if keyboard.is_some() {
         context.say(format_args!(

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rnet::inspect::told_by_observers;
@@ -97,6 +99,12 @@ impl Recorder {
     }
 }
 
+/// Whether it is a process of this user that is seen from here.
+fn is_ours(pid: u32) -> bool {
+    let owner = |of: &str| fs::metadata(format!("/proc/{of}")).map(|process| process.uid());
+    owner("self").is_ok_and(|me| owner(&pid.to_string()).is_ok_and(|its| its == me))
+}
+
 /// What is known of each: what it has lost so far, how large its recording is, and how much room that has.
 pub fn check(findings: &mut Findings, domain: &Path) {
     let told = told(domain);
@@ -108,11 +116,13 @@ pub fn check(findings: &mut Findings, domain: &Path) {
             Ok(there) => {
                 findings.ok("recorder", format!("{what}: {} MiB so far", there.len() >> 20));
             }
-            Err(error) => findings.problem(
+            Err(error) if error.kind() == ErrorKind::NotFound && is_ours(*pid) => findings.problem(
                 "recorder",
                 format!("{what}, is not there any more: {error}"),
                 "somebody has removed or moved it; end the recorder, and begin another recording",
             ),
+            // The file of another user, or in another container.
+            Err(_) => continue,
         }
         if let Some(folder) = Path::new(file).parent() {
             disk(findings, &format!("the recording of process {pid}"), folder);

@@ -16,7 +16,7 @@ use crate::registry::TOOL;
 use crate::{files, presence};
 
 /// How long a death is known, unless a node of that name starts before.
-pub const DEATH_TIME: Duration = Duration::from_secs(3600);
+pub const DEATH_TIME: Duration = Duration::from_secs(600);
 
 /// Removes what a dead incarnation left, and notes its death if it has not left the domain before.
 pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
@@ -43,7 +43,10 @@ fn note(dir: &DomainDir, stem: &str) {
     if let Ok(file) = rustix::fs::open(&path, flags, mode) {
         // The umask has narrowed the mode.
         let _ = rustix::fs::fchmod(&file, mode);
-        let _ = files::write_all_at(&file, format!("{}\n", boot_ns()).as_bytes(), 0);
+        // Without a time it would stay for ever.
+        if files::write_all_at(&file, format!("{}\n", boot_ns()).as_bytes(), 0).is_err() {
+            forget(dir, stem);
+        }
     }
     // A node of that name that has started meanwhile has looked for the note before it was there.
     if presence::is_held(&dir.names().join(stem)) {
@@ -58,8 +61,9 @@ pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     let notes = notes(dir).filter(|stem| {
         // One without a time is being written.
         let then_ns = time_of(&dir.death_note(stem)).unwrap_or_else(boot_ns);
-        let age = boot_ns().saturating_sub(then_ns);
-        let is_known = Duration::from_nanos(age) < DEATH_TIME;
+        // In a directory on disk one may be of an earlier boot, and later than now.
+        let age = boot_ns().checked_sub(then_ns).map(Duration::from_nanos);
+        let is_known = age.is_some_and(|age| age < DEATH_TIME);
         if !is_known {
             forget(dir, stem);
         }

@@ -129,7 +129,7 @@ pub struct Pool {
     chunks: Vec<Chunk>,
     /// The messages that chunks carry, oldest first.
     live: VecDeque<Carried>,
-    /// Bytes of all chunks that were sent, each time that they were.
+    /// Bytes of all messages that were sent in chunks, each as if its chunk were no longer than it needs.
     carried_bytes: u64,
     next_number: u32,
     bytes: u64,
@@ -263,11 +263,11 @@ impl Pool {
     }
 
     /// The loaned chunk now carries the message at `position`.
-    pub(crate) fn sent(&mut self, number: u32, position: u64, seq: u64) {
+    pub(crate) fn sent(&mut self, number: u32, len: usize, position: u64, seq: u64) {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.used = Use::Live { position, seq };
             let before_bytes = self.carried_bytes;
-            self.carried_bytes += chunk.map.len() as u64;
+            self.carried_bytes += size_for(len);
             self.live.push_back(Carried { number, position, seq, before_bytes });
         }
     }

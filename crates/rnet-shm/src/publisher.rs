@@ -369,8 +369,9 @@ impl Writer {
             }
             Place::Chunk(number) => match self.pool.reference(*number, loan.len) {
                 Some(reference) => {
-                    commit(self, Kind::Chunk.into(), &reference.to_bytes(), loan.len as u64)
-                        .map(|position| self.pool.sent(*number, position, self.log.seq() - 1))
+                    commit(self, Kind::Chunk.into(), &reference.to_bytes(), loan.len as u64).map(
+                        |position| self.pool.sent(*number, loan.len, position, self.log.seq() - 1),
+                    )
                 }
                 None if self.pool.is_truncated(*number) => {
                     // The chunk is dropped with the next look, when it has been given back.

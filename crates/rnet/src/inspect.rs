@@ -302,7 +302,7 @@ pub struct Snapshot {
     /// Subscriptions that forward messages to other hosts; nobody counts them among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forwarders: Vec<SubscriptionInfo>,
-    /// Nodes of this host that have died within an hour and have not started again; tools are left out.
+    /// Nodes of this host that have died within ten minutes and have not started again; tools are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<String>,
     /// What could not be read, in words.

@@ -1,8 +1,9 @@
-"""What is told of keys of the state: plain tuples with names."""
+"""What is told of keys of the state."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
 from .errors import RnetError
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["Aged", "Change"]
 
 
-class Change(NamedTuple):
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Change:
     """A change that a watch tells, or what stood there when it began."""
 
     #: The key.
@@ -51,7 +54,9 @@ class Change(NamedTuple):
         return f"<rnet.Change {self.key} {what}, revision {self.revision}>"
 
 
-class Aged(NamedTuple):
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Aged:
     """A value of another host, and how old what is known of it is."""
 
     #: The value with all that is known of it, as an Entry; None if the key is absent.

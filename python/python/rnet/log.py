@@ -16,7 +16,9 @@ def _method(name: str, level: str, doc: str) -> Callable[..., None]:
     def log(self: Logger, text: object, /, *args: object) -> None:
         try:
             if self._is_enabled(level):
-                caller = sys._getframe(1)
+                here = sys._getframe()
+                # A callback of robot-net that is this method has no Python code that calls it.
+                caller = here.f_back or here
                 self._log_from(level, _formatted(text, args), caller.f_code.co_filename, caller.f_lineno)
         except Closed:
             print(f"[{level.upper()}] [{self._node}]: {_formatted(text, args)}", file=sys.stderr)

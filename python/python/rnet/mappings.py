@@ -74,6 +74,8 @@ class Snapshot:
 
     def entry(self, key: str) -> Entry | None:
         """The entry of a key; None if it was absent."""
+        if not isinstance(key, str):
+            raise TypeError(f"a key is a str, not a {type(key).__name__}")
         # As everywhere, the first slash may be left out.
         return self._entries.get(key if key.startswith("/") else f"/{key}")
 
@@ -115,9 +117,11 @@ class StateHash:
         #: The prefix.
         self.prefix = prefix.rstrip("/")
         # The state may be closed, and the prefix none.
-        self.get("x")
+        state.entry(self._key("x"))
 
     def _key(self, field: str) -> str:
+        if not isinstance(field, str):
+            raise TypeError(f"a field is a str, not a {type(field).__name__}")
         return f"{self.prefix}/{field}"
 
     def get(self, field: str, default: Any = None, /) -> Any:
@@ -217,7 +221,11 @@ def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
     key that is absent; it may return rnet.DELETE. It is called again if another writer was in
     between, so that no change is lost.
     """
-    return _retried(f"update {key}", lambda: self._rewrite(key, fn))
+    for _ in range(_rnet.MAX_TRIES):
+        # A conflict that the function raises is its caller's.
+        if (written := self._rewrite(key, fn)) is not None:
+            return written[0]
+    raise _rnet.outrun(f"update {key}")
 
 
 def setdefault(self: State, key: str, value: Any) -> Any:
@@ -285,5 +293,6 @@ for _name, _method, _classes in (
     ("setdefault", setdefault, (_rnet.State,)),
     ("transact", transact, (_rnet.State,)),
 ):
+    _method.__name__ = _name
     for _class in _classes:
         setattr(_class, _name, _method)

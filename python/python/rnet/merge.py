@@ -44,6 +44,9 @@ class Merge:
     def __init__(self, *subscribers: Subscriber[Any]) -> None:
         if not subscribers:
             raise _bad("it needs a subscriber or more")
+        for subscriber in subscribers:
+            if not isinstance(subscriber, Subscriber):
+                raise TypeError(f"Merge takes subscribers, not a {type(subscriber).__name__}")
         if len(set(map(id, subscribers))) < len(subscribers):
             raise _bad("a subscriber is named twice: name each once")
         #: The subscribers.
@@ -59,6 +62,9 @@ class Merge:
 
     def recv(self, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
         """The next message of any, with its subscriber: `subscriber, message = merge.recv()`."""
+        if timeout is not None and not timeout >= 0:
+            # Refuses it, whether there is a message or not.
+            self._set._wait(timeout)
         until = None if timeout is None else time.monotonic() + timeout
         while (found := self._look()) is None:
             self._set._wait(timeout)
@@ -74,6 +80,8 @@ class Merge:
         for step in range(len(self.subscribers)):
             at = (first + step) % len(self.subscribers)
             subscriber = self.subscribers[at]
+            # Also if this one raises: malformed messages of one topic hide no other.
+            self._turn = at + 1
             try:
                 message = subscriber.try_recv()
             except Closed as error:
@@ -84,7 +92,6 @@ class Merge:
                 continue
             is_open = True
             if message is not None:
-                self._turn = at + 1
                 return subscriber, message
         if closed is not None and not is_open:
             raise closed

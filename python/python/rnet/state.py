@@ -105,42 +105,46 @@ def json_text(value: Any) -> str:
     writes ``NaN``, and makes ``{1: 2}`` a ``{"1": 2}``.
     """
     _check(value, ())
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # Another thread may change the value meanwhile.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _check(value: Any, path: tuple[str | int, ...]) -> None:
     if value is None or isinstance(value, (bool, int)):
         return
-    # As one would write it in Python: ["steps"][3].
-    place = "".join(f"[{json.dumps(step, ensure_ascii=False)}]" for step in path) or "the value"
     if isinstance(value, str):
-        _check_text(value, place)
+        _check_text(value, path)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{place} is {value}, which JSON has not")
+            raise ValueError(f"{_place(path)} is {value}, which JSON has not")
     elif not isinstance(value, (dict, list, tuple)):
         raise TypeError(
-            f"{place} is a {_name_of(value)}, which JSON has not: dicts and lists hold str, int, float, bool, None, dicts "
+            f"{_place(path)} is a {_name_of(value)}, which JSON has not: dicts and lists hold str, int, float, bool, None, dicts "
             "and lists"
         )
     elif len(path) >= MAX_DEPTH:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or contains itself")
     elif isinstance(value, dict):
-        for key, item in value.items():
+        for key, item in list(value.items()):
             if not isinstance(key, str):
-                raise TypeError(f"{place} has the key {key!r}: keys of JSON objects are str")
-            _check_text(key, place)
+                raise TypeError(f"{_place(path)} has the key {key!r}: keys of JSON objects are str")
+            _check_text(key, path)
             _check(item, (*path, key))
     else:
-        for at, item in enumerate(value):
+        for at, item in enumerate(list(value)):
             _check(item, (*path, at))
 
 
-def _check_text(text: str, place: str) -> None:
+def _place(path: tuple[str | int, ...]) -> str:
+    """A place in a value as one would write it in Python: ["steps"][3]."""
+    return "".join(f"[{json.dumps(step, ensure_ascii=False)}]" for step in path) or "the value"
+
+
+def _check_text(text: str, path: tuple[str | int, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{place} is a str with a lone surrogate, which is no text") from None
+        raise ValueError(f"{_place(path)} is a str with a lone surrogate, which is no text") from None
 
 
 def protobuf_class(descriptor_set: bytes, name: str) -> Any:

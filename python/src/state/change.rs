@@ -13,7 +13,7 @@ use rnet::state::Value;
 use super::core::{StateCore, put};
 use super::entry::delete_mark;
 use super::value::{of_object, to_object};
-use crate::errors::{OrRaise, bad_value, raise};
+use crate::errors::{OrRaise, bad_value, is_of_class, raise};
 
 /// The exception where others were faster each time.
 #[pyfunction]
@@ -23,24 +23,28 @@ pub(crate) fn outrun(py: Python<'_>, what: &str) -> PyErr {
     raise(py, &Error::LimitReached { what, limit: MAX_TRIES, hint })
 }
 
-/// A try of `State.update`, which raises Conflict where somebody else was in between.
+/// A try of `State.update`: what it has written, or nothing where somebody else was in between.
 pub(crate) fn rewrite<'py>(
     py: Python<'py>,
     core: &StateCore,
     key: &str,
     function: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Option<(Bound<'py, PyAny>,)>> {
     let entry = core.with(|state| state.entry(key)).or_raise(py)?;
     let present = entry.as_ref().map(|entry| to_object(py, &core.types, key, &entry.value));
     let wanted = function.call1((present.transpose()?,))?;
     let terms = core.terms_of(entry);
-    if wanted.is(delete_mark(py)?) {
-        core.change(py, |state| put(state, key, terms).delete())?;
+    let written = if wanted.is(delete_mark(py)?) {
+        core.change(py, |state| put(state, key, terms).delete()).map(drop)
     } else {
         let value = of_object(&core.types, key, &wanted)?;
-        core.write(py, key, value, terms)?;
+        core.write(py, key, value, terms).map(drop)
+    };
+    match written {
+        Ok(()) => Ok(Some((wanted,))),
+        Err(error) if is_of_class(py, &error, "Conflict") => Ok(None),
+        Err(error) => Err(error),
     }
-    Ok(wanted)
 }
 
 /// `State.add`.

@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 
 use pyo3::prelude::*;
-use rnet::Error;
 use rnet::state::{Waits, with_waits};
 
 use crate::errors::OrRaise;
@@ -52,9 +51,9 @@ impl Waits for Detached {
 
 fn finish<R>(py: Python<'_>, done: rnet::Result<R>) -> PyResult<R> {
     match (done, RAISED.take()) {
-        // Also where the write was done: what a handler raised must not be lost.
-        (Ok(_) | Err(Error::Interrupted), Some(raised)) => Err(raised),
-        (done, _) => done.or_raise(py),
+        // Whatever became of the write: what a handler raised must not be lost.
+        (_, Some(raised)) => Err(raised),
+        (done, None) => done.or_raise(py),
     }
 }
 

@@ -225,7 +225,7 @@ impl PyState {
         py: Python<'py>,
         key: &str,
         function: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Option<(Bound<'py, PyAny>,)>> {
         change::rewrite(py, &self.core, key, function)
     }
 

@@ -59,7 +59,8 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
         && stat.f_type != TMPFS_MAGIC
     {
         let what = format!(
-            "{} is not on tmpfs: messages work, but the kernel writes them to a disk",
+            "{} is not on tmpfs: messages work, but the kernel writes them to a disk; set RNET_DIR to a \
+             directory on tmpfs, such as /dev/shm",
             base.display()
         );
         findings.note("directory", what);

@@ -44,11 +44,11 @@ pub fn run(
     if_revision: Option<u64>,
 ) -> Outcome {
     let stays = args.last_will.is_some() || args.last_will_delete;
-    let at = At::join(context, key, &args.me)?;
-    if stays && at.host.is_some() {
+    if stays && key.starts_with('@') {
         let what = "a key of another host takes no last will: this command is not known there";
         return Err(Failure::Usage(what.to_owned()));
     }
+    let at = At::join(context, key, &args.me)?;
     // Which type the key has matters only where nothing says which one is meant.
     let present = match (&args.type_name, args.change_type) {
         (None, false) => at.entry()?.map(|entry| entry.value),

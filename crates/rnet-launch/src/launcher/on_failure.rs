@@ -2,13 +2,15 @@
 //! and kills them with all that they have started when the launcher dies. A launch that is stopped stops them, too.
 
 use std::collections::BTreeMap;
-use std::process::Child;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 
 use rnet::NodeName;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Launcher;
 use crate::keeper::{Answer, KeeperOrder};
+use crate::machine;
 use crate::node::{Limits, LogLimits, Process};
 use crate::record::{End, Record};
 use crate::slot::State;
@@ -21,6 +23,15 @@ pub(super) struct Helper {
     keeper: Child,
     /// Whether its keeper was told to stop it.
     is_told: bool,
+}
+
+fn unkept(process: &Process) -> std::io::Result<Child> {
+    let Some((program, arguments)) = process.command.split_first() else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    let mut command = Command::new(machine::program(program, &process.dir));
+    command.args(arguments).current_dir(&process.dir).envs(&process.env).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
 impl Launcher<'_> {
@@ -39,14 +50,7 @@ impl Launcher<'_> {
             log: LogLimits { max_len_bytes: u64::MAX, files: 1 },
             ..node.process.clone()
         };
-        let begun = self.keep_helper(&name, process).and_then(|keeper| {
-            let record = Record::read(&self.folder.on_failure(), &name);
-            let main = record.as_ref().and_then(|record| record.main.as_ref());
-            main.map(|main| (main.pid, keeper)).ok_or_else(|| {
-                record.map_or(End::Unknown, |record| record.into_end().0).to_string()
-            })
-        });
-        match begun {
+        match self.keep_helper(&name, process) {
             Ok((pid, keeper)) => {
                 self.around.event(&name, "on-failure", &format!("{program} runs, pid {pid}"));
                 self.helpers.push(Helper { node: name, program, pid, keeper, is_told: false });
@@ -59,23 +63,35 @@ impl Launcher<'_> {
         }
     }
 
-    fn keep_helper(&self, node: &NodeName, process: Process) -> Result<Child, String> {
-        let unkept = |why: String| format!("cannot be started: {why}");
-        self.folder.on_failure().create().map_err(|error| unkept(error.to_string()))?;
+    /// Its process and its keeper.
+    fn keep_helper(&self, node: &NodeName, process: Process) -> Result<(i32, Child), String> {
+        let folder = self.folder.on_failure();
         let order = KeeperOrder {
             node: node.clone(),
             file: self.plan.file.clone(),
-            process,
+            process: process.clone(),
             folder: self.folder.path().to_owned(),
             restarts: 0,
             unprepared: None,
             is_on_failure: true,
         };
-        match order.send(self.around.keeper(node)).map_err(unkept)? {
-            (Answer::Keeps, keeper) => Ok(keeper),
-            (Answer::Busy, mut keeper) => {
+        let created = folder.create().map_err(|error| error.to_string());
+        match created.and_then(|()| order.send(self.around.keeper(node))) {
+            Ok((Answer::Keeps, keeper)) => {
+                let record = Record::read(&folder, node);
+                let main = record.as_ref().and_then(|record| record.main.as_ref());
+                main.map(|main| (main.pid, keeper)).ok_or_else(|| {
+                    record.map_or(End::Unknown, |record| record.into_end().0).to_string()
+                })
+            }
+            Ok((Answer::Busy, mut keeper)) => {
                 let _ = keeper.wait();
                 Err("runs still, as it was started before".to_owned())
+            }
+            // A full disk has no room for what a keeper writes. The command runs all the same, unseen.
+            Err(why) => {
+                let unkept = unkept(&process).map_err(|_| format!("cannot be started: {why}"))?;
+                Ok((Pid::from_child(&unkept).as_raw_nonzero().get(), unkept))
             }
         }
     }

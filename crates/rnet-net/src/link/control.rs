@@ -349,14 +349,14 @@ impl Control {
         let said = host.said();
         let (there, owed) = (known.local.values(), known.ended.iter());
         let owed: Vec<(&u64, _)> = owed.filter(|(id, _)| host.is_owed(known, **id)).collect();
-        let ended = owed.iter().map(|(_, (of, _))| Described { ended: true, ..Described::of(of) });
+        let ended = owed.iter().map(|(_, of)| Described { ended: true, ..Described::of(of) });
         let opened =
             there.filter(|e| known.crosses(e, said)).map(|e| Described::of(e)).chain(ended);
         for announce in Announce::all(opened, Some(known.withheld(said))) {
             host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         }
-        let owed: Vec<(u64, bool)> = owed.iter().map(|(id, (_, lost))| (**id, *lost)).collect();
-        owed.into_iter().for_each(|(id, lost)| host.end_later(id, lost));
+        let owed: Vec<u64> = owed.iter().map(|(id, _)| **id).collect();
+        owed.into_iter().for_each(|id| host.end_later(id));
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
         let nodes =
             Nodes { all: true, joined, hosts: Some(self.heard.clone()), ..Nodes::default() };
@@ -437,17 +437,17 @@ impl Control {
             EndpointEvent::Lost(_) => announce.lost.push(endpoint.id),
             _ => return,
         }
-        let (is_gone, lost) = (announce.opened.is_empty(), !announce.lost.is_empty());
+        let is_gone = announce.opened.is_empty();
         if is_gone {
             self.known.local.remove(&endpoint.id);
             if self.known.shared.offline.has_any(endpoint.id) {
-                self.known.ended.insert(endpoint.id, (endpoint.clone(), lost));
+                self.known.ended.insert(endpoint.id, endpoint.clone());
             }
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
             if is_gone && host.is_owed(&self.known, endpoint.id) {
-                host.end_later(endpoint.id, lost);
+                host.end_later(endpoint.id);
                 continue;
             }
             let text = match self.known.crosses(endpoint, host.said()) {

@@ -22,8 +22,8 @@ pub struct Known {
     pub shared: Arc<Shared>,
     /// Endpoints of this host, those of the link apart.
     pub local: BTreeMap<u64, Arc<Endpoint>>,
-    /// Publishers of this host that have ended, as lost or not, and of which other hosts have not had all.
-    pub ended: BTreeMap<u64, (Arc<Endpoint>, bool)>,
+    /// Publishers of this host that have ended, and of which other hosts have not had all.
+    pub ended: BTreeMap<u64, Arc<Endpoint>>,
     /// Names of the nodes of this host, that of the link apart.
     pub nodes: BTreeSet<String>,
     /// Types by their hash.
@@ -79,8 +79,7 @@ impl Known {
             return Some(set.clone());
         }
         let wanted = format!("{hash:032x}");
-        let ended = self.ended.values().map(|(endpoint, _)| endpoint);
-        let endpoint = self.local.values().chain(ended).find(
+        let endpoint = self.local.values().chain(self.ended.values()).find(
             |endpoint| matches!(&endpoint.type_desc, TypeDesc::Protobuf(named) if named.schema == wanted),
         )?;
         let set = endpoint.schema().ok()??.descriptor_set_with_docs();

@@ -209,7 +209,9 @@ impl OfflineReaders {
 
     /// Whether there is a reader of this publisher for this host, or a forwarder has one.
     pub fn has(&self, key: OfflineKey) -> bool {
-        lock(&self.state).keys().any(|of| *of == key)
+        let state = lock(&self.state);
+        let is_read = state.arriving.contains_key(&key) || state.found.contains_key(&key);
+        is_read || state.kept.contains(&key) || state.claims.contains_key(&key)
     }
 
     /// Whether there is a reader of this publisher, or a forwarder has one.

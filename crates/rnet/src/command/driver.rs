@@ -391,17 +391,21 @@ impl<T: Message + ?Sized> Driver<T> {
 
     /// Waits for a receiver, and for authority over it. A wait that was interrupted can go on.
     fn take(&mut self, wait: &Wait<impl Fn() -> bool>) -> Result<()> {
-        let asked = match self.retaking.take() {
-            Some(asked) => asked,
-            None => self.ask_receiver(wait)?,
-        };
-        match wait.until(ANSWER, |slice| asked.next_within(slice)) {
-            Ok(Some(reply)) => self.granted(reply.into_message()),
-            Ok(None) => Err(wait.timed_out(ANSWER)),
-            Err(error) => {
-                // Granted in this moment, it is given back with the driver.
-                self.retaking = Some(asked);
-                Err(error)
+        loop {
+            let asked = match self.retaking.take() {
+                Some(asked) => asked,
+                None => self.ask_receiver(wait)?,
+            };
+            match wait.until(ANSWER, |slice| asked.next_within(slice)) {
+                Ok(Some(reply)) => return self.granted(reply.into_message()),
+                Ok(None) => return Err(wait.timed_out(ANSWER)),
+                // It has closed before it answered. The next receiver is asked.
+                Err(Error::ServerLost { .. }) if !wait.left().is_zero() && (wait.goes_on)() => {}
+                Err(error) => {
+                    // Granted in this moment, it is given back with the driver.
+                    self.retaking = Some(asked);
+                    return Err(error);
+                }
             }
         }
     }

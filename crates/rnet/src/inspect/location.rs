@@ -122,6 +122,8 @@ impl Location {
     pub fn clean(&self) -> Result<Vec<NodeName>> {
         let Some(dir) = DomainDir::open(&self.config)? else { return Ok(Vec::new()) };
         let mut dead = self.dead_nodes();
+        let known = deaths::known(&dir).into_iter().filter(|name| !dead.contains(name));
+        dead.extend(known.collect::<Vec<_>>());
         orphans::sweep_all(&dir);
         let left = self.dead_nodes();
         dead.retain(|name| !left.contains(name));

@@ -14,8 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A publisher whose end is to be told.
 pub struct Ending {
-    /// Whether its process has died.
-    lost: bool,
     since: Instant,
 }
 
@@ -27,18 +25,17 @@ impl Host {
     }
 
     /// Tells the end of this publisher once it has had all.
-    pub fn end_later(&mut self, publisher: u64, lost: bool) {
-        self.ending.insert(publisher, Ending { lost, since: Instant::now() });
+    pub fn end_later(&mut self, publisher: u64) {
+        self.ending.insert(publisher, Ending { since: Instant::now() });
     }
 
     /// It has had all of this publisher.
     pub(super) fn tell_end(&mut self, publisher: u64) {
-        let Some(ending) = self.ending.remove(&publisher) else { return };
-        let mut announce = Announce::default();
-        match ending.lost {
-            true => announce.lost.push(publisher),
-            false => announce.closed.push(publisher),
+        if self.ending.remove(&publisher).is_none() {
+            return;
         }
+        // Its subscribers lost it with this host, and have had its last will.
+        let announce = Announce { closed: vec![publisher], ..Announce::default() };
         self.say(Say::Document(Document::Endpoints, to_json(&announce)));
     }
 

@@ -105,7 +105,7 @@ impl Host {
             return Err(Error::BadValue { what, why: "it has not said its name".to_owned() });
         }
         let ended = known.ended.get(&wanted.publisher).filter(|_| reader.is_some());
-        let Some(endpoint) = known.local.get(&wanted.publisher).or(ended.map(|(of, _)| of)) else {
+        let Some(endpoint) = known.local.get(&wanted.publisher).or(ended) else {
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
             return Err(Error::Closed { what });
         };
@@ -138,13 +138,17 @@ impl Host {
         // What the log still has, the reader of before may have passed over: without a buffer a new one begins there.
         let resends = is_reliable && shaping.resend_limit_bytes > 0;
         let goes_on = ended.is_some() || resends;
-        let (subscriber, spare, buffer) = match reader {
+        let (mut subscriber, spare, buffer) = match reader {
             Some(reader) if goes_on => (reader.subscriber, None, reader.buffer),
             reader => {
                 let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
                 (subscriber, reader.map(|reader| reader.subscriber), None)
             }
         };
+        if ended.is_some() && !is_reliable {
+            // What it sent last is old by now, and its last will is known there: it is counted.
+            while matches!(subscriber.try_recv(), Ok(Some(_)) | Err(Error::PeerLost { .. })) {}
+        }
         let of = (wanted.channel, self.session.unwrap_or_default());
         let lease = match qos.liveliness {
             Liveliness::ManualByTopic { lease } => Some(lease),
@@ -180,6 +184,7 @@ impl Host {
         }
         if let Some(given) = given {
             self.lane(lane).order(Order::Remove(channel));
+            self.given_once.remove(&given.wanted.publisher);
             self.release(&given);
         }
     }
