@@ -453,6 +453,9 @@ proptest! {
     fn the_walk_and_the_decoder_agree(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..32_u8], 0..40)) {
         let m = schema("message M { M a = 1; repeated sint64 b = 2; fixed32 c = 3; string d = 4; map<int32, M> e = 5; repeated double f = 6; }");
         let walked = Dynamic::decode(&m, &bytes);
+        // prost-reflect 0.16 reads an entry of a map whatever its wire type is.
+        let is_entry = |error: &DecodeError| error.to_string().contains("the type says map<");
+        prop_assume!(!walked.as_ref().is_err_and(is_entry));
         let decoded = rnet_schema::prost_reflect::DynamicMessage::decode(m.descriptor().clone(), &*bytes);
         prop_assert_eq!(walked.is_ok(), decoded.is_ok(), "{:?} {:?}", walked.err(), decoded.err());
     }
