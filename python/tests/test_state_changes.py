@@ -95,6 +95,28 @@ def test_last_wills(node):
 # -- changes in terms of the present value -------------------------------------------------------
 
 
+def test_a_conflict_that_the_function_of_an_update_raises_is_its_callers(state):
+    state.set("/other", 1)
+    calls = []
+
+    def writes_elsewhere(value):
+        calls.append(value)
+        state.set("/other", 2, if_revision=0)
+
+    with pytest.raises(rnet.Conflict) as caught:
+        state.update("/n", writes_elsewhere)
+    assert caught.value.key == "/other" and calls == [None]
+
+
+def test_keys_of_mappings_are_texts(state):
+    arm = state.hash("/arm")
+    for act in (lambda: arm.get(5), lambda: arm.set_many({None: 1}), lambda: arm.__setitem__(5, 1)):
+        with pytest.raises(TypeError, match="a field is a str"):
+            act()
+    with pytest.raises(TypeError, match="a key is a str"):
+        state.snapshot().entry(5)
+
+
 def test_update(state):
     assert state.update("/n", lambda n: (n or 0) + 1) == 1
     assert state.update("/n", lambda n: (n or 0) + 1) == 2

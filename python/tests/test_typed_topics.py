@@ -242,6 +242,27 @@ def test_a_malformed_message_is_told_once_and_the_stream_goes_on(pair):
     assert (stats.received, stats.malformed, sum(stats.lost.values())) == (3, 1, 0)
 
 
+def test_malformed_messages_of_one_topic_hide_no_other_in_a_merge(node):
+    home, sender = node("receiver"), node("sender")
+    subscribers = [home.subscribe(topic, Imu, keep_all=True) for topic in ("/broken", "/sound")]
+    broken, sound = (sender.publisher(topic, Imu) for topic in ("/broken", "/sound"))
+    for publisher in (broken, sound):
+        publisher.wait_for_subscribers(1, LIMIT_S)
+    for _ in range(5):
+        send_broken(broken)
+    sound.send(imu(1))
+    merge = rnet.Merge(*subscribers)
+    outcomes = []
+    for _ in range(2):
+        try:
+            outcomes.append(merge.recv(LIMIT_S)[1])
+        except rnet.Malformed as error:
+            outcomes.append(error.topic)
+    assert outcomes == ["/broken", imu(1)]
+    with pytest.raises(TypeError, match="Merge takes subscribers, not a str"):
+        rnet.Merge(subscribers[0], "/sound")
+
+
 def test_malformed_messages_are_counted_by_publisher(node):
     subscriber = node("receiver").subscribe("/imu", Imu)
     publishers = [node(f"sender{n}").publisher("/imu", Imu) for n in range(2)]
