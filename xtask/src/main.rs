@@ -18,6 +18,7 @@ mod lines;
 mod manifest;
 mod markdown;
 mod tidy;
+mod words;
 
 use std::io::Write;
 use std::path::Path;
@@ -138,6 +139,7 @@ fn run_tidy(root: &Path) -> Outcome {
     let exists = |path: &str| root.join(path).exists();
     let mut findings = tidy::check(&files, &exists);
     findings.extend(claims::check(&files));
+    findings.extend(words::check(&files));
     Ok((format!("{} files", files.len()), findings))
 }
 

@@ -1,0 +1,101 @@
+//! Words and names that [LANGUAGE.md] replaces: each may occur as often as `xtask/words.tsv` says, and never more.
+//!
+//! A line of the table is `left<TAB>word<TAB>instead`, and more words that contain it and are good after another tab
+//! each. A limit that is higher than the count is a finding, too: so the table only shrinks.
+
+use crate::{Finding, SourceFile};
+
+/// Where the table is.
+const TABLE: &str = "xtask/words.tsv";
+const EXTENSIONS: &[&str] = &["rs", "py", "pyi", "ts", "html", "md", "sh", "toml"];
+
+/// One line of the table.
+struct Word<'a> {
+    left: usize,
+    text: &'a str,
+    instead: &'a str,
+    good: Vec<&'a str>,
+}
+
+/// Counts the words of the table in all files.
+pub fn check(files: &[SourceFile]) -> Vec<Finding> {
+    let Some(table) = files.iter().find(|f| f.path == TABLE).and_then(SourceFile::text) else {
+        return vec![Finding::new(TABLE, "is missing")];
+    };
+    let texts: Vec<&str> =
+        files.iter().filter(|f| is_checked(&f.path)).filter_map(SourceFile::text).collect();
+    let lines = (1..).zip(table.lines()).filter(|(_, line)| !line.starts_with('#'));
+    lines
+        .filter_map(|(n, line)| Some(Finding::new(format!("{TABLE}:{n}"), judge(line, &texts)?)))
+        .collect()
+}
+
+fn judge(line: &str, texts: &[&str]) -> Option<String> {
+    let Some(Word { left, text, instead, good }) = parse(line) else {
+        return Some("is not left<TAB>word<TAB>instead".into());
+    };
+    let all: usize = texts.iter().map(|t| count(t, text)).sum();
+    let allowed: usize =
+        good.iter().map(|good| texts.iter().map(|t| count(t, good)).sum::<usize>()).sum();
+    let found = all - allowed.min(all);
+    let more = || format!("`{text}` occurs {found} times, {left} are left: use {instead}");
+    let fewer = || format!("`{text}` occurs {found} times: lower its limit from {left}");
+    match found.cmp(&left) {
+        std::cmp::Ordering::Greater => Some(more()),
+        std::cmp::Ordering::Less => Some(fewer()),
+        std::cmp::Ordering::Equal => None,
+    }
+}
+
+fn parse(line: &str) -> Option<Word<'_>> {
+    let mut columns = line.split('\t');
+    let (left, text, instead) = (columns.next()?, columns.next()?, columns.next()?);
+    Some(Word { left: left.parse().ok()?, text, instead, good: columns.collect() })
+}
+
+/// Sources and pages, without results of the comparison and this table's own module.
+fn is_checked(path: &str) -> bool {
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+    EXTENSIONS.contains(&extension)
+        && !path.starts_with("bench/results/")
+        && path != "xtask/src/words.rs"
+}
+
+/// How often `word` is in `text`, not as a part of a longer word. `_` ends a word, and a case counts.
+fn count(text: &str, word: &str) -> usize {
+    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let is_whole = |at: usize| {
+        !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
+    };
+    text.match_indices(word).filter(|(at, _)| is_whole(*at)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(table: &str, text: &str) -> Vec<String> {
+        let files = [(TABLE, table), ("docs/a.md", text), ("bench/results/a.md", text)]
+            .map(|(path, text)| SourceFile { path: path.into(), bytes: text.into() });
+        check(&files).into_iter().map(|f| format!("{}: {}", f.place, f.text)).collect()
+    }
+
+    #[test]
+    fn more_or_fewer_than_the_table_says_fail() {
+        let text = "anew, renewed, be_anew, is no sensor, is no longer\n";
+        assert_eq!(
+            findings("# words\n2\tanew\tagain\n1\tis no\tis not a\tis no longer\n", text),
+            [""; 0]
+        );
+        let found = findings("1\tanew\tagain\n", text);
+        assert_eq!(found, ["xtask/words.tsv:1: `anew` occurs 2 times, 1 are left: use again"]);
+        let found = findings("3\tanew\tagain\n", text);
+        assert_eq!(found, ["xtask/words.tsv:1: `anew` occurs 2 times: lower its limit from 3"]);
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_fails() {
+        assert_eq!(findings("anew\n", "").len(), 1);
+        assert_eq!(check(&[]).len(), 1);
+    }
+}
