@@ -1,7 +1,7 @@
 //! The message path as one hash: `cargo xtask message-path`. A report of the comparison contains the hash of the sources
 //! that it measured, and `cargo xtask tidy` fails if the newest report has another one.
 //!
-//! The hash covers tokens. Comments, documentation, formatting, lints and test code do not change it.
+//! The hash covers tokens. Comments, documentation, white space, trailing commas, lints and test code do not change it.
 
 use crate::syntax::{attributes, impl_attributes, is_test};
 use crate::{Finding, SourceFile};
@@ -113,7 +113,7 @@ pub fn check(now: &str, files: &[SourceFile]) -> Option<Finding> {
     let Some((date, report)) = files.iter().filter_map(full_report).max() else {
         return Some(Finding::new(RESULTS, "no YYYY-MM-DD/REPORT.md with the workload `latency`"));
     };
-    let measured = report.lines().find_map(|line| line.strip_prefix(LINE)).unwrap_or("none");
+    let measured = report.lines().find_map(|line| line.strip_prefix(LINE)).unwrap_or("(not named)");
     let neutral = files.iter().find(|f| f.path == NEUTRAL).and_then(SourceFile::text);
     let last = neutral.and_then(|text| text.lines().last()?.strip_prefix(&format!("{now} = \"")));
     // A line of an older date compares with an older report; 13 is the length without a measurement.
