@@ -16,7 +16,13 @@ def title(data):
         f"{options.get('repeat', '?')} repetitions, {minutes} minutes.{quick} "
         "Every line below is generated from the raw data.",
         "",
+        *message_path(data.raw.get("machine", {}).get("message_path")),
     ]
+
+
+def message_path(measured):
+    """The hash of the sources that were measured; `cargo xtask tidy` reads this line."""
+    return [f"message path: {measured}", ""] if measured else []
 
 
 def reading(method):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import findings
 import head
+import overview
 import plots
 import raw as raw_data
 import round_trips
@@ -110,6 +111,7 @@ def write(source, out):
     data = raw_data.Data(raw_data.load(source))
     out.mkdir(parents=True, exist_ok=True)
     pictures = plots.draw(data, out)
+    pictures[overview.WORKLOAD] = overview.write(data, out) + pictures.get(overview.WORKLOAD, [])
     round_trips.write_files(data, out)
     text = markdown(data, pictures, method_link(out))
     (out / "REPORT.md").write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@
 //! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
 //! `cargo xtask circles` holds the files of a crate to circles of imports of at most three.
 //! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
+//! `cargo xtask message-path` prints a hash of the message path's sources, which the report of the comparison contains.
 //! `cargo xtask lines` prints how large the project is.
 //! `cargo xtask instructions` holds sending and receiving to a number of instructions.
 //!
@@ -17,6 +18,8 @@ mod instructions;
 mod lines;
 mod manifest;
 mod markdown;
+mod message_path;
+mod syntax;
 mod tidy;
 mod words;
 
@@ -54,8 +57,8 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root");
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (task, rest) = args.split_first().map_or(("", &[][..]), |(task, rest)| (task, rest));
-    if task == "lines" && rest.is_empty() {
-        return print_lines(root);
+    if rest.is_empty() && matches!(task, "lines" | "message-path") {
+        return print_page(root, task);
     }
     let outcome = match task {
         "deps" if rest.is_empty() => Some(run_deps(root)),
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
     };
     let Some(outcome) = outcome else {
         eprintln!(
-            "usage: cargo xtask deps|circles|tidy|lines|instructions [--accept | --annotate CASE]"
+            "usage: cargo xtask deps|circles|tidy|lines|message-path|instructions [--accept | --annotate CASE]"
         );
         return ExitCode::from(2);
     };
@@ -89,14 +92,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn print_lines(root: &Path) -> ExitCode {
-    match source_files(root) {
-        Ok(files) => {
-            let _ = write!(std::io::stdout(), "{}", lines::table(&files));
+fn print_page(root: &Path, task: &str) -> ExitCode {
+    let page = source_files(root).and_then(|files| match task {
+        "lines" => Ok(lines::table(&files)),
+        _ => message_path::hash(&files).map(|hash| hash + "\n"),
+    });
+    match page {
+        Ok(page) => {
+            let _ = write!(std::io::stdout(), "{page}");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("xtask lines: {error}");
+            eprintln!("xtask {task}: {error}");
             ExitCode::FAILURE
         }
     }
@@ -140,6 +147,7 @@ fn run_tidy(root: &Path) -> Outcome {
     let mut findings = tidy::check(&files, &exists);
     findings.extend(claims::check(&files));
     findings.extend(words::check(&files));
+    findings.extend(message_path::check(&message_path::hash(&files)?, &files));
     Ok((format!("{} files", files.len()), findings))
 }
 

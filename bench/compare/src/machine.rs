@@ -33,6 +33,9 @@ pub struct Machine {
     pub disk: String,
     /// The commit of robot-net, with "+" when the tree had changes.
     pub commit: String,
+    /// What `cargo xtask message-path` printed: the hash of the sources that a message passes; empty if it failed.
+    #[serde(default)]
+    pub message_path: String,
 }
 
 impl Machine {
@@ -50,6 +53,16 @@ impl Machine {
         let here = bench.to_string_lossy();
         let changed = !said("git", &["-C", &here, "status", "--porcelain"]).is_empty();
         let commit = said("git", &["-C", &here, "rev-parse", "--short", "HEAD"]);
+        let manifest = bench.join("../Cargo.toml");
+        let xtask = ["run", "--quiet", "--package", "xtask", "--manifest-path"];
+        let hash = [&manifest.to_string_lossy(), "--", "message-path"];
+        let message_path = said("cargo", &[&xtask[..], &hash].concat());
+        if message_path.is_empty() {
+            eprintln!(
+                "compare: `cargo xtask message-path` failed: without its hash, `cargo xtask tidy` \
+                 rejects the report"
+            );
+        }
         let virtual_machine = said("systemd-detect-virt", &["--vm"]);
         let hypervisor = cpuinfo.contains(" hypervisor").then(|| "yes".to_owned());
         Self {
@@ -67,6 +80,7 @@ impl Machine {
             pinning: "none: the scheduler places processes".into(),
             disk: mounted(disk).map_or_else(|| "not known".into(), |(t, d)| format!("{t} on {d}")),
             commit: if changed { format!("{commit}+") } else { commit },
+            message_path,
         }
     }
 }

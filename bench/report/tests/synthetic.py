@@ -431,6 +431,7 @@ class Maker:
                 "pinning": "none",
                 "disk": "ext4 on /dev/made-up",
                 "commit": "0000000",
+                "message_path": "0123456789abcdef",
             },
             "options": {
                 "repeat": self.repeat,

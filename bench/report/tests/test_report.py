@@ -5,13 +5,15 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-import report  # noqa: E402  (found by the path above)
+import overview  # noqa: E402  (found by the path above)
+import report  # noqa: E402
 from cells import numbers  # noqa: E402
 from recompute import differences, sentence_differences, tables_of  # noqa: E402
 from synthetic import Maker  # noqa: E402
@@ -273,7 +275,7 @@ def test_the_folder_has_report_plots_and_the_files_of_study_2(raw, tmp_path):
     assert differences(raw, text)[0] == []
     pictures = sorted(p.name for p in tmp_path.glob("*.png"))
     assert len(pictures) >= 7
-    assert all(f"]({name})" in text for name in pictures)
+    assert all(f"]({name})" in text for name in [*pictures, "overview.svg"])
     lines = (tmp_path / "study2" / "zmq-tcp-10ms.txt").read_text(encoding="utf-8").splitlines()
     times = [tuple(map(float, line.split())) for line in lines if not line.startswith("#")]
     assert [size for size, _ in times] == list(range(1, 1501))
@@ -295,6 +297,55 @@ def test_a_committed_report_follows_from_its_raw_data(source):
     assert wrong == []
     assert sentence_differences(raw, text) == []
     assert compared > 100
+
+
+PICTURES = sorted(RESULTS.glob("*/overview.svg"))
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.parent.name)
+def test_a_committed_overview_follows_from_the_report_beside_it(picture):
+    """Its figures are those of the table, and it is what `compare report` draws."""
+    source = picture.with_name("raw.json.gz")
+    text = picture.read_text(encoding="utf-8")
+    assert text == overview.svg(report.raw_data.Data(report.raw_data.load(source)))
+    _, header, rows, _ = tables_of(picture.with_name("REPORT.md").read_text(encoding="utf-8"))[
+        "latency / 1->1"
+    ]
+    figures = {}
+    for cells in rows:
+        row = dict(zip(header, cells))
+        figures[row["system"].strip("*")] = [row["1 kHz p50, µs"], row["1 kHz p99, µs"]]
+    drawn = [t.text for t in ElementTree.fromstring(text) if "end" in t.get("class", "").split()]
+    drawn = drawn[3:]
+    assert drawn[::3] == [
+        "robot-net",
+        "iceoryx2 event wake-up",
+        "raw TCP",
+        "Cyclone DDS, ROS 2 types",
+        "Zenoh peer tcp",
+        "ZeroMQ PUB/SUB tcp",
+        "Redis pub/sub",
+        "NATS core",
+    ]
+    names = ["robot-net, adaptive", *drawn[3::3]]
+    assert [drawn[i + 1 : i + 3] for i in range(0, len(drawn), 3)] == [figures[n] for n in names]
+
+
+def test_the_overview_has_a_row_for_each_system_that_was_measured(raw):
+    rows = overview.rows(report.raw_data.Data(copy.deepcopy(raw)))
+    assert [system for system, *_ in rows] == overview.SYSTEMS
+    few = raw | {"runs": [r for r in raw["runs"] if r["system"] in ("nats", "tcp")]}
+    data = report.raw_data.Data(copy.deepcopy(few))
+    assert [system for system, *_ in overview.rows(data)] == ["tcp", "nats"]
+    places = [float(t.get("cx")) for t in ElementTree.fromstring(overview.svg(data)) if t.get("cx")]
+    assert overview.LEFT < places[0] < places[1] < overview.RIGHT
+    assert overview.svg(report.raw_data.Data(few | {"runs": []})) is None
+
+
+def test_the_report_names_the_message_path_that_was_measured(raw):
+    assert "\nmessage path: 0123456789abcdef\n" in rendered(raw)
+    before = raw | {"machine": {k: v for k, v in raw["machine"].items() if k != "message_path"}}
+    assert "message path" not in rendered(before)
 
 
 def test_each_committed_folder_has_a_report_and_its_raw_data():

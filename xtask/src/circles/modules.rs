@@ -1,11 +1,12 @@
 //! The modules of a crate, read from its sources.
 
 use crate::SourceFile;
+use crate::syntax::{attributes, impl_attributes, is_test};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Ident, Item, Meta, Token, UseTree, Visibility};
+use syn::{Attribute, Ident, Item, UseTree, Visibility};
 
 /// All modules of a library or program, the root first.
 #[derive(Default)]
@@ -227,14 +228,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_impl_item(&mut self, item: &'ast syn::ImplItem) {
-        let attributes = match item {
-            syn::ImplItem::Const(item) => &item.attrs,
-            syn::ImplItem::Fn(item) => &item.attrs,
-            syn::ImplItem::Type(item) => &item.attrs,
-            syn::ImplItem::Macro(item) => &item.attrs,
-            _ => return,
-        };
-        if !is_test(attributes) {
+        if !is_test(impl_attributes(item)) {
             visit::visit_impl_item(self, item);
         }
     }
@@ -269,42 +263,5 @@ fn name(item: &Item) -> Option<&Ident> {
         Item::Type(item) => Some(&item.ident),
         Item::Union(item) => Some(&item.ident),
         _ => None,
-    }
-}
-
-fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
-/// Whether an item is there in tests only: `#[cfg(test)]`, alone or within `all(…)`.
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| match &attribute.meta {
-        Meta::List(list) if list.path.is_ident("cfg") => {
-            list.parse_args::<Meta>().is_ok_and(|condition| needs_test(&condition))
-        }
-        meta => meta.path().is_ident("test"),
-    })
-}
-
-fn needs_test(condition: &Meta) -> bool {
-    let parts = syn::punctuated::Punctuated::<Meta, Token![,]>::parse_terminated;
-    match condition {
-        Meta::List(list) if list.path.is_ident("all") => {
-            list.parse_args_with(parts).is_ok_and(|parts| parts.iter().any(needs_test))
-        }
-        condition => condition.path().is_ident("test"),
     }
 }
