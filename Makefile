@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 
 # In the order of the run. Each of `check`, `test` and `test-slow` continues after a failure and shows all failures at
 # the end. CI_SLOW is what CI runs of SLOW: between hosts, in a browser, and the corpora of the fuzz targets.
-CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
+CHECKS := check-fmt check-clippy check-doc check-api check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-loom test-python test-demo test-examples
 CI_SLOW := test-net check-dashboard test-dashboard test-corpora
 SLOW := $(CI_SLOW) test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
@@ -57,7 +57,7 @@ test-ci: ## what CI runs: `make test`, `make check`, and the slow tests that a c
 quick: ## formatting, lints and unit tests of what changed since the branch left main; no set-up needed
 	@scripts/quick.sh
 
-check: ## formatting, clippy and rustdoc without warnings, the map of crates, circles of imports, tidiness
+check: ## formatting, clippy and rustdoc without warnings, the listing of the API, the map of crates, circles of imports, tidiness
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(CHECKS); code=$$?; \
 	$(STEP) --summary; exit $$code
@@ -164,6 +164,10 @@ check-clippy:
 check-doc: export RUSTDOCFLAGS := -D warnings
 check-doc:
 	@$(STEP) check-doc cargo doc --workspace --no-deps
+
+# The public API of crate `rnet`, by rustdoc's JSON. After check-doc, whose builds it shares.
+check-api:
+	@$(STEP) check-api cargo xtask api
 
 check-deps:
 	@$(STEP) check-deps cargo xtask deps

@@ -4,13 +4,15 @@
 //! `cargo xtask circles` holds the files of a crate to circles of imports of at most three.
 //! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
 //! `cargo xtask message-path` prints a hash of the message path's sources, which the report of the comparison contains.
+//! `cargo xtask api` holds the public API of `rnet` to its listing.
 //! `cargo xtask lines` prints how large the project is.
 //! `cargo xtask instructions` holds sending and receiving to a number of instructions.
 //!
 //! Every check is a pure function from text to findings, with a test that shows it failing on a bad
-//! sample; reading the tree and running other programs happens here and in `instructions`, and
-//! nowhere else. A check that looked at nothing fails.
+//! sample; reading the tree and running other programs happens here, in `api` and in
+//! `instructions`, and nowhere else. A check that looked at nothing fails.
 
+mod api;
 mod circles;
 mod claims;
 mod deps;
@@ -64,12 +66,13 @@ fn main() -> ExitCode {
         "deps" if rest.is_empty() => Some(run_deps(root)),
         "circles" if rest.is_empty() => Some(source_files(root).and_then(|f| circles::check(&f))),
         "tidy" if rest.is_empty() => Some(run_tidy(root)),
+        "api" => api::run(root, rest),
         "instructions" => instructions::run(root, rest),
         _ => None,
     };
     let Some(outcome) = outcome else {
         eprintln!(
-            "usage: cargo xtask deps|circles|tidy|lines|message-path|instructions [--accept | --annotate CASE]"
+            "usage: cargo xtask deps|circles|tidy|lines|message-path|api [--write]|instructions [--accept | --annotate CASE]"
         );
         return ExitCode::from(2);
     };

@@ -256,6 +256,7 @@ __all__ = [
     "WallOffset",
     "Watch",
     "check",
+    "launch",
     "load",
     "load_set",
     "load_text",

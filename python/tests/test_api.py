@@ -1,0 +1,39 @@
+"""The listing of the public API, docs/api/rnet.pyi.txt, says what there is: a change of the API is a change of it."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+TOOL = Path(__file__).parents[1] / "tools" / "api_listing.py"
+spec = importlib.util.spec_from_file_location("api_listing", TOOL)
+assert spec is not None and spec.loader is not None
+tool = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tool)
+
+
+def test_the_listing_is_up_to_date():
+    before, now = tool.LISTING.read_text(), tool.listing()
+    changes = difflib.unified_diff(before.splitlines(), now.splitlines(), "listed", "now", lineterm="", n=2)
+    assert before == now, "\n".join([
+        *changes, "", "If this change of the public API is intended, run python python/tools/api_listing.py"
+    ])
+
+
+def test_what_is_listed_can_be_imported():
+    for name in tool.MODULES:
+        module = importlib.import_module(name)
+        listed = tool.exported(name)
+        assert listed
+        assert not [one for one in listed if not hasattr(module, one)], name
+        if hasattr(module, "__all__"):
+            assert sorted(module.__all__) == listed, name
+
+
+def test_every_public_name_of_the_package_is_listed():
+    package = sys.modules["rnet"]
+    ours = {name for name in vars(package) if name[0] != "_" and getattr(vars(package)[name], "__module__", "").startswith("rnet")}
+    assert ours <= set(tool.exported("rnet")), sorted(ours - set(tool.exported("rnet")))
