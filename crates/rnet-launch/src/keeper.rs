@@ -180,6 +180,11 @@ impl Keeper {
         };
         fail_point!("launch.kept");
         let before = Record::read(&folder, &order.node);
+        if before.as_ref().is_some_and(|before| before.keeper().is_some()) {
+            // It was killed and is exiting: the kernel has closed its files, and has not killed its node yet.
+            answer(BUSY);
+            return Ok(());
+        }
         let mut told = before.map_or_else(Vec::new, |before| {
             before.end_orphans();
             // Process numbers of an earlier boot are given to others now.
