@@ -421,7 +421,7 @@ pub fn any_of<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<Own
 }
 
 /// Makes this process, which is about to become the node, what its limits say.
-fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
+pub(crate) fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It was killed before the kernel was asked.
@@ -439,7 +439,7 @@ fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
 }
 
 /// How a process has ended, of which the system says this.
-fn end(status: ExitStatus) -> End {
+pub(crate) fn end(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),
         (None, Some(signal)) => End::Signal(signal),

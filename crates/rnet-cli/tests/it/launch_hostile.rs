@@ -343,6 +343,42 @@ fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
     assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
 }
 
+/// The keeper of the command cannot write its record; the command is a child of the launcher.
+#[test]
+fn a_command_of_on_failure_runs_on_a_full_disk() {
+    // How the command goes on, what the test does, and which end of the command the launch reports.
+    let stubborn = "trap '' INT TERM; echo $$$$ >> pids; while :; do sleep 0.05; done";
+    let sleeps = "echo $$$$ >> pids; exec sleep 600";
+    for (then, signal, reported) in [
+        ("exit 4", None, Some("exit code 4")),
+        (sleeps, Some("INT"), Some("ended by SIGINT")),
+        (stubborn, Some("INT"), Some("killed by SIGKILL")),
+        (sleeps, Some("KILL"), None),
+    ] {
+        let robot = Robot::new(&format!(
+            "[node.bad]\ncommand = [\"sh\", \"-c\", \"head -c 2000000 /dev/zero > durable/filler; exit 3\"]\n\
+             restart = \"never\"\ninterrupt_timeout_s = 0.1\nstop_timeout_s = 0.1\n\
+             on_failure = [\"sh\", \"-c\", \"echo $$RNET_FAILED_NODE > helped; {then}\"]\n"
+        ));
+        let test = "a_command_of_on_failure_runs_on_a_full_disk";
+        let Some(mut launch) = launch_on_small_disk(&robot, test, "true") else { return };
+        launch.until_stdout("/bad  on-failure  sh runs, pid ");
+        robot.until("helped", |text| text == "/bad\n");
+        let pid = signal.map(|signal| {
+            let pid = robot.pids("pids", 1).remove(0);
+            launch.signal(signal);
+            pid
+        });
+        let ended = launch.wait();
+        if let Some(end) = reported {
+            let line = format!("/bad  on-failure  sh: {end}\n");
+            assert!(ended.stdout.contains(&line), "{line}: {ended:?}");
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+        }
+        pid.iter().for_each(|pid| until_gone(pid));
+    }
+}
+
 /// A folder in the place of the draft makes the record one that cannot be written, as a full disk does.
 #[test]
 fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can() {
