@@ -52,6 +52,14 @@ impl Identity {
         noted.filter(|process| process.open().is_some())
     }
 
+    /// Whether the process that has written itself into a file may live: it does, or is of another namespace of numbers.
+    pub fn may_live(path: &Path) -> bool {
+        let Ok(text) = std::fs::read(path) else { return false };
+        serde_json::from_slice::<Option<Identity>>(&text).ok().flatten().is_some_and(|noted| {
+            (noted.is_of_this_boot() && !noted.is_seen_from_here()) || noted.open().is_some()
+        })
+    }
+
     /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.
     pub fn open(&self) -> Option<OwnedFd> {
         if !self.is_seen_from_here() {

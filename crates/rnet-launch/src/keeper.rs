@@ -180,6 +180,11 @@ impl Keeper {
         };
         fail_point!("launch.kept");
         let before = Record::read(&folder, &order.node);
+        if before.as_ref().is_some_and(|before| before.keeper().is_some()) {
+            // It was killed and is exiting: the kernel has closed its files, and has not killed its node yet.
+            answer(BUSY);
+            return Ok(());
+        }
         let mut told = before.map_or_else(Vec::new, |before| {
             before.end_orphans();
             // Process numbers of an earlier boot are given to others now.
@@ -416,7 +421,7 @@ pub fn any_of<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<Own
 }
 
 /// Makes this process, which is about to become the node, what its limits say.
-fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
+pub(crate) fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It was killed before the kernel was asked.
@@ -434,7 +439,7 @@ fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
 }
 
 /// How a process has ended, of which the system says this.
-fn end(status: ExitStatus) -> End {
+pub(crate) fn end(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),
         (None, Some(signal)) => End::Signal(signal),

@@ -28,7 +28,7 @@ use crate::keeper::{Answer, KeeperOrder, Signals, any_of};
 use crate::node::{Node, ParamValue};
 use crate::place::RunFolder;
 use crate::policy::Verdict;
-use crate::record::{End, Record, lock};
+use crate::record::{End, Record, lock_if_abandoned};
 use crate::slot::{Fate, Slot, State, Status};
 use crate::{LaunchError, Result};
 
@@ -119,7 +119,8 @@ impl<'s> Launcher<'s> {
         let plan = crate::file::load(&path, &choices)?;
         folder.create()?;
         let path_of_lock = folder.launcher_lock(&plan.file);
-        let Some(lock) = lock(&path_of_lock)? else {
+        let has_owner = || around.stopped() || Identity::may_live(&path_of_lock);
+        let Some(lock) = lock_if_abandoned(&path_of_lock, has_owner)? else {
             let other = Identity::noted(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
                 "{} is launched already in this domain, by another rnet launch{}",
@@ -227,6 +228,10 @@ impl<'s> Launcher<'s> {
                 let record = Record::read(&self.folder, &self.slots[at].node.name);
                 if let Some(record) = &record {
                     record.end_orphans();
+                    let slot = &mut self.slots[at];
+                    if slot.fate == Fate::Policy && slot.was_stopped_before(record) {
+                        slot.fate = Fate::Again;
+                    }
                 }
                 let (end, output) = self.slots[at].ended(record);
                 fail_point!("launch.ended");
@@ -246,6 +251,9 @@ impl<'s> Launcher<'s> {
         let _ = std::fs::remove_file(self.folder.wish(&name));
         slot.why = end.to_string();
         if self.is_stopping || is_done || slot.fate == Fate::Forgotten || wish == "stop" {
+            if slot.fate == Fate::Again {
+                slot.fate = Fate::Policy;
+            }
             slot.enter(if wish == "stop" { State::Stopped } else { State::Ended });
             return self.around.event(&name, "stopped", &end.to_string());
         }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rnet::{NodeName, fail_point};
 use rustix::fs::{FlockOperation, flock};
@@ -15,6 +16,11 @@ use crate::identity::Identity;
 use crate::node::Process;
 use crate::place::RunFolder;
 use crate::{LaunchError, Result};
+
+/// How long [`lock_if_abandoned`] waits. A machine under load runs a forked child late.
+const ABANDONED_WITHIN: Duration = Duration::from_secs(10);
+/// Between two attempts to take a lock.
+const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How a node is, and who keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,7 +161,11 @@ impl Record {
     /// Writes down that a node which does not run is not to run: its launch has been stopped since, its file names it no
     /// more, or somebody has said so. A node that has a keeper is left alone.
     pub fn settle(folder: &RunFolder, node: &NodeName) -> Result<()> {
-        let Some(_lock) = lock(&folder.lock(node))? else { return Ok(()) };
+        let may_stay = || {
+            Record::read(folder, node)
+                .is_none_or(|record| record.keeper().is_some() || !record.is_missed())
+        };
+        let Some(_lock) = lock_if_abandoned(&folder.lock(node), may_stay)? else { return Ok(()) };
         match Record::read(folder, node) {
             Some(mut record) if record.is_missed() => {
                 record.told.push(record.keeper.pid);
@@ -174,12 +184,34 @@ impl Record {
 
 /// A lock that its holder's death opens; `None` if another process has it.
 pub fn lock(path: &Path) -> Result<Option<File>> {
-    let failed = |why| LaunchError::io("lock", path, why);
-    let file =
-        File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(failed(error.into())),
+    let file = open_lock(path)?;
+    Ok(try_lock(&file, path)?.then_some(file))
+}
+
+/// The same, of a lock that can outlive its owner for a moment: a process that is killed between fork and exec leaves a
+/// child with a copy of the descriptor, until that child executes its program. As long as `has_owner` does not find a living
+/// owner, it tries again, for [`ABANDONED_WITHIN`] at most.
+pub fn lock_if_abandoned(path: &Path, has_owner: impl Fn() -> bool) -> Result<Option<File>> {
+    let until = Instant::now() + ABANDONED_WITHIN;
+    let file = open_lock(path)?;
+    while !try_lock(&file, path)? {
+        if has_owner() || Instant::now() >= until {
+            return Ok(None);
+        }
+        std::thread::sleep(LOCK_INTERVAL); // sleep: flock has no time limit
+    }
+    Ok(Some(file))
+}
+
+fn open_lock(path: &Path) -> Result<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(path);
+    file.map_err(|why| LaunchError::io("lock", path, why))
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(LaunchError::io("lock", path, error)),
     }
 }

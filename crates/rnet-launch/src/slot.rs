@@ -175,6 +175,13 @@ impl Slot {
         own.map_or((End::Unknown, Vec::new()), Record::into_end)
     }
 
+    /// Whether an earlier launcher had told the keeper of this record to stop: its launch ended, and not this one.
+    pub fn was_stopped_before(&self, record: &Record) -> bool {
+        let is_own = self.keeper.as_ref().is_some_and(|(identity, _)| *identity == record.keeper);
+        let is_adopted = self.child.is_none();
+        is_own && is_adopted && !self.is_stopping && record.was_told_to_stop()
+    }
+
     /// Adds to why it has ended the last line that it has written.
     pub fn add_output(&mut self, output: &[String]) {
         if let Some(last) = output.last() {

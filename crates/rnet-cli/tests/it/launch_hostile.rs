@@ -4,52 +4,15 @@ use crate::util;
 
 use std::cell::Cell;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use util::Running;
-use util::robot::{Robot, is_alive, sleeper, until, until_gone};
+use util::robot::{Robot, is_alive, kill, parent_of, processes, sleeper, stat, until, until_gone};
 
 /// A node that starts a child and waits for it; both write their process ids.
 const PARENT: &str = "[node.parent]\ncommand = [\"sh\", \"-c\", \"sleep 600 & echo $$! >> child.pid; \
                       echo $$$$ >> parent.pid; wait\"]\nbackoff_s = 0.05\ngive_up_after = 1000\n";
-
-fn kill(signal: &str, pid: &str) {
-    let sent = Command::new("kill").args(["-s", signal, pid]).status().unwrap();
-    assert!(sent.success(), "{signal} {pid}");
-}
-
-/// The fields of `/proc/PID/stat` behind the name of the program, the third of all at first.
-fn stat(pid: &str) -> Option<Vec<String>> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
-}
-
-fn parent_of(pid: &str) -> Option<String> {
-    stat(pid).map(|fields| fields[1].clone())
-}
-
-/// All processes that live and have this directory as `RNET_DIR`: launchers, keepers, nodes and what these have started.
-fn processes(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let variable = format!("RNET_DIR={}", dir.display());
-    let is_here = |pid: &String| {
-        let all = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
-    };
-    pids.filter(|pid| pid.parse::<u32>().is_ok() && is_here(pid) && is_alive(pid)).collect()
-}
-
-impl Robot {
-    /// A file of the launch's folder, which the launcher has made.
-    fn kept(&self, name: &str) -> PathBuf {
-        let launches = self.path("durable/launch");
-        let folder = || std::fs::read_dir(&launches).ok()?.flatten().next();
-        until(&folder, &|| "no folder".to_owned()).path().join(name)
-    }
-}
 
 #[test]
 fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
@@ -297,6 +260,8 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     for _ in 0..KILLS {
         std::thread::sleep(Duration::from_millis(below(150))); // sleep: when is part of the test
         let what = below(3);
+        let launcher = launch.pid().to_string();
+        assert!(is_alive(&launcher), "seed {seed}: it ended by itself: {}", launch.so_far());
         if what == 0 {
             launch.signal("KILL");
             launch.until_end();
@@ -316,10 +281,18 @@ fn random_kills_start_no_node_twice_and_lose_none() {
         }
     }
     for name in NODES {
-        let runs = || (alive(name).len() == 1).then_some(());
-        until(&runs, &|| format!("seed {seed}: of {name}, these run: {:?}", alive(name)));
+        let state = || {
+            let (said, robot) = (launch.so_far(), robot.state());
+            format!("seed {seed}: of {name}, these run: {:?}\n{said}\n{robot}", alive(name))
+        };
+        let launcher = launch.pid().to_string();
+        let runs = || {
+            assert!(is_alive(&launcher), "the launcher ended by itself: {}", state());
+            (alive(name).len() == 1).then_some(())
+        };
+        until(&runs, &state);
     }
-    assert!(!robot.path("twice").exists(), "seed {seed}: two at once");
+    assert!(!robot.path("twice").exists(), "seed {seed}: two at once: {}", robot.state());
     // The last launcher may have been started just now, and not catch signals yet.
     launch.until_stdout("/c  ");
     launch.signal("INT");
@@ -329,7 +302,27 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     assert!(left.is_empty(), "seed {seed}: {left:?}");
 }
 
-/// What the launcher keeps stands on a disk of 1 MiB, in a mount namespace of the launch's own.
+/// A launch whose files stand on a disk of 1 MiB, in a mount namespace of its own, after what a shell does there first;
+/// `None` where there are no mount namespaces.
+fn launch_on_small_disk(robot: &Robot, test: &str, first: &str) -> Option<Running> {
+    let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
+    if !ran.is_ok_and(|ran| ran.status.success()) {
+        // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
+        let line = format!("NOT RUN: {test}: no mount namespaces here\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        return None;
+    }
+    let script = format!(
+        "mkdir -p durable && mount -t tmpfs -o size=1m none durable && {first} && exec \"$0\" launch robot.toml"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_rnet")]);
+    robot.place.lead(&mut command);
+    command.current_dir(&robot.place.dir).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Some(Running::start(command))
+}
+
 #[test]
 fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
     let robot = Robot::new(
@@ -337,21 +330,9 @@ fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
          until grep 'bytes of output were lost' durable/launch/*/talker.log > lost; do echo room; \
          sleep 0.05; done; touch told; exec sleep 600\"]\n",
     );
-    let script = "mkdir -p durable && mount -t tmpfs -o size=1m none durable \
-                  && head -c 524288 /dev/zero > durable/filler && exec \"$0\" launch robot.toml";
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_rnet")]);
-    robot.place.lead(&mut command);
-    command.current_dir(&robot.place.dir).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
-    if !ran.is_ok_and(|ran| ran.status.success()) {
-        // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
-        let line = b"NOT RUN: a_full_disk_costs_lines_of_output: no mount namespaces here\n";
-        let _ = std::io::stderr().write_all(line);
-        return;
-    }
-    let mut launch = Running::start(command);
+    let first = "head -c 524288 /dev/zero > durable/filler";
+    let test = "a_full_disk_costs_lines_of_output";
+    let Some(mut launch) = launch_on_small_disk(&robot, test, first) else { return };
     launch.until_stdout("/talker  started");
     let said = || std::fs::read_to_string(robot.path("lost")).unwrap_or_default();
     until(&|| robot.path("told").exists().then_some(()), &said);
@@ -360,6 +341,42 @@ fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
     let ended = launch.wait();
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
+}
+
+/// The keeper of the command cannot write its record; the command is a child of the launcher.
+#[test]
+fn a_command_of_on_failure_runs_on_a_full_disk() {
+    // How the command goes on, what the test does, and which end of the command the launch reports.
+    let stubborn = "trap '' INT TERM; echo $$$$ >> pids; while :; do sleep 0.05; done";
+    let sleeps = "echo $$$$ >> pids; exec sleep 600";
+    for (then, signal, reported) in [
+        ("exit 4", None, Some("exit code 4")),
+        (sleeps, Some("INT"), Some("ended by SIGINT")),
+        (stubborn, Some("INT"), Some("killed by SIGKILL")),
+        (sleeps, Some("KILL"), None),
+    ] {
+        let robot = Robot::new(&format!(
+            "[node.bad]\ncommand = [\"sh\", \"-c\", \"head -c 2000000 /dev/zero > durable/filler; exit 3\"]\n\
+             restart = \"never\"\ninterrupt_timeout_s = 0.1\nstop_timeout_s = 0.1\n\
+             on_failure = [\"sh\", \"-c\", \"echo $$RNET_FAILED_NODE > helped; {then}\"]\n"
+        ));
+        let test = "a_command_of_on_failure_runs_on_a_full_disk";
+        let Some(mut launch) = launch_on_small_disk(&robot, test, "true") else { return };
+        launch.until_stdout("/bad  on-failure  sh runs, pid ");
+        robot.until("helped", |text| text == "/bad\n");
+        let pid = signal.map(|signal| {
+            let pid = robot.pids("pids", 1).remove(0);
+            launch.signal(signal);
+            pid
+        });
+        let ended = launch.wait();
+        if let Some(end) = reported {
+            let line = format!("/bad  on-failure  sh: {end}\n");
+            assert!(ended.stdout.contains(&line), "{line}: {ended:?}");
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+        }
+        pid.iter().for_each(|pid| until_gone(pid));
+    }
 }
 
 /// A folder in the place of the draft makes the record one that cannot be written, as a full disk does.

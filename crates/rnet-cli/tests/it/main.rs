@@ -23,6 +23,7 @@ mod launch_blackbox;
 mod launch_check;
 mod launch_ends;
 mod launch_hostile;
+mod launch_killed;
 mod launch_many;
 mod launch_reload;
 mod launch_told;

@@ -6,23 +6,57 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use rnet::NodeName;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 use super::Launcher;
-use crate::keeper::{Answer, KeeperOrder};
+use crate::keeper::{self, Answer, KeeperOrder};
 use crate::machine;
 use crate::node::{Limits, LogLimits, Process};
+use crate::place::RunFolder;
 use crate::record::{End, Record};
 use crate::slot::State;
+use crate::stop::Stop;
 
 /// A command that runs.
 pub(super) struct Helper {
     node: NodeName,
     program: String,
     pid: i32,
-    keeper: Child,
-    /// Whether its keeper was told to stop it.
-    is_told: bool,
+    /// Its keeper; without one, the command itself.
+    child: Child,
+    has_keeper: bool,
+    interrupt_timeout_ms: u64,
+    stop_timeout_ms: u64,
+    stop: Option<Stop>,
+}
+
+impl Helper {
+    /// Stops it: by its keeper, or by the signals that a keeper would send.
+    fn stop(&mut self) {
+        let is_first = self.stop.is_none();
+        let begin = || Stop::begin(self.interrupt_timeout_ms, self.stop_timeout_ms);
+        let step = self.stop.get_or_insert_with(begin).due();
+        // The child is not reaped, so that the number is its own.
+        let pid = Pid::from_child(&self.child);
+        let _ = match step {
+            _ if self.has_keeper && is_first => kill_process(pid, Signal::TERM),
+            Some(step) if !self.has_keeper => kill_process_group(pid, step.signal),
+            _ => Ok(()),
+        };
+    }
+
+    /// How it has ended, if it has.
+    fn end(&mut self, folder: &RunFolder) -> Option<End> {
+        match self.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) if !self.has_keeper => Some(keeper::end(status)),
+            _ if !self.has_keeper => Some(End::Unknown),
+            _ => {
+                let record = Record::read(folder, &self.node);
+                Some(record.map_or(End::Unknown, |record| record.into_end().0))
+            }
+        }
+    }
 }
 
 fn unkept(process: &Process) -> std::io::Result<Child> {
@@ -31,7 +65,11 @@ fn unkept(process: &Process) -> std::io::Result<Child> {
     };
     let mut command = Command::new(machine::program(program, &process.dir));
     command.args(arguments).current_dir(&process.dir).envs(&process.env).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let launcher = getpid();
+    // SAFETY: between fork and exec it makes system calls and nothing else: there are no limits.
+    unsafe { command.pre_exec(move || keeper::confine(&Limits::default(), launcher)) };
+    command.spawn()
 }
 
 impl Launcher<'_> {
@@ -50,10 +88,21 @@ impl Launcher<'_> {
             log: LogLimits { max_len_bytes: u64::MAX, files: 1 },
             ..node.process.clone()
         };
+        let (interrupt_timeout_ms, stop_timeout_ms) =
+            (process.interrupt_timeout_ms, process.stop_timeout_ms);
         match self.keep_helper(&name, process) {
-            Ok((pid, keeper)) => {
+            Ok((pid, child, has_keeper)) => {
                 self.around.event(&name, "on-failure", &format!("{program} runs, pid {pid}"));
-                self.helpers.push(Helper { node: name, program, pid, keeper, is_told: false });
+                self.helpers.push(Helper {
+                    node: name,
+                    program,
+                    pid,
+                    child,
+                    has_keeper,
+                    interrupt_timeout_ms,
+                    stop_timeout_ms,
+                    stop: None,
+                });
             }
             Err(why) => {
                 let detail = format!("{program} {why}");
@@ -63,8 +112,8 @@ impl Launcher<'_> {
         }
     }
 
-    /// Its process and its keeper.
-    fn keep_helper(&self, node: &NodeName, process: Process) -> Result<(i32, Child), String> {
+    /// Its process, its keeper or itself, and whether that is a keeper.
+    fn keep_helper(&self, node: &NodeName, process: Process) -> Result<(i32, Child, bool), String> {
         let folder = self.folder.on_failure();
         let order = KeeperOrder {
             node: node.clone(),
@@ -80,7 +129,7 @@ impl Launcher<'_> {
             Ok((Answer::Keeps, keeper)) => {
                 let record = Record::read(&folder, node);
                 let main = record.as_ref().and_then(|record| record.main.as_ref());
-                main.map(|main| (main.pid, keeper)).ok_or_else(|| {
+                main.map(|main| (main.pid, keeper, true)).ok_or_else(|| {
                     record.map_or(End::Unknown, |record| record.into_end().0).to_string()
                 })
             }
@@ -91,7 +140,7 @@ impl Launcher<'_> {
             // A full disk has no room for what a keeper writes. The command runs all the same, unseen.
             Err(why) => {
                 let unkept = unkept(&process).map_err(|_| format!("cannot be started: {why}"))?;
-                Ok((Pid::from_child(&unkept).as_raw_nonzero().get(), unkept))
+                Ok((Pid::from_child(&unkept).as_raw_nonzero().get(), unkept, false))
             }
         }
     }
@@ -100,17 +149,13 @@ impl Launcher<'_> {
     pub(super) fn look_after_helpers(&mut self) {
         let helpers = std::mem::take(&mut self.helpers);
         for mut helper in helpers {
-            if let Ok(None) = helper.keeper.try_wait() {
-                if self.is_stopping && !helper.is_told {
-                    // It is not reaped, so that the number is its own.
-                    let told = kill_process(Pid::from_child(&helper.keeper), Signal::TERM);
-                    helper.is_told = told.is_ok();
+            let Some(end) = helper.end(&self.folder.on_failure()) else {
+                if self.is_stopping {
+                    helper.stop();
                 }
                 self.helpers.push(helper);
                 continue;
-            }
-            let record = Record::read(&self.folder.on_failure(), &helper.node);
-            let end = record.map_or(End::Unknown, |record| record.into_end().0);
+            };
             let detail = format!("{}: {end}", helper.program);
             self.around.event(&helper.node, "on-failure", &detail);
             // Unless the node has been started again meanwhile.

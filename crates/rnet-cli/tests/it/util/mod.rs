@@ -194,6 +194,13 @@ impl Running {
         self.child.id()
     }
 
+    /// What it has written and nobody has waited for is lost to later calls: for the message of a test that fails.
+    pub fn so_far(&self) -> String {
+        let rest = |stream: &mpsc::Receiver<String>| stream.try_iter().collect::<String>();
+        let (out, err) = (rest(&self.stdout), rest(&self.stderr));
+        format!("stdout: {}{out}\nstderr: {}{err}", self.out, self.err)
+    }
+
     /// Presses Ctrl-C, or sends another signal.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

@@ -1,6 +1,8 @@
 //! A robot to launch: a file in a place of its own, and what its nodes write.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::{Place, Ran, Running};
@@ -52,6 +54,50 @@ impl Robot {
         self.place.run(args)
     }
 
+    /// A file of the launch's folder, which the launcher has made.
+    pub fn kept(&self, name: &str) -> PathBuf {
+        let launches = self.path("durable/launch");
+        let folder = || std::fs::read_dir(&launches).ok()?.flatten().next();
+        until(&folder, &|| "no folder".to_owned()).path().join(name)
+    }
+
+    /// Everything that can explain why a node does not run: its processes, what each waits for, the locks, and the
+    /// records and logs of the launch.
+    pub fn state(&self) -> String {
+        let mut text = String::new();
+        let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
+        let read = |path: &Path| std::fs::read(path).map(lossy).unwrap_or_else(|e| e.to_string());
+        for pid in processes(&self.place.dir) {
+            let proc = PathBuf::from(format!("/proc/{pid}"));
+            let _ = writeln!(text, "process {pid}: {}", read(&proc.join("cmdline")));
+            for name in ["stat", "wchan", "syscall", "stack"] {
+                let _ = writeln!(text, "  {name}: {}", read(&proc.join(name)).trim_end());
+            }
+            for fd in std::fs::read_dir(proc.join("fd")).into_iter().flatten().flatten() {
+                let target = std::fs::read_link(fd.path()).unwrap_or_default();
+                let _ = writeln!(text, "  fd {:?}: {}", fd.file_name(), target.display());
+            }
+        }
+        let locks = read(Path::new("/proc/locks"));
+        for lock in locks.lines().filter(|line| line.contains("FLOCK")) {
+            let _ = writeln!(text, "lock {lock}");
+        }
+        let launches = std::fs::read_dir(self.path("durable/launch")).into_iter().flatten();
+        let folders = launches.flatten().map(|entry| entry.path()).chain([self.path("")]);
+        for file in folders.flat_map(std::fs::read_dir).flatten().flatten() {
+            let inode = std::os::unix::fs::DirEntryExt::ino(&file);
+            if file.file_type().is_ok_and(|kind| kind.is_file()) {
+                let _ = writeln!(
+                    text,
+                    "{} (inode {inode}): {}",
+                    file.path().display(),
+                    read(&file.path())
+                );
+            }
+        }
+        text
+    }
+
     /// Waits until a file holds what is looked for, and returns it.
     #[track_caller]
     pub fn until(&self, name: &str, holds: impl Fn(&str) -> bool) -> String {
@@ -72,6 +118,33 @@ impl Drop for Robot {
         self.write("");
         let _ = self.launch(&[]).wait();
     }
+}
+
+pub fn kill(signal: &str, pid: &str) {
+    let sent = Command::new("kill").args(["-s", signal, pid]).status().unwrap();
+    assert!(sent.success(), "{signal} {pid}");
+}
+
+/// The fields of `/proc/PID/stat` behind the name of the program, the third of all at first.
+pub fn stat(pid: &str) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+pub fn parent_of(pid: &str) -> Option<String> {
+    stat(pid).map(|fields| fields[1].clone())
+}
+
+/// All processes that live and have this directory as `RNET_DIR`: launchers, keepers, nodes and what these have started.
+pub fn processes(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let variable = format!("RNET_DIR={}", dir.display());
+    let is_here = |pid: &String| {
+        let all = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+    };
+    pids.filter(|pid| pid.parse::<u32>().is_ok() && is_here(pid) && is_alive(pid)).collect()
 }
 
 #[track_caller]

@@ -1,0 +1,94 @@
+//! `rnet launch` in the states that a SIGKILL leaves for a moment, each held as long as the test needs it.
+
+use crate::util;
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use util::Running;
+use util::robot::{Robot, is_alive, sleeper, stat, until, until_gone};
+
+/// A launcher that is killed between fork and exec leaves a child that holds its lock until it executes its program. The
+/// test holds the lock in place of that child.
+#[test]
+fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut first = robot.launch(&[]);
+    first.until_stdout("/a  started");
+    let a = robot.pids("a.pid", 1).remove(0);
+    first.signal("KILL");
+    first.until_end();
+    let folder = robot.kept("");
+    let mut names = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path());
+    let path = names.find(|path| path.to_string_lossy().contains("/launcher-")).unwrap();
+    let lock = File::options().write(true).open(&path).unwrap();
+    lock.lock().unwrap();
+    let mut next = robot.launch(&[]);
+    // It has opened the lock. One that gives up ends.
+    let pid = next.pid().to_string();
+    let has_looked = || {
+        let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+        let mut targets = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        targets.any(|target| target == path).then_some(())
+    };
+    let has_ended = || (!is_alive(&pid)).then_some(());
+    until(&|| has_looked().or_else(has_ended), &String::new);
+    drop(lock);
+    next.until_stdout(&format!("/a  adopted  pid {a}"));
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+    until_gone(&a);
+}
+
+/// The kernel releases the lock of a keeper that was killed before it kills the keeper's node. A process of the test is in
+/// the place of that keeper.
+#[test]
+fn a_node_does_not_start_while_its_last_keeper_exits() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut first = robot.launch(&[]);
+    first.until_stdout("/a  started");
+    first.signal("INT");
+    assert_eq!(first.wait().code, Some(130));
+    let mut sleep = Command::new("sleep");
+    sleep.arg("600").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let keeper = Running::start(sleep);
+    let pid = keeper.pid().to_string();
+    let path = robot.kept("a.json");
+    let read = || serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()).unwrap();
+    let mut record = read();
+    record["keeper"]["pid"] = json!(keeper.pid());
+    record["keeper"]["start_ticks"] = json!(stat(&pid).unwrap()[19].parse::<u64>().unwrap());
+    (record["main"], record["end"], record["told"]) = (Value::Null, Value::Null, json!([]));
+    std::fs::write(&path, record.to_string()).unwrap();
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/a  ");
+    assert_eq!(read()["keeper"]["pid"], json!(keeper.pid()), "another keeper has the node");
+    drop(keeper);
+    next.until_stdout("/a  started");
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+}
+
+/// The stop belongs to a launch that was killed; the next launch runs the node.
+#[test]
+fn a_node_that_an_earlier_launch_was_stopping_starts_again() {
+    let robot = Robot::new(
+        "[node.a]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; until test -e go; do sleep 0.05; done; exit 0' INT; \
+         echo $$$$ >> a.pid; while :; do sleep 0.05; done\"]\ninterrupt_timeout_s = 600\n",
+    );
+    let mut first = robot.launch(&[]);
+    first.until_stdout("/a  started");
+    robot.pids("a.pid", 1);
+    first.signal("INT");
+    until(&|| robot.path("told").exists().then_some(()), &|| robot.state());
+    first.signal("KILL");
+    first.until_end();
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/a  adopted");
+    std::fs::write(robot.path("go"), "").unwrap();
+    next.until_stdout("/a  stopped  exit code 0; it is started again");
+    robot.pids("a.pid", 2);
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+}
