@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from conftest import finish
 
-#: Closes the node in another thread while an argument is read. A callback runs, and goes on when this thread lets go of
-#: the lock of the interpreter: who waits for the callback with the lock waits for ever.
+#: Closes the node in another thread while an argument is read. A callback runs meanwhile, and needs the lock of the
+#: interpreter to return: a thread that holds the lock and waits for the callback waits forever.
 CLOSED_MEANWHILE = """
 import inspect, sys, threading
 import rnet

@@ -263,7 +263,7 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     assert!(is_gone(&findings(ALICE)), "{}", findings(ALICE));
     // It may be that of a container, which sees other files.
     assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));
-    until("whoever may not read its files is told that it stands still", || {
+    until("a user who may not read its files sees that it stands still", || {
         let problems = of_user(&place, BOB, &["status", "--json"]).wait().json();
         problems["problems"].to_string().contains("run.mcap) has said nothing for")
     });

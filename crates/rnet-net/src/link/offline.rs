@@ -465,5 +465,9 @@ mod tests {
         OfflineReaders::hand_over((of.reader(), claim));
         of.is_not_told();
         assert!(!of.has_found() && !of.shared.offline.has(KEY));
+        // The wish is over, too: the next reader waits for another one.
+        OfflineReaders::hand_over((of.reader(), of.claim()));
+        of.is_not_told();
+        assert!(of.shared.offline.has(KEY));
     }
 }
