@@ -8,7 +8,6 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use crate::errors::OrRaise;
 use crate::raised::{self, ErrorCounter};
 use crate::shared::NodeShared;
 
@@ -73,7 +72,7 @@ impl Callback {
     ) -> PyResult<()> {
         let py = source.py();
         let on_error = on_error.map(Callback::into_inner);
-        let counter = ErrorCounter(node.node().or_raise(py)?.error_counter());
+        let counter = ErrorCounter(node.with(py, rnet::Node::error_counter)?);
         let arguments = (source, &self.0, on_error, counter);
         on_loop(py)?.call_method1("deliver", arguments).map(drop)
     }

@@ -100,6 +100,13 @@ fn bad_fallback(py: Python<'_>, topic: &str, why: &str, cause: PyErr) -> PyErr {
     error
 }
 
+/// What a receiver does when no command is in force.
+enum Fallback {
+    Hold,
+    Message(Vec<u8>),
+    Function(Py<PyAny>),
+}
+
 /// What a receiver does with commands.
 pub(crate) enum Target {
     Apply(Py<PyAny>),
@@ -147,20 +154,18 @@ impl Command {
         }
         let codec = Codec::new(py, ty)?;
         let deadline = millis(py, "deadline_ms", deadline_ms)?;
-        let builder = node.node().or_raise(py)?.command::<[u8]>(topic).deadline(deadline);
-        let mut builder = builder.message_type(codec.message_type.clone());
         let place = format!("the fallback of {topic}");
         let value = |object: &Bound<'_, PyAny>| {
             encoded(&codec, object, &place, <[u8]>::to_vec)
                 .map_err(|error| bad_fallback(py, topic, &format!("is not valid: {error}"), error))
         };
         let opening = Opening::begin();
-        if let Ok(word) = fallback.cast::<PyString>() {
-            builder = match (word.to_str()?, ty) {
-                ("hold", _) => builder.fallback_hold(),
+        let fallback = if let Ok(word) = fallback.cast::<PyString>() {
+            match (word.to_str()?, ty) {
+                ("hold", _) => Fallback::Hold,
                 ("zero", Some(ty)) => match &codec.message_type {
-                    MessageType::Plain(plain) => builder.fallback(&vec![0; plain.size]),
-                    _ => builder.fallback(&value(&ty.call0()?)?),
+                    MessageType::Plain(plain) => Fallback::Message(vec![0; plain.size]),
+                    _ => Fallback::Message(value(&ty.call0()?)?),
                 },
                 (word, _) => {
                     let why = format!(
@@ -168,7 +173,7 @@ impl Command {
                     );
                     return Err(bad_value(py, &place, why));
                 }
-            };
+            }
         } else if let Ok(class) = fallback.cast::<PyType>() {
             let name = class.qualname()?;
             let why = format!(
@@ -177,18 +182,24 @@ impl Command {
             return Err(PyTypeError::new_err(why));
         } else if fallback.is_callable() {
             takes_one.call1((fallback, "reason"))?;
-            let (function, opening) = (fallback.clone().unbind(), opening.clone());
-            builder = builder.fallback_handler(move |reason| {
-                let name = reason_name(reason);
-                let name = |py: Python<'_>| Ok(PyString::new(py, name).into_any().unbind());
-                call(&function, &opening, name, &mut || true);
-            });
+            Fallback::Function(fallback.clone().unbind())
         } else {
-            builder = builder.fallback(&value(fallback)?);
-        }
+            Fallback::Message(value(fallback)?)
+        };
         let what = format!("a command of {topic}");
-        let applying = opening.clone();
+        let (applying, falling_back) = (opening.clone(), opening.clone());
         let open = || {
+            let builder = node.node()?.command::<[u8]>(topic).deadline(deadline);
+            let builder = builder.message_type(codec.message_type.clone());
+            let builder = match fallback {
+                Fallback::Hold => builder.fallback_hold(),
+                Fallback::Message(bytes) => builder.fallback(&bytes),
+                Fallback::Function(function) => builder.fallback_handler(move |reason| {
+                    let name = reason_name(reason);
+                    let name = |py: Python<'_>| Ok(PyString::new(py, name).into_any().unbind());
+                    call(&function, &falling_back, name, &mut || true);
+                }),
+            };
             let command = match target {
                 Target::Forward(topic) => builder.forward(&topic)?,
                 Target::Apply(apply) => builder.apply_checked(move |bytes, still_valid| {

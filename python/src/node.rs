@@ -286,12 +286,14 @@ impl Node {
             given.map(|given| param::of_object(&words, given)).transpose()
         };
         let kind = r#type.filter(|kind| !kind.is_none()).map(param::kind_of).transpose()?;
-        let builder = self.shared.node().or_raise(py)?.param::<Value>(name);
+        let (default, min, max) = (value(default)?, value(min)?, value(max)?);
+        // It holds the node: from here on nothing raises until `declare` has it, which drops it without the GIL.
+        let builder = self.shared.with(py, |node| node.param::<Value>(name))?;
         let builder = builder
-            .given(value(default)?, ParamBuilder::default)
+            .given(default, ParamBuilder::default)
             .given(kind, ParamBuilder::kind)
-            .given(value(min)?, ParamBuilder::min)
-            .given(value(max)?, ParamBuilder::max)
+            .given(min, ParamBuilder::min)
+            .given(max, ParamBuilder::max)
             .given(choices, ParamBuilder::choices)
             .when(read_only, |builder| builder.read_only())
             .when(durable, |builder| builder.durable())
@@ -562,7 +564,7 @@ impl Node {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.shared.node().is_err()
+        self.shared.is_closed()
     }
 
     /// Closes the node's publishers and subscribers and leaves the domain. Waits for callbacks

@@ -33,7 +33,8 @@ impl NodeShared {
         })
     }
 
-    /// The node itself, unless it was closed.
+    /// The node itself, unless it was closed. To drop it may wait for callbacks, if it was closed meanwhile: call this,
+    /// and drop what it gives, without the GIL. [`NodeShared::with`] is for those that have the GIL.
     pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
         self.held.get()
     }
@@ -50,8 +51,9 @@ impl NodeShared {
         Ok(result)
     }
 
-    pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
-        self.node().map(|node| rnet::WaitSet::new(&node))
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.held.is_closed()
     }
 
     /// Closes everything, and leaves the domain. Call it without the GIL.

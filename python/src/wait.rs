@@ -31,23 +31,30 @@ pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Dura
 #[derive(Clone, Copy)]
 pub(crate) struct WaitLimit {
     limit: Option<Duration>,
+    /// The time-out that the user gave, of which `limit` is the rest: the error names it.
+    given: Option<Duration>,
     slice: Duration,
 }
 
 impl WaitLimit {
     pub(crate) fn new(py: Python<'_>, timeout: Option<f64>) -> PyResult<WaitLimit> {
         let limit = timeout.map(|t| seconds(py, "timeout", t)).transpose()?;
-        Ok(WaitLimit { limit, ..WaitLimit::endless() })
+        Ok(WaitLimit { limit, given: limit, ..WaitLimit::endless() })
     }
 
     /// For as long as it takes.
     pub(crate) fn endless() -> WaitLimit {
-        WaitLimit { limit: None, slice: SLICE }
+        WaitLimit { limit: None, given: None, slice: SLICE }
     }
 
     /// With other slices than [`SLICE`].
     pub(crate) fn in_slices(self, slice: Duration) -> WaitLimit {
         WaitLimit { slice, ..self }
+    }
+
+    /// A part of a wait that may take `given` seconds altogether.
+    pub(crate) fn part_of(self, py: Python<'_>, given: Option<f64>) -> PyResult<WaitLimit> {
+        Ok(WaitLimit { given: given.map(|t| seconds(py, "timeout", t)).transpose()?, ..self })
     }
 
     /// Runs `wait` without the GIL until it has a result other than that its slice is over or
@@ -56,14 +63,24 @@ impl WaitLimit {
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
-        mut wait: impl FnMut(Duration) -> rnet::Result<T> + Send,
+        wait: impl FnMut(Duration) -> rnet::Result<T> + Send,
     ) -> PyResult<T> {
+        self.try_run(py, wait)?.map_err(|timeout| raise(py, &timeout))
+    }
+
+    /// As [`WaitLimit::run`]. The inner error says that the time is over; the outer one may be a `Timeout`, too, which
+    /// a signal handler has raised.
+    pub(crate) fn try_run<T: Send>(
+        &self,
+        py: Python<'_>,
+        mut wait: impl FnMut(Duration) -> rnet::Result<T> + Send,
+    ) -> PyResult<rnet::Result<T>> {
         let until = self.limit.and_then(|limit| Instant::now().checked_add(limit));
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
         loop {
             let slice = left().map_or(self.slice, |left| left.min(self.slice));
             let error = match py.detach(|| wait(slice)) {
-                Ok(value) => return Ok(value),
+                Ok(value) => return Ok(Ok(value)),
                 Err(error) => error,
             };
             py.check_signals()?;
@@ -71,9 +88,9 @@ impl WaitLimit {
                 Error::Interrupted => {}
                 Error::Timeout { topic, what, .. } => {
                     if left().is_some_and(|left| left.is_zero()) {
-                        let ms = self.limit.map_or(0, |limit| limit.as_millis());
+                        let ms = self.given.map_or(0, |given| given.as_millis());
                         let after_ms = u64::try_from(ms).unwrap_or(u64::MAX);
-                        return Err(raise(py, &Error::Timeout { topic, what, after_ms }));
+                        return Ok(Err(Error::Timeout { topic, what, after_ms }));
                     }
                 }
                 error => return Err(raise(py, &error)),

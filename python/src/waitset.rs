@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rnet::{Error, WaitSetHandle, Waitable};
 
-use crate::errors::{OrRaise, bad_value, is_of_class};
+use crate::errors::{OrRaise, bad_value};
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
@@ -213,7 +213,7 @@ pub(crate) struct WaitSet {
 
 impl WaitSet {
     pub(crate) fn of(py: Python<'_>, node: &Arc<NodeShared>) -> PyResult<WaitSet> {
-        let mut set = node.wait_set().or_raise(py)?;
+        let mut set = node.with(py, rnet::WaitSet::new)?;
         set.set_interruptible(true);
         let core = Arc::new(WaitSetCore {
             name: node.name.clone(),
@@ -226,10 +226,10 @@ impl WaitSet {
         Ok(WaitSet { core, node: node.clone(), attached: Mutex::default() })
     }
 
-    /// Waits until something is ready.
-    fn take(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
+    /// Waits until something is ready. The inner error says that the time is over.
+    fn take(&self, py: Python<'_>, limit: WaitLimit) -> PyResult<rnet::Result<Vec<Py<PyAny>>>> {
         let mut gave_way = false;
-        let ready = WaitLimit::new(py, timeout)?.run(py, |slice| {
+        let ready = limit.try_run(py, |slice| {
             self.core.check()?;
             let attached = lock(&self.attached).clone();
             let with_place = |(at, one): (usize, &Arc<Attached>)| Some((one.one()?, at));
@@ -248,7 +248,7 @@ impl WaitSet {
             drop(still);
             if ready.is_empty() { Err(Error::Interrupted) } else { Ok(ready) }
         })?;
-        Ok(ready.iter().map(|one| one.object.clone_ref(py)).collect())
+        Ok(ready.map(|ready| ready.iter().map(|one| one.object.clone_ref(py)).collect()))
     }
 
     fn source(&self, object: &Bound<'_, PyAny>) -> PyResult<Source> {
@@ -329,15 +329,14 @@ impl WaitSet {
     /// Closed when the node is closed.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
-        match self.take(py, timeout) {
-            Err(error) if is_of_class(py, &error, "Timeout") => Ok(Vec::new()),
-            ready => ready,
-        }
+        // That the time is over. A signal handler may raise a Timeout, too, which is raised.
+        Ok(self.take(py, WaitLimit::new(py, timeout)?)?.unwrap_or_default())
     }
 
-    /// As `wait`; raises Timeout when the time is over.
-    fn _wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        self.take(py, timeout).map(drop)
+    /// As `wait`; raises Timeout when the time is over, which is the rest of `timeout`.
+    fn _wait(&self, py: Python<'_>, left: Option<f64>, timeout: Option<f64>) -> PyResult<()> {
+        let limit = WaitLimit::new(py, left)?.part_of(py, timeout)?;
+        self.take(py, limit)?.map(drop).or_raise(py)
     }
 
     fn __len__(&self) -> usize {

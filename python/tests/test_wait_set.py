@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 
@@ -143,6 +144,38 @@ def test_one_that_is_closed_ends_the_wait_until_it_is_detached(node, kind):
         one.try_recv()
     waits.detach(one)
     assert waits.wait(0) == []
+
+
+def test_a_timeout_of_a_signal_handler_is_raised(node):
+    robot = node()
+    waits = rnet.WaitSet(robot)
+    waits.attach(robot.subscribe("/t"))
+
+    def give_up(*_: object) -> None:
+        raise rnet.Timeout("the operator has waited long enough")
+
+    before = signal.signal(signal.SIGUSR1, give_up)
+    later = threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+    try:
+        with pytest.raises(rnet.Timeout, match="the operator has waited long enough"):
+            later.start()
+            waits.wait(LIMIT_S)
+    finally:
+        later.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_merge_that_waits_again_names_the_time_that_it_was_given(node):
+    robot = node()
+    first, second = robot.subscribe("/first"), robot.subscribe("/second")
+    merge = rnet.Merge(first, second)
+    # It ends the first wait, and the merge waits for the other one for the rest of the time.
+    later = threading.Timer(0.1, second.close)
+    later.start()
+    with pytest.raises(rnet.Timeout, match="1000 ms") as raised:
+        merge.recv(timeout=1.0)
+    later.join()
+    assert raised.value.after_ms == 1000
 
 
 @pytest.mark.parametrize("empty", [True, False])

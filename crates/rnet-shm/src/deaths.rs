@@ -1,15 +1,16 @@
 //! Deaths of nodes, kept for observers that look later: living nodes sweep what a dead one has left within milliseconds.
 //!
-//! A process that sweeps a node that has died writes `deaths/<name>`, with the time of the sweep. The file ends when
-//! a node of that name starts or leaves, after [`DEATH_TIME`], and with `rnet domain clean`.
+//! A process that sweeps a node that has died writes `deaths/<name>`, with the time and the boot of the sweep. The
+//! file ends when a node of that name starts or leaves, after [`DEATH_TIME`], and with `rnet domain clean`.
 
 use std::path::Path;
 use std::time::Duration;
 
 use rnet_core::NodeName;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
-use crate::clock::boot_ns;
+use crate::clock::{boot_id, boot_ns};
 use crate::domain::DomainDir;
 use crate::node::PeerNode;
 use crate::registry::TOOL;
@@ -24,29 +25,40 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
         return;
     }
     // The folder says how the node has ended, so it is read first.
+    let mut is_unnoted = false;
     if let Ok(Some(node)) = PeerNode::open(dir, stem, incarnation) {
         let has_died = !node.has_left() && node.meta().language != TOOL;
         forget(dir, stem);
-        if has_died {
-            note(dir, stem);
-        }
+        is_unnoted = has_died && !note(dir, stem);
     }
     presence::sweep(dir, stem, incarnation);
+    // What the node left may have taken the room that the note needs.
+    if is_unnoted {
+        note(dir, stem);
+    }
 }
 
-/// Without a note, only nodes that live now are told of the death.
-fn note(dir: &DomainDir, stem: &str) {
+/// Whether the death is noted. Without a note, only nodes that live now are told of it.
+fn note(dir: &DomainDir, stem: &str) -> bool {
     let _ = dir.make_folder(&dir.deaths());
+    let mut is_noted = true;
     let path = dir.death_note(stem);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(dir.file_mode());
-    if let Ok(file) = rustix::fs::open(&path, flags, mode) {
-        // The umask has narrowed the mode.
-        let _ = rustix::fs::fchmod(&file, mode);
-        // Without a time it would stay for ever.
-        if files::write_all_at(&file, format!("{}\n", boot_ns()).as_bytes(), 0).is_err() {
-            forget(dir, stem);
+    match rustix::fs::open(&path, flags, mode) {
+        Ok(file) => {
+            // The umask has narrowed the mode.
+            let _ = rustix::fs::fchmod(&file, mode);
+            let text = format!("{} {:x}\n", boot_ns(), boot_id());
+            // Without a time it would stay for ever.
+            if files::write_all_at(&file, text.as_bytes(), 0).is_err() {
+                forget(dir, stem);
+                is_noted = false;
+            }
         }
+        // Another process has noted it.
+        Err(Errno::EXIST) => {}
+        Err(_) => is_noted = false,
     }
     // A node of that name that has started meanwhile has looked for the note before it was there.
     if presence::is_held(&dir.names().join(stem)) {
@@ -54,16 +66,13 @@ fn note(dir: &DomainDir, stem: &str) {
     }
     // Names that are never used again would fill the folder.
     known(dir);
+    is_noted
 }
 
 /// Nodes that have died within [`DEATH_TIME`] and have not started again, by name. Notes that are older are removed.
 pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     let notes = notes(dir).filter(|stem| {
-        // One without a time is being written.
-        let then_ns = time_of(&dir.death_note(stem)).unwrap_or_else(boot_ns);
-        // In a directory on disk one may be of an earlier boot, and later than now.
-        let age = boot_ns().checked_sub(then_ns).map(Duration::from_nanos);
-        let is_known = age.is_some_and(|age| age < DEATH_TIME);
+        let is_known = is_known(&dir.death_note(stem));
         if !is_known {
             forget(dir, stem);
         }
@@ -74,11 +83,26 @@ pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     found
 }
 
-/// When the death was noted. Of what another has planted there, no more is read than a note has.
-fn time_of(note: &Path) -> Option<u64> {
-    let mut text = [0; 24];
-    let len = rustix::io::pread(files::open_read(note).ok()?, &mut text, 0).ok()?;
-    std::str::from_utf8(&text[..len]).ok()?.trim().parse().ok()
+/// Whether a note is of this boot, and not older than [`DEATH_TIME`]. One that cannot be read is: it may be shortly.
+fn is_known(note: &Path) -> bool {
+    // Of what another has planted there, no more is read than a note has.
+    let mut text = [0; 40];
+    let Ok(file) = files::open_read(note) else { return true };
+    match rustix::io::pread(file, &mut text, 0) {
+        // It is being written.
+        Ok(0) | Err(_) => true,
+        Ok(len) => time_of(&text[..len]).is_some_and(|then_ns| {
+            let age = boot_ns().checked_sub(then_ns).map(Duration::from_nanos);
+            age.is_some_and(|age| age < DEATH_TIME)
+        }),
+    }
+}
+
+/// When a death of this boot was noted. A directory on disk has notes of earlier boots, too.
+fn time_of(text: &[u8]) -> Option<u64> {
+    let (then_ns, boot) = std::str::from_utf8(text).ok()?.trim_end().split_once(' ')?;
+    let boot = u64::from_str_radix(boot, 16).ok()?;
+    then_ns.parse().ok().filter(|_| boot == boot_id())
 }
 
 /// Forgets the death of the node with this name, as written in file names.
@@ -94,4 +118,41 @@ pub fn forget_all(dir: &DomainDir) {
 fn notes(dir: &DomainDir) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(dir.deaths()).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::DomainConfig;
+    use crate::random::random_u64;
+
+    #[test]
+    fn notes_of_an_earlier_boot_are_forgotten() {
+        let base = std::env::temp_dir().join(format!("rnet-deaths-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        assert!(note(&dir, "now"));
+        let (now_ns, limit_ns) = (boot_ns(), DEATH_TIME.as_nanos() as u64);
+        let (this, other) = (boot_id(), !boot_id());
+        // A machine that was booted less than ten minutes ago has no old notes.
+        let old_ns = now_ns.checked_sub(limit_ns).unwrap_or(u64::MAX);
+        for (stem, text) in [
+            ("old", format!("{old_ns} {this:x}\n")),
+            // The earlier boot was up for longer than this one, for less long, and for as long.
+            ("later", format!("{} {this:x}\n", now_ns + limit_ns)),
+            ("earlier", format!("{} {other:x}\n", now_ns - 1)),
+            ("before", format!("{now_ns} {other:x}\n")),
+            ("planted", "x".repeat(100)),
+            ("without", format!("{now_ns}\n")),
+            // Somebody is about to write it.
+            ("begun", String::new()),
+        ] {
+            std::fs::write(dir.death_note(stem), text).unwrap();
+        }
+        let names = || known(&dir).into_iter().map(String::from).collect::<Vec<_>>();
+        assert_eq!(names(), ["/begun", "/now"]);
+        assert_eq!(notes(&dir).count(), 2, "the others are removed");
+        std::fs::remove_dir_all(&base).unwrap();
+    }
 }

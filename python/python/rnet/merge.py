@@ -64,13 +64,13 @@ class Merge:
         """The next message of any, with its subscriber: `subscriber, message = merge.recv()`."""
         if timeout is not None and not timeout >= 0:
             # Refuses it, whether there is a message or not.
-            self._set._wait(timeout)
-        until = None if timeout is None else time.monotonic() + timeout
+            self._set._wait(timeout, timeout)
+        until, left = None if timeout is None else time.monotonic() + timeout, timeout
         while (found := self._look()) is None:
-            self._set._wait(timeout)
+            self._set._wait(left, timeout)
             if until is not None:
                 # Another thread may be faster.
-                timeout = max(0.0, until - time.monotonic())
+                left = max(0.0, until - time.monotonic())
         return found
 
     def _look(self) -> tuple[Subscriber[Any], Any] | None:

@@ -4,6 +4,7 @@ use crate::util;
 
 use std::io::Cursor;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ use rnet_record::{RecordOptions, Recorder, names};
 use rustix::process::Signal;
 use util::processes::until;
 use util::recording::{POSE, START_NS, kibibytes, recording};
-use util::terminal::Terminal;
-use util::{DOMAIN, Place, SOON};
+use util::terminal::{self, Terminal};
+use util::{DOMAIN, Place, Running, SOON};
 
 fn hear(place: &Place, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = place.node("listener");
@@ -320,6 +321,54 @@ fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
     terminal.until("/arm/pose is published by /arm;");
     assert_eq!(terminal.end(), Some(1));
     assert!(!terminal.is_raw());
+}
+
+#[test]
+fn a_player_whose_window_is_closed_ends() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let mut terminal = Terminal::start(&place, &["play", file.to_str().unwrap(), "--paused"]);
+    terminal.until("q: end");
+    terminal.hang_up_after("l");
+    assert_eq!(terminal.end(), Some(130));
+}
+
+/// A terminal that is not that of its session sends it no signal.
+#[test]
+fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
+    let place = Place::new();
+    let file = recording(&place, "run.mcap");
+    let node = place.node("listener");
+    let options = SubscriberOptions::new().keep_all();
+    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let (keys, stdin) = terminal::pair();
+    let mut command = Command::new("setsid");
+    place.lead(&mut command);
+    command.arg(place.command().get_program());
+    command.args(["play", file.to_str().unwrap(), "--paused", "--json", "--node-name", "/player"]);
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut playing = Running::start(command);
+    playing.until_stderr("q: end");
+    drop(keys);
+    // It has asked for keys many times, and has used no more of the processor than that takes.
+    let busy_ns = || thread_ns(playing.pid());
+    let (before_ns, began) = (busy_ns(), Instant::now());
+    std::thread::sleep(Duration::from_secs(1)); // sleep: what is looked at is what it does meanwhile
+    let (used_ns, took) = (busy_ns() - before_ns, began.elapsed());
+    assert!(u128::from(used_ns) < took.as_nanos() / 2, "{used_ns} ns of {took:?}");
+    rnet!(place, "service", "call", "/player/resume").ok();
+    for x in (0..=10).filter(|x| *x != 4) {
+        assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), f64::from(x));
+    }
+    let ran = playing.wait();
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!(ran.json()["messages"], 11);
+}
+
+/// What the main thread of a process, which plays, has used of a processor.
+fn thread_ns(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).unwrap();
+    stat.split(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]

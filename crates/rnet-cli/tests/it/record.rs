@@ -2,11 +2,14 @@
 
 use crate::util;
 
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use serde_json::Value;
-use util::Place;
 use util::processes::until;
+use util::{DOMAIN, Place, Running};
 
 fn file(place: &Place) -> String {
     place.dir.join("run.mcap").to_string_lossy().into_owned()
@@ -199,4 +202,72 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
     let ended = recorder.wait().json_lines().pop().unwrap();
     assert!(ended["missing"].as_u64() > Some(0), "{ended}");
     assert!(!rnet!(place, "metrics").ok().contains("rnet_recorder_messages_total{"));
+}
+
+/// Users and a group that need no entry in /etc/passwd.
+const ALICE: u32 = 64_001;
+const BOB: u32 = 64_002;
+const GROUP: u32 = 64_100;
+
+/// `rnet` of a user of the group, in the group's domain.
+fn of_user(place: &Place, user: u32, args: &[&str]) -> Running {
+    let mut command = place.command();
+    command.env("RNET_GROUP", GROUP.to_string()).uid(user).gid(GROUP).current_dir("/").args(args);
+    Running::start(command)
+}
+
+#[test]
+fn a_recorder_of_another_user_is_reported_without_its_files() {
+    let line = b"NOT RUN: a_recorder_of_another_user_is_reported_without_its_files: \
+        only root can start processes of other users, and they must be able to run rnet\n";
+    let mut probe = Place::new().command();
+    let is_user = probe.uid(ALICE).gid(GROUP).current_dir("/").arg("--version").output();
+    if !is_user.is_ok_and(|probe| probe.status.success()) {
+        let _ = std::io::stderr().write_all(line);
+        return;
+    }
+    let place = Place::new();
+    std::fs::set_permissions(&place.dir, PermissionsExt::from_mode(0o1777)).unwrap();
+    let files = place.dir.join("alice");
+    std::fs::create_dir(&files).unwrap();
+    chown(&files, Some(ALICE), Some(GROUP)).unwrap();
+    let opens = |mode| std::fs::set_permissions(&files, PermissionsExt::from_mode(mode)).unwrap();
+    opens(0o700);
+    let imu = rnet::Node::builder("imu").dir(&place.dir).domain(DOMAIN).group(&GROUP.to_string());
+    let imu = imu.open().unwrap();
+    let file = files.join("run.mcap");
+    let record = ["record", "--json", "--output", file.to_str().unwrap()];
+    let mut recorder = of_user(&place, ALICE, &record);
+    recorder.until_stdout("progress");
+    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    angles.send(b"0.25").unwrap();
+    until("each user of the group sees what it has recorded", || {
+        let text = of_user(&place, BOB, &["metrics"]).wait().ok();
+        let mut lines = text.lines();
+        lines.any(|line| line.starts_with("rnet_recorder_messages_total{") && line.ends_with(" 1"))
+    });
+    let findings = |user| {
+        let found = of_user(&place, user, &["doctor", "--json"]).wait().json();
+        let of_it = |one: &&Value| one["check"] == "recorder";
+        let told = found["findings"].as_array().unwrap().iter().filter(of_it);
+        told.map(|one| format!("{}: {}; ", one["level"], one["what"])).collect::<String>()
+    };
+    assert!(findings(ALICE).contains("run.mcap: 0 MiB so far"), "{}", findings(ALICE));
+    // A folder into which he may not look, and one into which he may.
+    assert_eq!(findings(BOB), "");
+    opens(0o755);
+    assert!(findings(BOB).contains("run.mcap: 0 MiB so far"), "{}", findings(BOB));
+    recorder.signal("STOP");
+    std::fs::rename(&file, files.join("moved.mcap")).unwrap();
+    let is_gone = |told: &str| told.contains("is not there any more");
+    assert!(is_gone(&findings(ALICE)), "{}", findings(ALICE));
+    // It may be that of a container, which sees other files.
+    assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));
+    until("a user who may not read its files sees that it stands still", || {
+        let problems = of_user(&place, BOB, &["status", "--json"]).wait().json();
+        problems["problems"].to_string().contains("run.mcap) has said nothing for")
+    });
+    recorder.signal("CONT");
+    recorder.signal("INT");
+    recorder.until_end();
 }

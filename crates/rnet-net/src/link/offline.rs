@@ -326,3 +326,148 @@ fn read_all(kept: &mut BTreeMap<OfflineKey, Box<OfflineReader>>, limit_bytes: u6
     }
     more
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc::{self, Receiver, TryRecvError};
+    use std::time::Duration;
+
+    use rnet::Node;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::link::places::Places;
+    use crate::transport::{HostId, Presence};
+
+    const KEY: OfflineKey = (HostId(2), 7);
+    const LONG: Duration = Duration::from_secs(100);
+
+    /// What the threads of a link share, without the link.
+    struct Fixture {
+        shared: Arc<Shared>,
+        events: Receiver<Event>,
+        dir: PathBuf,
+    }
+
+    impl Fixture {
+        fn new(name: &str) -> Fixture {
+            let dir = std::env::temp_dir().join(format!("rnet-{name}-{}", std::process::id()));
+            std::fs::create_dir(&dir).unwrap();
+            let node = Node::builder("link").dir(&dir).domain("t").open().unwrap();
+            let (tell, events) = mpsc::channel();
+            let shared = Arc::new(Shared {
+                name: "here".to_owned(),
+                domain: "t".to_owned(),
+                presence: Presence { host: HostId(1), term: 1 },
+                config: Config::from_toml("", Path::new("robot.toml")).unwrap(),
+                holds: Arc::new(|| true),
+                events: tell,
+                transport: Mutex::default(),
+                places: Places::open(node.domain_path()).unwrap(),
+                offline: OfflineReaders::new(OfflineLimits::default()),
+                sessions: AtomicU64::new(1),
+                lanes: Default::default(),
+                threads: Mutex::default(),
+                ended: Default::default(),
+                node,
+            });
+            Fixture { shared, events, dir }
+        }
+
+        fn reader(&self) -> OfflineReader {
+            OfflineReader::new(self.shared.node.subscriber::<[u8]>("/t").unwrap(), None)
+        }
+
+        fn claim(&self) -> Claim {
+            OfflineReaders::claim(&self.shared, KEY)
+        }
+
+        fn take(&self) -> Found {
+            self.shared.offline.take(KEY)
+        }
+
+        fn is_later(&self) {
+            assert!(matches!(self.take(), Found::Later));
+        }
+
+        fn is_told(&self) {
+            assert!(matches!(self.events.recv_timeout(LONG), Ok(Event::Offline(KEY))));
+        }
+
+        fn is_not_told(&self) {
+            assert!(matches!(self.events.try_recv(), Err(TryRecvError::Empty)));
+        }
+
+        fn has_found(&self) -> bool {
+            self.shared.offline.found(KEY).is_some()
+        }
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            self.shared.offline.close();
+            let threads = std::mem::take(&mut *lock(&self.shared.threads));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+
+    #[test]
+    fn a_claimed_reader_is_handed_over_later() {
+        let of = Fixture::new("offline-claimed");
+        assert!(matches!(of.take(), Found::Nothing));
+        let claim = of.claim();
+        of.is_later();
+        of.is_not_told();
+        OfflineReaders::hand_over((of.reader(), claim));
+        of.is_told();
+        assert!(of.has_found() && !of.has_found());
+        assert!(matches!(of.take(), Found::Nothing));
+        // A forwarder that ends without a reader to hand over.
+        let claim = of.claim();
+        of.is_later();
+        drop(claim);
+        of.is_told();
+        assert!(!of.has_found());
+        // One that another has replaced hands over to nobody.
+        let (replaced, last) = (of.claim(), of.claim());
+        of.is_later();
+        OfflineReaders::hand_over((of.reader(), replaced));
+        of.is_not_told();
+        OfflineReaders::hand_over((of.reader(), last));
+        of.is_told();
+        // It is wanted again before the word that it was found is read.
+        assert!(matches!(of.take(), Found::Reader(_)));
+        assert!(!of.has_found());
+    }
+
+    #[test]
+    fn a_kept_reader_is_handed_over_later() {
+        let of = Fixture::new("offline-kept");
+        OfflineReaders::add(&of.shared, KEY, Box::new(of.reader()));
+        while !lock(&of.shared.offline.state).kept.contains(&KEY) {
+            std::thread::yield_now();
+        }
+        of.is_later();
+        of.is_told();
+        assert!(of.has_found());
+        assert!(matches!(of.take(), Found::Nothing));
+    }
+
+    #[test]
+    fn an_unwanted_reader_is_not_announced() {
+        let of = Fixture::new("offline-unwanted");
+        let claim = of.claim();
+        of.is_later();
+        of.shared.offline.drop_all(|key| *key == KEY);
+        OfflineReaders::hand_over((of.reader(), claim));
+        of.is_not_told();
+        assert!(!of.has_found() && !of.shared.offline.has(KEY));
+        // The wish is over, too: the next reader waits for another one.
+        OfflineReaders::hand_over((of.reader(), of.claim()));
+        of.is_not_told();
+        assert!(of.shared.offline.has(KEY));
+    }
+}

@@ -8,7 +8,7 @@ mod tables;
 mod tmpfs;
 mod types;
 
-use common::{Child, Net, role};
+use common::{Child, Net, role, tell};
 use rnet::Error;
 use rnet::schema::{Schema, compile_text};
 
@@ -25,6 +25,13 @@ fn child_entry() {
         "inodes" => tmpfs::no_inodes(&net),
         "promise" => tmpfs::large_messages_for_late_joiners(&net),
         "growth" => tmpfs::a_log_that_cannot_grow(&net),
+        "death" => tmpfs::a_death_without_room(&net),
+        "victim" => {
+            let _orders = common::orders();
+            let _node = net.node("victim");
+            tell("there");
+            std::thread::park();
+        }
         "files" => limits::few_files(&net),
         "types" => types::few_files(&net),
         "observer" => limits::an_observer_without_files(&net),

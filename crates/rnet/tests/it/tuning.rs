@@ -74,6 +74,35 @@ fn has_slices() -> bool {
     has
 }
 
+/// The slice of a thread that waits for what shortens it to `short_ns`. A thread with a nice value keeps its own slice
+/// (decision 0023), so these tests also run under `nice`.
+fn slice_of_waiting(short_ns: u64) -> u64 {
+    let own = attributes(gettid());
+    if own.nice == 0 { short_ns } else { own.slice_ns }
+}
+
+/// Returns when the process knows what the kernel gives to threads: the control thread learns that before it matches
+/// anything. A niced thread shows nothing of it.
+fn await_defaults(net: &Net, node: &Node) {
+    let _subscriber = node.subscriber::<[u8]>("/defaults").unwrap();
+    let other = net.node("defaults");
+    let publisher = other.publisher::<[u8]>("/defaults").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+}
+
+/// Waits in the calling thread until its slice is `slice_ns`. Meanwhile it is what it was.
+fn wait_until_slice(slice_ns: u64, mut wait: impl FnMut()) {
+    let before = attributes(gettid()).slice_ns;
+    loop {
+        wait();
+        let now = attributes(gettid()).slice_ns;
+        if now == slice_ns {
+            return;
+        }
+        assert_eq!(now, before);
+    }
+}
+
 fn has_all_cpus() -> bool {
     let all = || {
         let chosen = sched_getaffinity(None).unwrap();
@@ -102,10 +131,14 @@ impl Receiving {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             before();
-            tell.send(gettid()).unwrap();
+            let mut first = Some(tell);
             while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
                 for subscriber in &mut subscribers {
                     let _ = subscriber.recv(Some(SHORT));
+                }
+                // Once each of them has waited.
+                if let Some(tell) = first.take() {
+                    tell.send(gettid()).unwrap();
                 }
             }
             subscribers
@@ -115,6 +148,9 @@ impl Receiving {
 
     fn has_slice(&self, slice_ns: u64) {
         let is = || attributes(self.id).slice_ns == slice_ns;
+        if attributes(self.id).nice != 0 {
+            assert!(is(), "{:?}", attributes(self.id));
+        }
         eventually(&format!("the slice is {slice_ns} ns"), is);
     }
 
@@ -136,6 +172,8 @@ fn a_slice_is_short_while_a_subscriber_that_waited_is_there() {
     }
     let net = Net::new("lease");
     let node = net.node("reader");
+    await_defaults(&net, &node);
+    let (bulk_ns, urgent_ns) = (slice_of_waiting(BULK_NS), slice_of_waiting(URGENT_NS));
     let (bulk, urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
     let (say, said) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
@@ -143,26 +181,20 @@ fn a_slice_is_short_while_a_subscriber_that_waited_is_there() {
         let (mut bulk, mut urgent) = (bulk, urgent);
         let id = gettid();
         let before = state(id);
-        let until = |subscriber: &mut Subscriber<[u8]>, slice_ns| {
-            // At first the node may not know yet what the kernel gives.
-            while attributes(id).slice_ns != slice_ns {
-                assert!(subscriber.recv(Some(SHORT)).is_err());
-            }
-        };
-        until(&mut bulk, BULK_NS);
-        until(&mut urgent, URGENT_NS);
+        wait_until_slice(bulk_ns, || assert!(bulk.recv(Some(SHORT)).is_err()));
+        wait_until_slice(urgent_ns, || assert!(urgent.recv(Some(SHORT)).is_err()));
         // The other has the slice that it needs, and more.
         assert!(bulk.recv(Some(SHORT)).is_err());
-        assert_eq!(attributes(id).slice_ns, URGENT_NS);
+        assert_eq!(attributes(id).slice_ns, urgent_ns);
         drop(urgent);
-        assert_eq!(attributes(id).slice_ns, BULK_NS);
+        assert_eq!(attributes(id).slice_ns, bulk_ns);
         // The last one ends in another thread.
         tell.send((id, bulk)).unwrap();
         said.recv().unwrap();
         assert_eq!(state(id), before);
     });
     let (id, bulk) = told.recv().unwrap();
-    assert_eq!(attributes(id).slice_ns, BULK_NS);
+    assert_eq!(attributes(id).slice_ns, bulk_ns);
     drop(bulk);
     say.send(()).unwrap();
     thread.join().unwrap();
@@ -174,12 +206,15 @@ fn a_subscriber_takes_its_slice_along_to_another_thread() {
         return;
     }
     let net = Net::new("along");
-    let first = Receiving::start(vec![net.node("reader").subscriber("/t").unwrap()], || ());
-    first.has_slice(BULK_NS);
+    let node = net.node("reader");
+    await_defaults(&net, &node);
+    let bulk_ns = slice_of_waiting(BULK_NS);
+    let first = Receiving::start(vec![node.subscriber("/t").unwrap()], || ());
+    first.has_slice(bulk_ns);
     let subscribers = first.end();
     // Its thread is gone, and its id may be that of another.
     let second = Receiving::start(subscribers, || ());
-    second.has_slice(BULK_NS);
+    second.has_slice(bulk_ns);
     drop(second.end());
 }
 
@@ -190,11 +225,11 @@ fn a_watch_asks_as_an_urgent_subscriber_does() {
     }
     let net = Net::new("watch");
     let node = net.node("reader");
+    await_defaults(&net, &node);
     let mut watch = node.state().unwrap().watch("/arm").unwrap();
     let before = state(gettid());
-    while attributes(gettid()).slice_ns != URGENT_NS {
-        assert!(watch.recv(Some(SHORT)).is_err());
-    }
+    let urgent_ns = slice_of_waiting(URGENT_NS);
+    wait_until_slice(urgent_ns, || assert!(watch.recv(Some(SHORT)).is_err()));
     drop(watch);
     assert_eq!(state(gettid()), before);
 }
@@ -206,13 +241,16 @@ fn a_thread_for_which_its_user_has_chosen_is_left_alone() {
     let node = net.node("reader");
     if has {
         // From here on the node knows what the kernel gives.
+        await_defaults(&net, &node);
         let other = Receiving::start(vec![node.subscriber("/other").unwrap()], || ());
-        other.has_slice(BULK_NS);
+        other.has_slice(slice_of_waiting(BULK_NS));
         drop(other.end());
     }
-    let nice = Attributes { nice: 5, ..attributes(gettid()) };
-    let batch = Attributes { policy: libc::SCHED_BATCH as u32, ..attributes(gettid()) };
-    let slice = Attributes { slice_ns: 1_500_000, ..attributes(gettid()) };
+    // Only the administrator may lower it.
+    let own = attributes(gettid());
+    let nice = Attributes { nice: own.nice.max(5), ..own };
+    let batch = Attributes { policy: libc::SCHED_BATCH as u32, ..own };
+    let slice = Attributes { slice_ns: 1_500_000, ..own };
     let pin = || {
         let cpus = sched_getaffinity(None).unwrap();
         let mut only = CpuSet::new();
@@ -252,12 +290,13 @@ fn what_is_chosen_later_stays() {
     }
     let net = Net::new("later");
     let node = net.node("reader");
+    await_defaults(&net, &node);
     thread::spawn(move || {
         let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-        while attributes(gettid()).slice_ns != BULK_NS {
-            assert!(subscriber.recv(Some(SHORT)).is_err());
-        }
-        let chosen = Attributes { nice: 3, slice_ns: 1_500_000, ..attributes(gettid()) };
+        let bulk_ns = slice_of_waiting(BULK_NS);
+        wait_until_slice(bulk_ns, || assert!(subscriber.recv(Some(SHORT)).is_err()));
+        let own = attributes(gettid());
+        let chosen = Attributes { nice: own.nice.max(3), slice_ns: 1_500_000, ..own };
         set_attributes(chosen);
         assert!(subscriber.recv(Some(SHORT)).is_err());
         drop(subscriber);

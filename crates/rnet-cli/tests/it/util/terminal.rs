@@ -15,6 +15,17 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::{HANG, Place, processes};
 
+/// Both ends of a new terminal.
+pub fn pair() -> (File, File) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let slave = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
+    (File::from(master), File::from(slave))
+}
+
 /// A terminal of 80 × 24 with the program in it.
 pub struct Terminal {
     master: File,
@@ -144,6 +155,13 @@ impl Terminal {
     pub fn hang_up(&mut self) {
         self.shown = mpsc::channel().1;
         self.master = File::open("/dev/null").unwrap();
+    }
+
+    /// The same, with keys whose echo or answer makes the program write.
+    pub fn hang_up_after(&mut self, keys: &str) {
+        self.shown = mpsc::channel().1;
+        self.master.write_all(keys.as_bytes()).unwrap();
+        self.hang_up();
     }
 
     /// Whether the program has taken the keys one by one.

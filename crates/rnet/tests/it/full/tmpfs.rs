@@ -275,6 +275,43 @@ fn a_file_system_without_room_for_what_late_joiners_are_to_get() {
     in_a_child("promise");
 }
 
+#[test]
+fn a_death_in_a_full_file_system() {
+    in_a_child("death");
+}
+
+/// A death is noted in the room that the dead node leaves.
+pub(crate) fn a_death_without_room(net: &Net) {
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let _living = net.node("a");
+    let inside = |folder: &str| {
+        let entries = std::fs::read_dir(net.inspect_path().join(folder));
+        entries.into_iter().flatten().flatten().map(|entry| entry.path())
+    };
+    let dies = || {
+        let mut victim = Child::spawn(net, "victim");
+        victim.expect("there");
+        assert_eq!(inside("nodes").count(), 2);
+        let filler = Filler::fill(net.base());
+        victim.kill();
+        eventually("the dead node is swept", || inside("nodes").count() == 1);
+        drop(filler);
+    };
+    for _ in 0..2 {
+        dies();
+        // Whoever sweeps notes the death before and after.
+        let is_noted = || {
+            let mut notes = inside("deaths").map(std::fs::read);
+            notes.next().is_some_and(|text| text.is_ok_and(|text| !text.is_empty()))
+        };
+        eventually("its death is noted", is_noted);
+        assert_eq!(net.inspect().died, ["/victim"]);
+    }
+    tell("done");
+}
+
 pub(crate) fn large_messages_for_late_joiners(net: &Net) {
     const LEN: usize = 65_536;
     if !mount(net, "size=4m") {
