@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rnet::inspect::StopRequest;
 use rnet::{NodeName, fail_point};
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -346,9 +347,13 @@ impl Keeper {
         fail_point!("launch.closed");
     }
 
-    /// Sends a signal of a stop to the node's group. Until it is killed, the end of the node is a departure to its peers.
+    /// Sends a signal of a stop to the node's group. Until it is killed, the end of the node is a departure to its peers;
+    /// then they lose it, and nobody notes that it has died.
     fn send_stop_signal(&mut self, kept: &Kept, Step { signal, after }: Step) {
-        self.set_stop_requested(signal != Signal::KILL);
+        self.set_stop_request(match signal {
+            Signal::KILL => StopRequest::Kill,
+            _ => StopRequest::Stop,
+        });
         if let Some((before, ran)) = after {
             let (name, before, ran_s) = (stop::name(signal), stop::name(before), ran.as_secs_f64());
             let text = format!("[rnet launch] {name}: it ran {ran_s} s after {before}\n");
@@ -357,12 +362,12 @@ impl Keeper {
         let _ = kill_process_group(kept.pid, signal);
     }
 
-    /// See [`Location::set_stop_requested`](rnet::inspect::Location::set_stop_requested).
-    fn set_stop_requested(&self, is_requested: bool) {
+    /// See [`Location::set_stop_request`](rnet::inspect::Location::set_stop_request).
+    fn set_stop_request(&self, request: StopRequest) {
         if let Some(location) = self.record.process.location() {
             let keeper = self.record.keeper.pid;
             let is_ours = |pid: u32| i32::try_from(pid).ok().and_then(session) == Some(keeper);
-            location.set_stop_requested(is_ours, is_requested);
+            location.set_stop_request(is_ours, request);
         }
     }
 

@@ -19,7 +19,8 @@ use crate::{files, presence};
 /// How long a death is known, unless a node of that name starts before.
 pub const DEATH_TIME: Duration = Duration::from_secs(600);
 
-/// Removes what a dead incarnation left, and notes its death if it has not left the domain before.
+/// Removes what a dead incarnation left, and notes its death if it has not left the domain before, and was not killed by
+/// whoever stops it.
 pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     if presence::is_alive(dir, stem, incarnation) {
         return;
@@ -27,7 +28,8 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     // The folder says how the node has ended, so it is read first.
     let mut is_unnoted = false;
     if let Ok(Some(node)) = PeerNode::open(dir, stem, incarnation) {
-        let has_died = !node.has_left() && node.meta().language != TOOL;
+        let has_died = !node.has_left() && !node.is_killed_on_request();
+        let has_died = has_died && node.meta().language != TOOL;
         forget(dir, stem);
         is_unnoted = has_died && !note(dir, stem);
     }

@@ -49,7 +49,7 @@ const COUNT_AT: u64 = 5 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
 const WATCHING_AT: u64 = 7 * 8;
 const CALLBACK_ERRORS_AT: u64 = 8 * 8;
-/// The one word of a node's folder that another process writes: see [`PeerNode::set_stop_requested`].
+/// The one word of a node's folder that another process writes: see [`PeerNode::set_stop_request`].
 const STOP_REQUESTED_AT: u64 = 9 * 8;
 const DROPPED_CALLBACKS_AT: u64 = 10 * 8;
 
@@ -59,6 +59,17 @@ const ENTRY_FREE: u64 = 0;
 const ENTRY_LOST: u64 = 1 << 32;
 /// How long an entry says that its endpoint was lost, for peers that look late.
 const LOST_FOR: Duration = Duration::from_secs(60);
+
+/// What a process is asked for, which says what its end counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopRequest {
+    /// Nothing: its end is a death.
+    None = 0,
+    /// To stop: its end is a departure, without last will and `PeerLost`.
+    Stop = 1,
+    /// It is killed by whoever stops it: its peers lose it, and its death is not noted for those that look later.
+    Kill = 2,
+}
 
 /// What kind of endpoint an entry announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

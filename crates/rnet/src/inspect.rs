@@ -24,6 +24,8 @@ pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
 use rnet_shm::deaths;
 pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::{DomainConfig, DomainDir};
+#[doc(hidden)]
+pub use rnet_shm::node::StopRequest;
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
 pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rnet::NodeName;
-use rnet::inspect::NodeInfo;
+use rnet::inspect::{NodeInfo, StopRequest};
 use rnet_launch::{Control, Stopped};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
     }
     let process = process_of(context, node)?;
     // This end is a death, also after a stop that the process ignored.
-    context.location()?.set_stop_requested(|pid| pid == process.pid, false);
+    context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
     send(node, &process.fd, Signal::KILL)?;
     say(context, node, "killed")
 }
@@ -43,11 +43,11 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
     }
     let process = process_of(context, node)?;
     let location = context.location()?;
-    location.set_stop_requested(|pid| pid == process.pid, true);
+    location.set_stop_request(|pid| pid == process.pid, StopRequest::Stop);
     let done = stop_process(node, &process);
     if !rnet_launch::has_ended(&process.fd) {
         // A later end of this process is a death again.
-        context.location()?.set_stop_requested(|pid| pid == process.pid, false);
+        context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
     }
     done?;
     say(context, node, "stopped")

@@ -19,7 +19,7 @@ use super::event::{Event, OfflineKey};
 use super::faults::Faults;
 use super::host::{Host, said};
 use super::kept::Kept;
-use super::known::Known;
+use super::known::{EndedPublisher, Known};
 use super::lane::Say;
 use super::offline::OfflineReaders;
 use super::orphans::Orphans;
@@ -349,14 +349,14 @@ impl Control {
         let said = host.said();
         let (there, owed) = (known.local.values(), known.ended.iter());
         let owed: Vec<(&u64, _)> = owed.filter(|(id, _)| host.is_owed(known, **id)).collect();
-        let ended = owed.iter().map(|(_, of)| Described { ended: true, ..Described::of(of) });
+        let ended = owed.iter().map(|(_, ended)| ended.describe());
         let opened =
             there.filter(|e| known.crosses(e, said)).map(|e| Described::of(e)).chain(ended);
         for announce in Announce::all(opened, Some(known.withheld(said))) {
             host.say(Say::Document(Document::Endpoints, to_json(&announce)));
         }
         let owed: Vec<u64> = owed.iter().map(|(id, _)| **id).collect();
-        owed.into_iter().for_each(|id| host.end_later(id));
+        owed.into_iter().for_each(|id| host.await_end(id));
         let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
         let nodes =
             Nodes { all: true, joined, hosts: Some(self.heard.clone()), ..Nodes::default() };
@@ -441,13 +441,15 @@ impl Control {
         if is_gone {
             self.known.local.remove(&endpoint.id);
             if self.known.shared.offline.has_any(endpoint.id) {
-                self.known.ended.insert(endpoint.id, endpoint.clone());
+                let died = !announce.lost.is_empty();
+                let ended = EndedPublisher { endpoint: endpoint.clone(), died };
+                self.known.ended.insert(endpoint.id, ended);
             }
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
             if is_gone && host.is_owed(&self.known, endpoint.id) {
-                host.end_later(endpoint.id);
+                host.end_later(&self.known, endpoint.id);
                 continue;
             }
             let text = match self.known.crosses(endpoint, host.said()) {

@@ -132,6 +132,9 @@ pub struct Described {
     /// Whether it is a publisher that has ended, and of which something waits for the host that hears this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
+    /// Whether it has ended because its process has died.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub died: bool,
 }
 
 /// The quality of service of an endpoint, by its kind.
@@ -159,6 +162,7 @@ impl Described {
             qos,
             will: endpoint.last_will,
             ended: false,
+            died: false,
         }
     }
 }
@@ -235,6 +239,7 @@ impl Remote {
             qos: self.qos.clone(),
             will: self.will,
             ended: false,
+            died: false,
         }
     }
 
@@ -285,6 +290,7 @@ mod tests {
             qos: Qos::Publisher(PublisherQos::default()),
             will: false,
             ended: false,
+            died: false,
         }
     }
 

@@ -14,17 +14,15 @@ use super::proxy::MESSAGE_COST;
 use super::resend_buffer::{Message, ResendBuffer};
 
 mod course;
+mod signs;
 
 use course::{Course, is_one_of};
+use signs::LifeSigns;
 
 /// Longer messages cross in pieces.
 const WHOLE_LEN_BYTES: usize = 8 << 10;
 /// Messages read of one publisher before the next one has its turn.
 const TURN: usize = 64;
-
-/// How often it is looked for an assertion that its publisher is alive.
-const LOOKS_PER_LEASE: u64 = 8;
-const MIN_LOOK_NS: u64 = 1_000_000;
 
 /// What has gone through a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -108,6 +106,8 @@ pub struct Forwarder {
     pub wills: bool,
     /// Which last will was told; `None` before anything was.
     told_will: Option<Option<u64>>,
+    /// The last will as it was told, or left.
+    pub will: Option<Vec<u8>>,
     /// What the other host has not read, of a reliable publisher.
     resend: Option<ResendBuffer>,
     /// Says that this has the publisher for the other host, until it is dropped.
@@ -116,20 +116,13 @@ pub struct Forwarder {
     pub spare: Option<Subscriber<[u8]>>,
     /// All was handed to the stream; that is acknowledged with this frame.
     over: Option<u64>,
+    /// Whether the other host says at the end that it has published all.
+    pub awaits_unwant: bool,
     /// Whether the stream had no room for what there was to read.
     is_blocked: bool,
     /// How old the message was then that waited.
     waited_ns: u64,
     told: Option<Forwarded>,
-}
-
-/// What is told of a publisher that may assert that it is alive.
-struct LifeSigns {
-    lease_ns: u64,
-    /// When it asserted that last, as far as that was told.
-    told_ns: u64,
-    /// When to look next: no assertion wakes anybody.
-    look_at_ns: u64,
 }
 
 /// What has no room where the stream has none: the network, or the readers, if most of their credit is used up.
@@ -174,18 +167,16 @@ impl Forwarder {
             known_lost: from.map(|_| [0; 4]),
             wills: false,
             told_will: None,
+            will: None,
             resend: None,
             claim: None,
             spare: None,
             over: None,
+            awaits_unwant: false,
             is_blocked: false,
             waited_ns: 0,
             told: None,
-            signs: lease.map(|lease| LifeSigns {
-                lease_ns: lease.as_nanos().try_into().unwrap_or(u64::MAX),
-                told_ns: 0,
-                look_at_ns: 0,
-            }),
+            signs: lease.map(LifeSigns::new),
         }
     }
 
@@ -199,7 +190,7 @@ impl Forwarder {
     pub fn take_offline(self) -> Option<(OfflineReader, Claim)> {
         let is_admitted = matches!(self.subscriber.standing(), Standing::Reading(_));
         let subscriber = self.spare.filter(|_| !is_admitted).unwrap_or(self.subscriber);
-        Some((OfflineReader::new(subscriber, self.resend), self.claim?))
+        Some((OfflineReader::new(subscriber, self.resend, self.will), self.claim?))
     }
 
     /// Whether its publisher is gone and all that it has left was handed to the stream.
@@ -207,9 +198,10 @@ impl Forwarder {
         self.over.is_some()
     }
 
-    /// Whether that was acknowledged.
+    /// Whether that was acknowledged, and nothing of it may have to be sent again: what waits there for room is not
+    /// published, and is wanted again after a cut.
     pub fn is_delivered(&self, stream: &Stream) -> bool {
-        self.over.is_some_and(|end| stream.has_acknowledged(end))
+        !self.awaits_unwant && self.over.is_some_and(|end| stream.has_acknowledged(end))
     }
 
     /// What has gone through it.
@@ -244,67 +236,6 @@ impl Forwarder {
     /// When to look whether its publisher has asserted that it is alive.
     pub fn look_at(&self) -> Option<u64> {
         self.signs.as_ref().map(|signs| signs.look_at_ns)
-    }
-
-    /// Tells that the publisher has asserted that it is alive, if it has.
-    fn tell_alive(&mut self, stream: &mut Stream, now_ns: u64) {
-        let Some(signs) = self.signs.as_mut().filter(|signs| signs.look_at_ns <= now_ns) else {
-            return;
-        };
-        signs.look_at_ns = now_ns + (signs.lease_ns / LOOKS_PER_LEASE).max(MIN_LOOK_NS);
-        let asserted_ns = self.subscriber.signs().asserted_ns;
-        // One of long ago was told, or its lease is over.
-        if asserted_ns > signs.told_ns
-            && now_ns.saturating_sub(asserted_ns) < signs.lease_ns
-            && stream.push(&Item::Alive { channel: self.channel }).is_ok()
-        {
-            signs.told_ns = asserted_ns;
-        }
-    }
-
-    /// Tells which last will the publisher has, if it is another than was told. No change of it wakes anybody: it is
-    /// looked for in each turn.
-    fn tell_will(&mut self, stream: &mut Stream) {
-        if !self.wills {
-            return;
-        }
-        let now = self.subscriber.signs().will;
-        if self.told_will == Some(now) {
-            return;
-        }
-        let message = self.subscriber.last_will();
-        // It is being changed at this moment, or its publisher is gone.
-        if message.is_some() != now.is_some() {
-            return;
-        }
-        let will = Item::Will { channel: self.channel, message: message.as_deref() };
-        if stream.push(&will).is_ok() {
-            self.told_will = Some(now);
-        }
-    }
-
-    /// Tells what the publisher knows to be missing, but for gaps that the next message tells.
-    fn tell_missing(&mut self, stream: &mut Stream, next: [u64; 4]) {
-        let now = self.subscriber.signs().known_lost;
-        let known = std::array::from_fn(|at| now[at].saturating_sub(next[at]));
-        if self.known_lost != Some(known) {
-            self.course.say(stream, &Item::Missing { channel: self.channel, known });
-        }
-        self.known_lost = Some(now);
-    }
-
-    /// What a message that was just read carries to the other host: a gap that was told before is left out.
-    fn meta_of(&mut self, stream: &mut Stream, mut meta: Meta) -> Meta {
-        let Some((gap, told)) = meta.gap.zip(self.known_lost) else { return meta };
-        let at = gap.cause as usize;
-        let mut next = [0; 4];
-        if self.subscriber.signs().known_lost[at].saturating_sub(told[at]) >= gap.size {
-            next[at] = gap.size;
-        } else {
-            meta.gap = None;
-        }
-        self.tell_missing(stream, next);
-        meta
     }
 
     /// Its publisher is gone, perhaps without having admitted it.
@@ -405,6 +336,7 @@ impl Forwarder {
                     self.come_to(stream, end);
                 }
                 self.tell_missing(stream, [0; 4]);
+                self.tell_left_will(stream);
                 self.over = Some(stream.end());
                 return Turn::Ended;
             }
@@ -497,8 +429,9 @@ impl Forwarder {
         self.come_to(stream, seq);
         if message.meta.last_will && self.wills {
             // It is the last that is read, and has a number that none has sent.
-            let message = Some(message.payload.bytes());
-            return self.course.say(stream, &Item::Will { channel: self.channel, message });
+            self.will = Some(message.payload.bytes().to_vec());
+            self.told_will = None;
+            return self.tell_left_will(stream);
         }
         if !is_taken {
             self.course.leave_out_one(seq);

@@ -20,6 +20,7 @@ mod crossing;
 mod ending;
 mod heard;
 mod later;
+mod leaving;
 mod name;
 pub use name::said;
 mod nodes;
@@ -62,6 +63,10 @@ struct RemotePublisher {
     leaving: Option<bool>,
     /// Its channel has ended there, and something of it waits for room here.
     over: bool,
+    /// It has ended there while something of it waited, by the death of its process if `true`.
+    ended: Option<bool>,
+    /// It was lost here with its host before, which has left its last will.
+    was_lost: bool,
     opened: Instant,
 }
 
@@ -270,7 +275,7 @@ impl Host {
         let id = described.id;
         if let Some(remote) = self.publishers.get_mut(&id) {
             // Its channel was cut before all had come, which waits there.
-            remote.leaving = None;
+            (remote.leaving, remote.ended) = (None, described.ended.then_some(described.died));
             return Ok(());
         }
         if self.subscriptions.contains_key(&id) {
@@ -283,6 +288,7 @@ impl Host {
             return Err(Error::LimitReached { what, limit: MAX_ENDPOINTS, hint });
         }
         let remote = Remote::check(&self.name, &described)?;
+        let ended = described.ended.then_some(described.died);
         // What a publisher sends comes in, and what a subscription wants goes out.
         let direction = match &remote.qos {
             Qos::Publisher(_) => Direction::In,
@@ -324,7 +330,9 @@ impl Host {
                 // Not before there is one: where there was no room, its place is there for the next try.
                 let claim = known.shared.places.claim(self.presence.host, id);
                 let expects_all = claim.next_seq.is_some() && !known.places.has(&key);
-                let place = known.places.take(&key).unwrap_or_default();
+                let place = known.places.take(&key);
+                let was_lost = place.is_some();
+                let place = place.unwrap_or_default();
                 let next_seq = place.next_seq.or(claim.next_seq);
                 let (events, host) = (known.shared.events.clone(), self.presence.host);
                 publisher.on_match(move |event| {
@@ -347,6 +355,8 @@ impl Host {
                     flows,
                     leaving,
                     over: false,
+                    ended,
+                    was_lost,
                     opened,
                 };
                 self.publishers.insert(id, publisher);
@@ -363,42 +373,6 @@ impl Host {
             }
         }
         Ok(())
-    }
-
-    /// An endpoint there is gone.
-    fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
-        self.denied.remove(&id);
-        self.later.remove(id);
-        self.unknown.remove(id);
-        if let Some((_, passive)) = self.subscriptions.remove(&id) {
-            for given in self.given.values_mut() {
-                given.served.remove(&id);
-            }
-            drop(passive);
-        }
-        let early: Vec<_> = self.early_of(id).collect();
-        for key in early {
-            self.early.remove(&key);
-        }
-        let Some(remote) = self.publishers.get_mut(&id) else { return };
-        let lost = remote.leaving.unwrap_or(lost);
-        // What its channel still brings comes first.
-        if remote.channel.is_some() {
-            remote.leaving = Some(lost);
-        } else {
-            self.drop_publisher(known, id, lost);
-        }
-    }
-
-    fn drop_publisher(&mut self, known: &mut Known, id: u64, lost: bool) {
-        let Some(remote) = self.publishers.remove(&id) else { return };
-        if let Some(channel) = remote.channel {
-            lock(&self.lane(remote.remote.lane()).channels).remove(&channel);
-        }
-        let mut proxy = lock(&remote.proxy);
-        proxy.lose_waiting();
-        proxy.close(lost);
-        known.shared.places.release(proxy.take_slot());
     }
 
     /// Subscriptions of the proxy of this publisher have come, gone, or wait to be admitted.
@@ -447,7 +421,8 @@ impl Host {
                 proxy.forget();
                 // What it has kept for late joiners gets old.
                 if remote.remote.history() > 0 {
-                    let described = remote.remote.describe(id);
+                    let (ended, died) = (remote.ended.is_some(), remote.ended == Some(true));
+                    let described = Described { ended, died, ..remote.remote.describe(id) };
                     drop(proxy);
                     self.drop_publisher(known, id, false);
                     if let Err(error) = self.opened(known, described) {
@@ -480,6 +455,7 @@ impl Host {
                 transient_local: remote.remote.history(),
                 credit: CREDIT_LEN_BYTES,
                 wills: remote.remote.will,
+                confirms_end: true,
             })));
         }
         let Some(channel) = remote.channel else { return };
@@ -500,45 +476,6 @@ impl Host {
         }
     }
 
-    /// The owner has ended a channel of ours.
-    fn ended(&mut self, known: &mut Known, lane: Lane, channel: u32) {
-        let ours = self
-            .publishers
-            .iter()
-            .find(|(_, remote)| remote.remote.lane() == lane && remote.channel == Some(channel));
-        let Some(id) = ours.map(|(id, _)| *id) else { return };
-        let Some(remote) = self.publishers.get_mut(&id) else { return };
-        remote.over = lock(&remote.proxy).is_stuck();
-        if remote.over {
-            // The lane's thread publishes it, as long as it knows the channel; then `drained` ends it.
-            return;
-        }
-        remote.channel = None;
-        let leaving = remote.leaving;
-        lock(&self.lane(lane).channels).remove(&channel);
-        if let Some(lost) = leaving {
-            self.drop_publisher(known, id, lost);
-        }
-    }
-
-    /// Ends the channels of which nothing waits for room any more, and closes what nobody reads to its end.
-    pub fn drained(&mut self, known: &mut Known) {
-        let over: Vec<_> = (self.publishers.values().filter(|remote| remote.over))
-            .filter_map(|remote| Some((remote.remote.lane(), remote.channel?)))
-            .collect();
-        for (lane, channel) in over {
-            self.ended(known, lane, channel);
-        }
-        // What it has told of last says whether something of them waits there.
-        let unread: Vec<_> = (self.publishers.iter())
-            .filter(|(_, remote)| self.announced && remote.channel.is_none())
-            .filter_map(|(id, remote)| Some((*id, remote.leaving?)))
-            .collect();
-        for (id, lost) in unread {
-            self.drop_publisher(known, id, lost);
-        }
-    }
-
     pub fn flowing(
         &mut self,
         known: &mut Known,
@@ -555,6 +492,8 @@ impl Host {
             });
             if let Some((id, remote)) = ours {
                 remote.flows = true;
+                // One that is there is lost for another time.
+                remote.was_lost &= remote.ended.is_some();
                 let id = *id;
                 self.asked(known, id);
             }

@@ -10,6 +10,7 @@ use rnet::{Endpoint, EndpointQos, Error, TypeDesc, limits};
 use crate::config::Direction;
 
 use super::Shared;
+use super::directory::Described;
 use super::faults::Faults;
 use super::kept::Kept;
 use super::orphans::Orphans;
@@ -17,13 +18,27 @@ use super::orphans::Orphans;
 /// Types that are kept, in bytes of their descriptor sets, for who comes with one of them.
 const MAX_TYPES_LEN_BYTES: usize = 64 << 20;
 
+/// A publisher of this host that has ended.
+pub struct EndedPublisher {
+    pub endpoint: Arc<Endpoint>,
+    /// Whether its process has died.
+    pub died: bool,
+}
+
+impl EndedPublisher {
+    /// What is told of it to a host for which something of it waits.
+    pub fn describe(&self) -> Described {
+        Described { ended: true, died: self.died, ..Described::of(&self.endpoint) }
+    }
+}
+
 /// What the control thread knows beside the hosts.
 pub struct Known {
     pub shared: Arc<Shared>,
     /// Endpoints of this host, those of the link apart.
     pub local: BTreeMap<u64, Arc<Endpoint>>,
     /// Publishers of this host that have ended, and of which other hosts have not had all.
-    pub ended: BTreeMap<u64, Arc<Endpoint>>,
+    pub ended: BTreeMap<u64, EndedPublisher>,
     /// Names of the nodes of this host, that of the link apart.
     pub nodes: BTreeSet<String>,
     /// Types by their hash.
@@ -79,7 +94,8 @@ impl Known {
             return Some(set.clone());
         }
         let wanted = format!("{hash:032x}");
-        let endpoint = self.local.values().chain(self.ended.values()).find(
+        let ended = self.ended.values().map(|ended| &ended.endpoint);
+        let endpoint = self.local.values().chain(ended).find(
             |endpoint| matches!(&endpoint.type_desc, TypeDesc::Protobuf(named) if named.schema == wanted),
         )?;
         let set = endpoint.schema().ok()??.descriptor_set_with_docs();

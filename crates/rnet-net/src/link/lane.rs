@@ -471,7 +471,8 @@ impl Sending {
         let now = now_ns();
         let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
-        let looks = forwarders.values().filter_map(Forwarder::look_at);
+        // Of those that are over nothing comes any more, and their publishers do nothing.
+        let looks = forwarders.values().filter(|of| !of.is_over()).filter_map(Forwarder::look_at);
         let pulse = match held_until > now {
             // What it has had to say meanwhile is said soon after the other link is heard.
             true => Some(now + PULSE_NS),
@@ -482,9 +483,8 @@ impl Sending {
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
         let mut named: Vec<&mut dyn Waitable> = forwarders
             .values_mut()
-            .filter(|forwarder| {
-                has_room && forwarder.has_credit() && forwarder.wake_at().is_none_or(|at| at <= now)
-            })
+            .filter(|forwarder| has_room && forwarder.has_credit() && !forwarder.is_over())
+            .filter(|forwarder| forwarder.wake_at().is_none_or(|at| at <= now))
             .map(|forwarder| &mut forwarder.subscriber as &mut dyn Waitable)
             .collect();
         // Interrupted is what wakes it.

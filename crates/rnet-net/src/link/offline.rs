@@ -28,15 +28,21 @@ pub struct OfflineReader {
     pub subscriber: Subscriber<[u8]>,
     /// What it has read; `None` for one that does not read meanwhile, because its publisher does not wait for it.
     pub buffer: Option<ResendBuffer>,
+    /// The last will of its publisher, as the other host had it or as it was left.
+    pub will: Option<Vec<u8>>,
     since: Instant,
 }
 
 impl OfflineReader {
-    pub fn new(subscriber: Subscriber<[u8]>, mut buffer: Option<ResendBuffer>) -> OfflineReader {
+    pub fn new(
+        subscriber: Subscriber<[u8]>,
+        mut buffer: Option<ResendBuffer>,
+        will: Option<Vec<u8>>,
+    ) -> OfflineReader {
         if let Some(buffer) = &mut buffer {
             buffer.copy_samples();
         }
-        OfflineReader { subscriber, buffer, since: Instant::now() }
+        OfflineReader { subscriber, buffer, will, since: Instant::now() }
     }
 
     fn len_bytes(&self) -> u64 {
@@ -52,6 +58,7 @@ impl OfflineReader {
                     let meta = sample.has_meta().then(|| sample.meta());
                     // It is the last message of a publisher that is gone.
                     if meta.is_some_and(|meta| meta.last_will) {
+                        self.will = Some(sample.to_vec());
                         continue;
                     }
                     let of = (sample.seq(), sample.sent_ns());

@@ -1,8 +1,8 @@
 //! Proxies whose host is lost while something that has come waits for room in a subscriber of this host.
 //!
 //! They stay open for a while: who is slow and goes on still gets what came. What waits for longer is asked for again
-//! when the host comes back, which keeps it for as long as it has not heard that it was read, or until the publisher has
-//! ended and all its frames have arrived: then what waits here is not counted.
+//! when the host comes back, which keeps it for as long as it has not heard that it was read. Of a publisher that has
+//! ended it hears that at last by `Unwant`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -92,6 +92,8 @@ pub struct Want {
     pub credit: u64,
     /// Whether last wills are to come as [`Item::Will`]; without, one comes as the last message.
     pub wills: bool,
+    /// Whether [`Item::Unwant`] follows the end of a reliable channel, once all that it has brought was published.
+    pub confirms_end: bool,
 }
 
 /// A message that carries nothing beside its payload, and crosses as it is.

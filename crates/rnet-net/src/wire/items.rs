@@ -30,6 +30,7 @@ const CRITICAL: u8 = 0x80;
 const RELIABLE: u64 = 1;
 const FROM: u64 = 1 << 1;
 const WILLS: u64 = 1 << 2;
+const CONFIRMS_END: u64 = 1 << 3;
 
 /// The beginning of an item while it is written: room for its kind and length, and its fields.
 pub struct Head {
@@ -230,7 +231,8 @@ fn put_want(head: &mut Head, want: Want) -> u8 {
     head.put(want.publisher);
     let bit = |yes: bool, bit: u64| if yes { bit } else { 0 };
     let from = bit(want.from.is_some(), FROM);
-    head.put(bit(want.reliable, RELIABLE) | from | bit(want.wills, WILLS));
+    let confirms_end = bit(want.confirms_end, CONFIRMS_END);
+    head.put(bit(want.reliable, RELIABLE) | from | bit(want.wills, WILLS) | confirms_end);
     head.put(want.transient_local);
     head.put(want.credit);
     if let Some(from) = want.from {
@@ -357,8 +359,16 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
             let flags = fields.word()?;
             let (transient_local, credit) = (fields.word()?, fields.word()?);
             let from = if flags & FROM != 0 { Some(fields.word()?) } else { None };
-            let (reliable, wills) = (flags & RELIABLE != 0, flags & WILLS != 0);
-            Item::Want(Want { channel, publisher, from, reliable, transient_local, credit, wills })
+            Item::Want(Want {
+                channel,
+                publisher,
+                from,
+                reliable: flags & RELIABLE != 0,
+                transient_local,
+                credit,
+                wills: flags & WILLS != 0,
+                confirms_end: flags & CONFIRMS_END != 0,
+            })
         }
         UNWANT => Item::Unwant { channel: fields.number("channel")? },
         CREDIT => Item::Credit { channel: fields.number("channel")?, read: fields.word()? },

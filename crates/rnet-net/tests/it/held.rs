@@ -127,8 +127,16 @@ fn a_link_that_stands_still_holds_a_send_no_longer_than_was_chosen() {
     wait("both are known", &mut || ["/waits", "/best_effort"].iter().all(|of| told().contains(of)));
     for (channel, publisher, reliable) in [(1, &waits, true), (2, &best_effort, false)] {
         let (publisher, credit) = (publisher.id(), 4 << 20);
-        let (from, transient_local, wills) = (None, 0, false);
-        let want = Want { channel, publisher, from, reliable, transient_local, credit, wills };
+        let want = Want {
+            channel,
+            publisher,
+            from: None,
+            reliable,
+            transient_local: 0,
+            credit,
+            wills: false,
+            confirms_end: false,
+        };
         wait("it asks", &mut || peer.say(Lane::Bulk, &Item::Want(want)));
     }
     let flows = |item: &Item<'_>| matches!(item, Item::Flowing { yes: true, .. });

@@ -14,6 +14,7 @@ mod commands_cut;
 mod commands_random;
 mod conformance;
 mod drivers;
+mod ended;
 mod folder;
 mod golden;
 mod held;

@@ -73,8 +73,9 @@ fn item() -> impl Strategy<Value = Item<'static>> {
             bytes: &[]
         })),
         any::<u128>().prop_map(|hash| Item::NeedType { hash }),
-        (channel(), number(), option::of(number()), any::<[bool; 2]>(), number(), number())
-            .prop_map(|(channel, publisher, from, [reliable, wills], transient_local, credit)| {
+        (channel(), number(), option::of(number()), any::<[bool; 3]>(), number(), number())
+            .prop_map(|(channel, publisher, from, flags, transient_local, credit)| {
+                let [reliable, wills, confirms_end] = flags;
                 Item::Want(Want {
                     channel,
                     publisher,
@@ -83,6 +84,7 @@ fn item() -> impl Strategy<Value = Item<'static>> {
                     transient_local,
                     credit,
                     wills,
+                    confirms_end,
                 })
             }),
         channel().prop_map(|channel| Item::Unwant { channel }),
@@ -492,6 +494,7 @@ fn the_page_lists_the_items() {
         transient_local: 3,
         credit: 4,
         wills: true,
+        confirms_end: true,
     };
     let cause = LossCause::Link;
     let all = [

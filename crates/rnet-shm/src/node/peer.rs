@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::{
     CALLBACK_ERRORS_AT, COUNT_AT, DROPPED_CALLBACKS_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST,
     EndpointKind, Entry, GENERATION_AT, GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta,
-    STOP_REQUESTED_AT, WATCHING_AT, incarnation_of,
+    STOP_REQUESTED_AT, StopRequest, WATCHING_AT, incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -349,17 +349,21 @@ impl PeerNode {
     /// Whether the end of the peer, which is gone, is a departure and not a death: it said goodbye, or somebody had
     /// asked its process to stop.
     pub fn has_left(&self) -> bool {
-        self.said_goodbye() || self.file.word(STOP_REQUESTED_AT) != 0
+        self.said_goodbye() || self.file.word(STOP_REQUESTED_AT) == StopRequest::Stop as u64
     }
 
-    /// Notes in the peer's file that its process is asked to stop, so that its end counts as a departure even if a
-    /// signal ends it; or that this is no longer so.
+    /// Whether somebody ends its process on purpose: though its peers lose it, nobody misses it.
+    pub fn is_killed_on_request(&self) -> bool {
+        self.file.word(STOP_REQUESTED_AT) == StopRequest::Kill as u64
+    }
+
+    /// Notes in the peer's file what its process is asked for, so that its end counts as that even if a signal ends it.
     ///
     /// # Errors
     /// The system's, from opening or writing the file.
-    pub fn set_stop_requested(&self, is_requested: bool) -> rustix::io::Result<()> {
+    pub fn set_stop_request(&self, request: StopRequest) -> rustix::io::Result<()> {
         let file = files::open_write(&self.file.folder.join("node"))?;
-        files::write_all_at(&file, &u64::from(is_requested).to_le_bytes(), STOP_REQUESTED_AT)
+        files::write_all_at(&file, &(request as u64).to_le_bytes(), STOP_REQUESTED_AT)
     }
 
     /// Reads the entries anew if they have changed; returns whether they had.

@@ -17,7 +17,7 @@ use rnet_ring::layout::{
     ObserverSlot, ReaderSlot, Refusal, TailLine,
 };
 use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, PeerNode};
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, PeerNode, StopRequest};
 use rnet_shm::publisher::{PublisherMeta, Writer};
 use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 
@@ -378,8 +378,11 @@ fn node_file_is_as_drawn() {
     assert_eq!(drawn.word("stop_requested"), 0);
     let stem = NodeName::new("/arm/controller").unwrap().file_stem();
     let seen = PeerNode::open(&domain.0, &stem, node.incarnation()).unwrap().unwrap();
-    seen.set_stop_requested(true).unwrap();
-    assert_eq!(drawn.word("stop_requested"), 1);
+    for (request, word) in [(StopRequest::Stop, 1), (StopRequest::Kill, 2), (StopRequest::None, 0)]
+    {
+        seen.set_stop_request(request).unwrap();
+        assert_eq!(drawn.word("stop_requested"), word);
+    }
     node.count_callback_error();
     node.count_callback_error();
     node.count_dropped_callback();

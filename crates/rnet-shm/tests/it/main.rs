@@ -10,4 +10,5 @@ mod sigbus;
 mod state_disk;
 mod state_model;
 mod state_reap;
+mod stop_requests;
 mod watch;

@@ -7,7 +7,7 @@ use rnet_core::{DomainId, Error, NodeName, Result};
 use rnet_shm::deaths;
 use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
 use rnet_shm::host::host_id;
-use rnet_shm::node::PeerNode;
+use rnet_shm::node::{PeerNode, StopRequest};
 use rnet_shm::role::Role;
 use rnet_shm::{home, orphans, presence};
 use rustix::fs::Access;
@@ -141,18 +141,17 @@ impl Location {
         deaths::forget(&dir, &stem);
     }
 
-    /// Notes at the living nodes of the processes that `is_meant` names that they are asked to stop, or that they no
-    /// longer are. While it is noted, their peers take the end of such a process for a departure: no last will, no
-    /// `PeerLost`. Nodes that cannot be read or written are left as they are.
+    /// Notes at the living nodes of the processes that `is_meant` names what they are asked for: it says what their end
+    /// counts as. Nodes that cannot be read or written are left as they are.
     #[doc(hidden)]
-    pub fn set_stop_requested(&self, is_meant: impl Fn(u32) -> bool, is_requested: bool) {
+    pub fn set_stop_request(&self, is_meant: impl Fn(u32) -> bool, request: StopRequest) {
         let Some(dir) = self.dir() else { return };
         for folder in self.folders().filter(|folder| folder.alive) {
             if let Ok(Some(node)) = PeerNode::open(&dir, &folder.stem, folder.incarnation)
                 && node.meta().is_in_our_pid_namespace()
                 && is_meant(node.meta().pid)
             {
-                let _ = node.set_stop_requested(is_requested);
+                let _ = node.set_stop_request(request);
             }
         }
     }

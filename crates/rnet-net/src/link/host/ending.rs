@@ -25,8 +25,17 @@ impl Host {
     }
 
     /// Tells the end of this publisher once it has had all.
-    pub fn end_later(&mut self, publisher: u64) {
+    pub fn await_end(&mut self, publisher: u64) {
         self.ending.insert(publisher, Ending { since: Instant::now() });
+    }
+
+    /// The same for one that was announced as one that is there.
+    pub fn end_later(&mut self, known: &Known, publisher: u64) {
+        if let Some(ended) = known.ended.get(&publisher) {
+            let announce = Announce { opened: vec![ended.describe()], ..Announce::default() };
+            self.say(Say::Document(Document::Endpoints, to_json(&announce)));
+        }
+        self.await_end(publisher);
     }
 
     /// It has had all of this publisher.
@@ -34,7 +43,7 @@ impl Host {
         if self.ending.remove(&publisher).is_none() {
             return;
         }
-        // Its subscribers lost it with this host, and have had its last will.
+        // Those that have not lost it with this host know from its description whether its process has died.
         let announce = Announce { closed: vec![publisher], ..Announce::default() };
         self.say(Say::Document(Document::Endpoints, to_json(&announce)));
     }

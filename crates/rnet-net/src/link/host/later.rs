@@ -106,6 +106,7 @@ mod tests {
                 qos: Qos::Subscriber(rnet::SubscriberQos::default()),
                 will: false,
                 ended: false,
+                died: false,
             });
         }
         let in_turn = |later: &Later| later.in_turn().iter().map(|of| of.id).collect::<Vec<_>>();

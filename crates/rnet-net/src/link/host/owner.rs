@@ -105,6 +105,7 @@ impl Host {
             return Err(Error::BadValue { what, why: "it has not said its name".to_owned() });
         }
         let ended = known.ended.get(&wanted.publisher).filter(|_| reader.is_some());
+        let ended = ended.map(|ended| &ended.endpoint);
         let Some(endpoint) = known.local.get(&wanted.publisher).or(ended) else {
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
             return Err(Error::Closed { what });
@@ -138,6 +139,7 @@ impl Host {
         // What the log still has, the reader of before may have passed over: without a buffer a new one begins there.
         let resends = is_reliable && shaping.resend_limit_bytes > 0;
         let goes_on = ended.is_some() || resends;
+        let mut will = reader.as_ref().and_then(|reader| reader.will.clone());
         let (mut subscriber, spare, buffer) = match reader {
             Some(reader) if goes_on => (reader.subscriber, None, reader.buffer),
             reader => {
@@ -146,8 +148,14 @@ impl Host {
             }
         };
         if ended.is_some() && !is_reliable {
-            // What it sent last is old by now, and its last will is known there: it is counted.
-            while matches!(subscriber.try_recv(), Ok(Some(_)) | Err(Error::PeerLost { .. })) {}
+            // What it sent last is old by now, and is counted.
+            loop {
+                match subscriber.try_recv() {
+                    Ok(Some(sample)) if sample.is_last_will() => will = Some(sample.to_vec()),
+                    Ok(Some(_)) | Err(Error::PeerLost { .. }) => {}
+                    Ok(None) | Err(_) => break,
+                }
+            }
         }
         let of = (wanted.channel, self.session.unwrap_or_default());
         let lease = match qos.liveliness {
@@ -158,6 +166,8 @@ impl Host {
         let (from, credit) = (wanted.from, wanted.credit.min(CREDIT_LEN_BYTES));
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
         (forwarder.wills, forwarder.spare) = (wanted.wills, spare);
+        forwarder.will = will;
+        forwarder.awaits_unwant = is_reliable && wanted.confirms_end;
         if ended.is_some() {
             forwarder.note_left();
         }
@@ -176,14 +186,15 @@ impl Host {
         Ok(forwarder)
     }
 
-    /// The other host wants a publisher of this one no more.
+    /// The other host wants a publisher of this one no more, or has published all that was left of it.
     pub fn unwant(&mut self, lane: Lane, channel: u32) {
         let given = self.given.remove(&(lane, channel));
         if given.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
             self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
         }
+        // Also one that has ended, and waits for this.
+        self.lane(lane).order(Order::Remove(channel));
         if let Some(given) = given {
-            self.lane(lane).order(Order::Remove(channel));
             self.given_once.remove(&given.wanted.publisher);
             self.release(&given);
         }

@@ -118,6 +118,7 @@ fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
         transient_local: 0,
         credit: 1 << 20,
         wills: false,
+        confirms_end: false,
     };
     assert!(peer.say(Lane::Bulk, &Item::Want(want)));
     let ended =

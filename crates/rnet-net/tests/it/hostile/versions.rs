@@ -82,6 +82,7 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &Said<'_>) {
         transient_local: 0,
         credit: 1 << 20,
         wills: false,
+        confirms_end: false,
     };
     assert!(peer.say(Lane::Bulk, &Item::Want(want)));
     let flowing = |subscription| Item::Flowing { channel: CHANNEL, subscription, yes: true };

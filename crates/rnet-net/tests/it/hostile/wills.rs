@@ -87,9 +87,16 @@ fn a_link_that_does_not_ask_for_wills_gets_a_message() {
     let announced: serde_json::Value = serde_json::from_str(&text).unwrap();
     let opened = announced["opened"].as_array().unwrap();
     let id = opened.iter().find(|one| one["topic"] == "/t").unwrap()["id"].as_u64().unwrap();
-    let (from, reliable, transient_local, credit) = (None, false, 0, 1 << 20);
-    let want =
-        Want { channel: 1, publisher: id, from, reliable, transient_local, credit, wills: false };
+    let want = Want {
+        channel: 1,
+        publisher: id,
+        from: None,
+        reliable: false,
+        transient_local: 0,
+        credit: 1 << 20,
+        wills: false,
+        confirms_end: false,
+    };
     peer.say(Lane::Bulk, &Item::Want(want));
     let flows = |item: &Item<'_>| matches!(item, Item::Flowing { yes: true, .. });
     wait(&peer, "it flows", || peer.count(flows) == 1);

@@ -1,0 +1,105 @@
+//! What a forwarder tells of its publisher beside messages: that it is alive, its last will, and what it knows to be
+//! missing.
+
+use std::time::Duration;
+
+use rnet::Meta;
+
+use super::Forwarder;
+use crate::stream::Stream;
+use crate::wire::Item;
+
+/// How often it is looked for an assertion that its publisher is alive.
+const LOOKS_PER_LEASE: u64 = 8;
+const MIN_LOOK_NS: u64 = 1_000_000;
+
+/// What is told of a publisher that may assert that it is alive.
+pub struct LifeSigns {
+    lease_ns: u64,
+    /// When it asserted that last, as far as that was told.
+    told_ns: u64,
+    /// When to look next: no assertion wakes anybody.
+    pub look_at_ns: u64,
+}
+
+impl LifeSigns {
+    pub fn new(lease: Duration) -> LifeSigns {
+        let lease_ns = lease.as_nanos().try_into().unwrap_or(u64::MAX);
+        LifeSigns { lease_ns, told_ns: 0, look_at_ns: 0 }
+    }
+}
+
+impl Forwarder {
+    /// Tells that the publisher has asserted that it is alive, if it has.
+    pub(super) fn tell_alive(&mut self, stream: &mut Stream, now_ns: u64) {
+        let Some(signs) = self.signs.as_mut().filter(|signs| signs.look_at_ns <= now_ns) else {
+            return;
+        };
+        signs.look_at_ns = now_ns + (signs.lease_ns / LOOKS_PER_LEASE).max(MIN_LOOK_NS);
+        let asserted_ns = self.subscriber.signs().asserted_ns;
+        // One of long ago was told, or its lease is over.
+        if asserted_ns > signs.told_ns
+            && now_ns.saturating_sub(asserted_ns) < signs.lease_ns
+            && stream.push(&Item::Alive { channel: self.channel }).is_ok()
+        {
+            signs.told_ns = asserted_ns;
+        }
+    }
+
+    /// Tells which last will the publisher has, if it is another than was told. No change of it wakes anybody: it is
+    /// looked for in each turn.
+    pub(super) fn tell_will(&mut self, stream: &mut Stream) {
+        if !self.wills {
+            return;
+        }
+        let now = self.subscriber.signs().will;
+        if self.told_will == Some(now) {
+            return;
+        }
+        let message = self.subscriber.last_will();
+        // It is being changed at this moment, or its publisher is gone.
+        if message.is_some() != now.is_some() {
+            return;
+        }
+        let will = Item::Will { channel: self.channel, message: message.as_deref() };
+        if stream.push(&will).is_ok() {
+            (self.told_will, self.will) = (Some(now), message);
+        }
+    }
+
+    /// Tells the last will that its publisher, which is gone, has left, unless it was told over this channel.
+    pub(super) fn tell_left_will(&mut self, stream: &mut Stream) {
+        if !self.wills || self.told_will.is_some() {
+            return;
+        }
+        if let Some(message) = &self.will {
+            let will = Item::Will { channel: self.channel, message: Some(message) };
+            self.course.say(stream, &will);
+            self.told_will = Some(None);
+        }
+    }
+
+    /// Tells what the publisher knows to be missing, but for gaps that the next message tells.
+    pub(super) fn tell_missing(&mut self, stream: &mut Stream, next: [u64; 4]) {
+        let now = self.subscriber.signs().known_lost;
+        let known = std::array::from_fn(|at| now[at].saturating_sub(next[at]));
+        if self.known_lost != Some(known) {
+            self.course.say(stream, &Item::Missing { channel: self.channel, known });
+        }
+        self.known_lost = Some(now);
+    }
+
+    /// What a message that was just read carries to the other host: a gap that was told before is left out.
+    pub(super) fn meta_of(&mut self, stream: &mut Stream, mut meta: Meta) -> Meta {
+        let Some((gap, told)) = meta.gap.zip(self.known_lost) else { return meta };
+        let at = gap.cause as usize;
+        let mut next = [0; 4];
+        if self.subscriber.signs().known_lost[at].saturating_sub(told[at]) >= gap.size {
+            next[at] = gap.size;
+        } else {
+            meta.gap = None;
+        }
+        self.tell_missing(stream, next);
+        meta
+    }
+}

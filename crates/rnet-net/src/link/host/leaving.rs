@@ -1,0 +1,99 @@
+//! Publishers of the other host that are gone: they end here once all that has come of them is published.
+
+use rnet::Lane;
+
+use super::super::known::Known;
+use super::super::lane::Say;
+use super::super::lock::lock;
+use super::{Host, RemotePublisher};
+use crate::wire::Item;
+
+impl RemotePublisher {
+    /// Whether it is lost for its subscribers, of which the other host says whether its process has died: one that was
+    /// announced as ended is closed at last, and was perhaps lost with its host before.
+    fn is_lost(&self, died: bool) -> bool {
+        self.ended.map_or(died, |died| died && !self.was_lost)
+    }
+}
+
+impl Host {
+    /// An endpoint there is gone.
+    pub(super) fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
+        self.denied.remove(&id);
+        self.later.remove(id);
+        self.unknown.remove(id);
+        if let Some((_, passive)) = self.subscriptions.remove(&id) {
+            for given in self.given.values_mut() {
+                given.served.remove(&id);
+            }
+            drop(passive);
+        }
+        let early: Vec<_> = self.early_of(id).collect();
+        for key in early {
+            self.early.remove(&key);
+        }
+        let Some(remote) = self.publishers.get_mut(&id) else { return };
+        let lost = remote.leaving.unwrap_or_else(|| remote.is_lost(lost));
+        // What its channel still brings comes first.
+        if remote.channel.is_some() {
+            remote.leaving = Some(lost);
+        } else {
+            self.drop_publisher(known, id, lost);
+        }
+    }
+
+    pub(super) fn drop_publisher(&mut self, known: &mut Known, id: u64, lost: bool) {
+        let Some(remote) = self.publishers.remove(&id) else { return };
+        if let Some(channel) = remote.channel {
+            lock(&self.lane(remote.remote.lane()).channels).remove(&channel);
+        }
+        let mut proxy = lock(&remote.proxy);
+        proxy.lose_waiting();
+        proxy.close(lost);
+        known.shared.places.release(proxy.take_slot());
+    }
+
+    /// The owner has ended a channel of ours.
+    pub(super) fn ended(&mut self, known: &mut Known, lane: Lane, channel: u32) {
+        let ours = self
+            .publishers
+            .iter()
+            .find(|(_, remote)| remote.remote.lane() == lane && remote.channel == Some(channel));
+        let Some(id) = ours.map(|(id, _)| *id) else { return };
+        let Some(remote) = self.publishers.get_mut(&id) else { return };
+        remote.over = lock(&remote.proxy).is_stuck();
+        if remote.over {
+            // The lane's thread publishes it, as long as it knows the channel; then `drained` ends it.
+            return;
+        }
+        remote.channel = None;
+        let (leaving, reliable) = (remote.leaving, remote.reliable);
+        let state = self.lane(lane);
+        lock(&state.channels).remove(&channel);
+        if reliable {
+            // Its owner has kept it until now.
+            state.say(Say::Item(Item::Unwant { channel }));
+        }
+        if let Some(lost) = leaving {
+            self.drop_publisher(known, id, lost);
+        }
+    }
+
+    /// Ends the channels of which nothing waits for room any more, and closes what nobody reads to its end.
+    pub fn drained(&mut self, known: &mut Known) {
+        let over: Vec<_> = (self.publishers.values().filter(|remote| remote.over))
+            .filter_map(|remote| Some((remote.remote.lane(), remote.channel?)))
+            .collect();
+        for (lane, channel) in over {
+            self.ended(known, lane, channel);
+        }
+        // What it has told of last says whether something of them waits there.
+        let unread: Vec<_> = (self.publishers.iter())
+            .filter(|(_, remote)| self.announced && remote.channel.is_none())
+            .filter_map(|(id, remote)| Some((*id, remote.leaving?)))
+            .collect();
+        for (id, lost) in unread {
+            self.drop_publisher(known, id, lost);
+        }
+    }
+}

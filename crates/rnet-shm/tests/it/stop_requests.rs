@@ -1,0 +1,46 @@
+//! What the end of a process counts as that was asked to stop.
+
+use std::path::Path;
+
+use rnet_core::NodeName;
+use rnet_shm::deaths;
+use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::node::{OwnNode, PeerNode, StopRequest};
+
+/// The file of a node as that of another process, which has been killed.
+fn of_another_process(file: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(file).unwrap();
+    let own = format!("\"pid\":{}", std::process::id());
+    let at = bytes.windows(own.len()).position(|window| window == own.as_bytes()).unwrap();
+    let other = format!("{:<1$}", "\"pid\":1", own.len());
+    bytes[at..at + own.len()].copy_from_slice(other.as_bytes());
+    bytes
+}
+
+#[test]
+fn a_process_that_is_killed_by_who_stops_it_is_lost_and_not_missed() {
+    let base = std::env::temp_dir().join(format!("rnet-stop-{}", std::process::id()));
+    std::fs::create_dir(&base).unwrap();
+    let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+    let dir = DomainDir::open_or_create(&config).unwrap();
+    let name = NodeName::new("arm").unwrap();
+    for (request, leaves, is_missed) in [
+        (StopRequest::None, false, true),
+        (StopRequest::Stop, true, false),
+        (StopRequest::Kill, false, false),
+    ] {
+        let node = OwnNode::create(&dir, &name, "rust", "0").unwrap();
+        let (folder, incarnation) = (node.folder().to_owned(), node.incarnation());
+        let file = of_another_process(&folder.join("node"));
+        drop(node);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("node"), file).unwrap();
+        let peer = PeerNode::open(&dir, &name.file_stem(), incarnation).unwrap().unwrap();
+        peer.set_stop_request(request).unwrap();
+        assert_eq!(peer.has_left(), leaves, "{request:?}");
+        deaths::sweep(&dir, &name.file_stem(), incarnation);
+        assert!(!folder.exists());
+        assert_eq!(!deaths::known(&dir).is_empty(), is_missed, "{request:?}");
+    }
+    std::fs::remove_dir_all(&base).unwrap();
+}
