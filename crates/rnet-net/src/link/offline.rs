@@ -384,7 +384,7 @@ mod tests {
         }
 
         fn reader(&self) -> OfflineReader {
-            OfflineReader::new(self.shared.node.subscriber::<[u8]>("/t").unwrap(), None)
+            OfflineReader::new(self.shared.node.subscriber::<[u8]>("/t").unwrap(), None, None)
         }
 
         fn claim(&self) -> Claim {
