@@ -70,6 +70,7 @@ impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
         match error {
             LaunchError::Rnet(error) => error.into(),
+            LaunchError::Stopped => Failure::Interrupted,
             error => Failure::Failed(error.to_string()),
         }
     }

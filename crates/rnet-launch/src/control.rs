@@ -12,7 +12,7 @@ use crate::identity::{has_ended, signal};
 use crate::keeper::{Answer, KeeperOrder, Signals};
 use crate::log::numbered;
 use crate::place::RunFolder;
-use crate::record::{Record, lock};
+use crate::record::{Record, lock_if_abandoned};
 use crate::{LaunchError, Result};
 
 /// How much longer than the node's own time to stop its keeper has.
@@ -58,7 +58,8 @@ impl Control {
 
     /// Whether its launcher runs.
     fn has_launcher(&self) -> bool {
-        lock(&self.folder.launcher_lock(&self.record.file)).is_ok_and(|lock| lock.is_none())
+        let path = self.folder.launcher_lock(&self.record.file);
+        lock_if_abandoned(&path, || Identity::may_live(&path)).is_ok_and(|lock| lock.is_none())
     }
 
     /// Kills it with SIGKILL, as a crash would: its launcher does what it does after one. `false` if it does not run.

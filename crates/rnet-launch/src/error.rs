@@ -23,6 +23,9 @@ pub enum LaunchError {
         /// What the system said.
         why: io::Error,
     },
+    /// A stop was requested before it had begun.
+    #[error("stopped")]
+    Stopped,
     /// It cannot be done, in words.
     #[error("{0}")]
     Refused(String),

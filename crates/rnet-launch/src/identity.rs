@@ -55,9 +55,13 @@ impl Identity {
     /// Whether the process that has written itself into a file may live: it does, or is of another namespace of numbers.
     pub fn may_live(path: &Path) -> bool {
         let Ok(text) = std::fs::read(path) else { return false };
-        serde_json::from_slice::<Option<Identity>>(&text).ok().flatten().is_some_and(|noted| {
-            (noted.is_of_this_boot() && !noted.is_seen_from_here()) || noted.open().is_some()
-        })
+        let noted: Option<Identity> = serde_json::from_slice(&text).ok().flatten();
+        noted.is_some_and(|noted| noted.is_elsewhere() || noted.open().is_some())
+    }
+
+    /// Whether it is of this boot, and of a namespace of numbers that is not this one: its end cannot be seen from here.
+    pub fn is_elsewhere(&self) -> bool {
+        self.is_of_this_boot() && !self.is_seen_from_here()
     }
 
     /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.
@@ -121,7 +125,8 @@ fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn open_pid(pid: i32) -> Option<OwnedFd> {
+/// A descriptor of the process that has this number now.
+pub fn open_pid(pid: i32) -> Option<OwnedFd> {
     // A file may say anything.
     let pid = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()

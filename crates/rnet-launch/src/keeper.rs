@@ -326,6 +326,10 @@ impl Keeper {
                 let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)), is_told);
             }
         }
+        if stop.is_some() {
+            // Others of its session that are killed here were stopped on request, too.
+            self.set_stop_request(StopRequest::Kill);
+        }
         // What the node has started and left behind would hold its name and its pipe.
         let _ = kill_process_group(kept.pid, Signal::KILL);
         self.record.keeper.kill_session();

@@ -121,6 +121,9 @@ impl<'s> Launcher<'s> {
         let path_of_lock = folder.launcher_lock(&plan.file);
         let has_owner = || around.stopped() || Identity::may_live(&path_of_lock);
         let Some(lock) = lock_if_abandoned(&path_of_lock, has_owner)? else {
+            if around.stopped() {
+                return Err(LaunchError::Stopped);
+            }
             let other = Identity::noted(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
                 "{} is launched already in this domain, by another rnet launch{}",

@@ -162,8 +162,10 @@ impl Record {
     /// more, or somebody has said so. A node that has a keeper is left alone.
     pub fn settle(folder: &RunFolder, node: &NodeName) -> Result<()> {
         let may_stay = || {
-            Record::read(folder, node)
-                .is_none_or(|record| record.keeper().is_some() || !record.is_missed())
+            Record::read(folder, node).is_none_or(|record| {
+                let has_keeper = record.keeper().is_some() || record.keeper.is_elsewhere();
+                has_keeper || !record.is_missed()
+            })
         };
         let Some(_lock) = lock_if_abandoned(&folder.lock(node), may_stay)? else { return Ok(()) };
         match Record::read(folder, node) {

@@ -3,6 +3,7 @@
 //! A process that sweeps a node that has died writes `deaths/<name>`, with the time and the boot of the sweep. The
 //! file ends when a node of that name starts or leaves, after [`DEATH_TIME`], and with `rnet domain clean`.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,11 +48,13 @@ fn note(dir: &DomainDir, stem: &str) -> bool {
     let path = dir.death_note(stem);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(dir.file_mode());
+    // Before the note takes what may be the last descriptor.
+    let boot = boot_id();
     match rustix::fs::open(&path, flags, mode) {
         Ok(file) => {
             // The umask has narrowed the mode.
             let _ = rustix::fs::fchmod(&file, mode);
-            let text = format!("{} {:x}\n", boot_ns(), boot_id());
+            let text = format!("{} {boot:x}\n", boot_ns());
             // Without a time it would stay for ever.
             if files::write_all_at(&file, text.as_bytes(), 0).is_err() {
                 forget(dir, stem);
@@ -90,9 +93,10 @@ fn is_known(note: &Path) -> bool {
     // Of what another has planted there, no more is read than a note has.
     let mut text = [0; 40];
     let Ok(file) = files::open_read(note) else { return true };
-    match rustix::io::pread(file, &mut text, 0) {
-        // It is being written.
-        Ok(0) | Err(_) => true,
+    match rustix::io::pread(&file, &mut text, 0) {
+        // It is being written, or its writer was killed.
+        Ok(0) => is_fresh(file),
+        Err(_) => true,
         Ok(len) => time_of(&text[..len]).is_some_and(|then_ns| {
             let age = boot_ns().checked_sub(then_ns).map(Duration::from_nanos);
             age.is_some_and(|age| age < DEATH_TIME)
@@ -100,11 +104,19 @@ fn is_known(note: &Path) -> bool {
     }
 }
 
-/// When a death of this boot was noted. A directory on disk has notes of earlier boots, too.
+/// Whether a file was changed within [`DEATH_TIME`], by the wall clock, which may be set: it decides about nothing but a
+/// note without a text.
+fn is_fresh(file: OwnedFd) -> bool {
+    let changed = std::fs::File::from(file).metadata().and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < DEATH_TIME))
+}
+
+/// When a death of this boot was noted. A directory on disk has notes of earlier boots, too. A process that cannot read
+/// which boot this is writes 0, and goes by the time alone.
 fn time_of(text: &[u8]) -> Option<u64> {
     let (then_ns, boot) = std::str::from_utf8(text).ok()?.trim_end().split_once(' ')?;
-    let boot = u64::from_str_radix(boot, 16).ok()?;
-    then_ns.parse().ok().filter(|_| boot == boot_id())
+    let (noted, own) = (u64::from_str_radix(boot, 16).ok()?, boot_id());
+    then_ns.parse().ok().filter(|_| noted == own || noted == 0 || own == 0)
 }
 
 /// Forgets the death of the node with this name, as written in file names.

@@ -83,4 +83,4 @@ pub mod words;
 pub use rnet_ring as ring;
 
 /// Version of everything that stands in shared memory; processes of one domain must agree.
-pub const LAYOUT_VERSION: u32 = 6;
+pub const LAYOUT_VERSION: u32 = 7;

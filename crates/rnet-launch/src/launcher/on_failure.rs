@@ -9,6 +9,7 @@ use rnet::NodeName;
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 use super::Launcher;
+use crate::identity::{has_ended, open_pid};
 use crate::keeper::{self, Answer, KeeperOrder};
 use crate::machine;
 use crate::node::{Limits, LogLimits, Process};
@@ -47,6 +48,10 @@ impl Helper {
 
     /// How it has ended, if it has.
     fn end(&mut self, folder: &RunFolder) -> Option<End> {
+        if !self.has_keeper && open_pid(self.pid).is_some_and(|process| has_ended(&process)) {
+            // Its children end with it. It is not reaped yet, so that the number is its own.
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        }
         match self.child.try_wait() {
             Ok(None) => None,
             Ok(Some(status)) if !self.has_keeper => Some(keeper::end(status)),

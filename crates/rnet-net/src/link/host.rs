@@ -331,7 +331,8 @@ impl Host {
                 let claim = known.shared.places.claim(self.presence.host, id);
                 let expects_all = claim.next_seq.is_some() && !known.places.has(&key);
                 let place = known.places.take(&key);
-                let was_lost = place.is_some();
+                // Of one that has ended, and of which nothing is left to come, only the word for that was lost.
+                let was_lost = place.is_some() || (ended.is_some() && claim.next_seq.is_none());
                 let place = place.unwrap_or_default();
                 let next_seq = place.next_seq.or(claim.next_seq);
                 let (events, host) = (known.shared.events.clone(), self.presence.host);
@@ -420,7 +421,7 @@ impl Host {
                 remote.flows = false;
                 proxy.forget();
                 // What it has kept for late joiners gets old.
-                if remote.remote.history() > 0 {
+                if remote.remote.history() > 0 && remote.leaving.is_none() {
                     let (ended, died) = (remote.ended.is_some(), remote.ended == Some(true));
                     let described = Described { ended, died, ..remote.remote.describe(id) };
                     drop(proxy);
@@ -531,7 +532,8 @@ impl Host {
             lock(&lane.channels).clear();
         }
         for (id, remote) in std::mem::take(&mut self.publishers) {
-            known.orphan((self.presence.host, id), remote.proxy);
+            let is_lost = remote.is_lost(true);
+            known.orphan((self.presence.host, id), remote.proxy, is_lost);
         }
     }
 }

@@ -22,6 +22,8 @@ const WAITS: Duration = Duration::from_secs(2);
 struct Orphan {
     proxy: Arc<Mutex<Proxy>>,
     since: Instant,
+    /// Whether its publisher is lost with the host, and was not closed or lost before.
+    is_lost: bool,
 }
 
 /// The proxies of lost hosts, by host and endpoint.
@@ -29,12 +31,12 @@ struct Orphan {
 pub struct Orphans(BTreeMap<(HostId, u64), Orphan>);
 
 impl Known {
-    /// The host of a proxy is lost.
-    pub fn orphan(&mut self, of: (HostId, u64), proxy: Arc<Mutex<Proxy>>) {
+    /// The host of a proxy is lost, and its publisher with it if `is_lost`.
+    pub fn orphan(&mut self, of: (HostId, u64), proxy: Arc<Mutex<Proxy>>, is_lost: bool) {
         if lock(&proxy).is_stuck() {
-            self.orphans.0.insert(of, Orphan { proxy, since: Instant::now() });
+            self.orphans.0.insert(of, Orphan { proxy, since: Instant::now(), is_lost });
         } else {
-            self.close(of, &proxy);
+            self.close(of, &proxy, is_lost);
         }
     }
 
@@ -60,12 +62,12 @@ impl Known {
     /// Its publisher is back: what waits is asked for again.
     pub fn close_orphan(&mut self, of: (HostId, u64)) {
         if let Some(orphan) = self.orphans.0.remove(&of) {
-            self.close(of, &orphan.proxy);
+            self.close(of, &orphan.proxy, orphan.is_lost);
         }
     }
 
-    /// Closes it as lost, and keeps where it had come to.
-    fn close(&mut self, of: (HostId, u64), proxy: &Mutex<Proxy>) {
+    /// Closes it, and keeps where it had come to.
+    fn close(&mut self, of: (HostId, u64), proxy: &Mutex<Proxy>, is_lost: bool) {
         let mut proxy = lock(proxy);
         let slot = proxy.take_slot();
         match proxy.place() {
@@ -80,6 +82,6 @@ impl Known {
                 }
             }
         }
-        proxy.close(true);
+        proxy.close(is_lost);
     }
 }

@@ -331,3 +331,27 @@ fn an_ended_publisher_that_nobody_reads_any_more_is_dropped() {
     eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
     eventually("it ends there", || !has_proxy(&hosts, 1));
 }
+
+#[test]
+fn a_dead_publisher_is_lost_once_though_the_network_is_cut_again() {
+    let hosts = Hosts::new("cut again", 2);
+    let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
+    let mut subscriber = reliable(&to);
+    let mut child = hosts.child(0, "reliable");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    send(&mut child, COUNT);
+    hosts.settle();
+    marker.cut(&hosts);
+    child.kill();
+    until_gone(&hosts);
+    for _ in 0..2 {
+        marker.heal(&hosts);
+        Marker::pass(&hosts);
+        marker.cut(&hosts);
+        eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+    }
+    marker.heal(&hosts);
+    let mut read = Read::default();
+    read.until_all_are_counted(&mut subscriber, COUNT);
+    is_lost_once(&hosts, &mut read, &mut subscriber);
+}

@@ -19,7 +19,7 @@ fn of_another_process(file: &Path) -> Vec<u8> {
 
 #[test]
 fn a_process_that_is_killed_by_who_stops_it_is_lost_and_not_missed() {
-    let base = std::env::temp_dir().join(format!("rnet-stop-{}", std::process::id()));
+    let base = std::env::temp_dir().join(format!("rnet-stop-{:x}", rnet_shm::random::random_u64()));
     std::fs::create_dir(&base).unwrap();
     let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
     let dir = DomainDir::open_or_create(&config).unwrap();

@@ -63,7 +63,8 @@ impl Forwarder {
         }
         let will = Item::Will { channel: self.channel, message: message.as_deref() };
         if stream.push(&will).is_ok() {
-            (self.told_will, self.will) = (Some(now), message);
+            // Not kept: it may be taken back. What a dead publisher leaves is read as its last message.
+            self.told_will = Some(now);
         }
     }
 

@@ -61,6 +61,9 @@ impl Host {
                 self.later.add(described);
             }
             known.fault(&error.with_topic(&topic));
+        } else {
+            // An older description of it would undo this one.
+            self.later.remove(id);
         }
         self.asked(known, id);
     }

@@ -11,7 +11,7 @@ use crate::wire::Item;
 impl RemotePublisher {
     /// Whether it is lost for its subscribers, of which the other host says whether its process has died: one that was
     /// announced as ended is closed at last, and was perhaps lost with its host before.
-    fn is_lost(&self, died: bool) -> bool {
+    pub(super) fn is_lost(&self, died: bool) -> bool {
         self.ended.map_or(died, |died| died && !self.was_lost)
     }
 }
@@ -68,14 +68,13 @@ impl Host {
         }
         remote.channel = None;
         let (leaving, reliable) = (remote.leaving, remote.reliable);
-        let state = self.lane(lane);
-        lock(&state.channels).remove(&channel);
-        if reliable {
-            // Its owner has kept it until now.
-            state.say(Say::Item(Item::Unwant { channel }));
-        }
+        lock(&self.lane(lane).channels).remove(&channel);
         if let Some(lost) = leaving {
             self.drop_publisher(known, id, lost);
+        }
+        if reliable {
+            // Its owner has kept it until now: so its end is told here first.
+            self.lane(lane).say(Say::Item(Item::Unwant { channel }));
         }
     }
 
