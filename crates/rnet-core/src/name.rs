@@ -44,7 +44,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
     let len_bytes = name.len() + usize::from(!absolute);
     if len_bytes > max_len_bytes {
         let why = format!(
-            "it is {len_bytes} bytes long with its leading '/', and at most {max_len_bytes} are allowed"
+            "it is {len_bytes} bytes long with its leading '/'; at most {max_len_bytes} are allowed"
         );
         return Err(bad(what, name, why));
     }
@@ -57,9 +57,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
                 return Err(bad(
                     what,
                     name,
-                    format!(
-                        "there is nothing between the '/' before and the '/' at character {at}"
-                    ),
+                    format!("the part before the '/' at character {at} is empty"),
                 ));
             }
             '/' => at_token_start = true,
@@ -136,16 +134,14 @@ fn key_name_slowly(name: &str) -> Result<Cow<'_, str>> {
     let len_bytes = name.len() + usize::from(!absolute);
     if len_bytes > MAX_KEY_LEN_BYTES {
         return refuse(format!(
-            "it is {len_bytes} bytes long with its leading '/', and at most {MAX_KEY_LEN_BYTES} are allowed"
+            "it is {len_bytes} bytes long with its leading '/'; at most {MAX_KEY_LEN_BYTES} are allowed"
         ));
     }
     let mut before = if absolute { ' ' } else { '/' };
     for (index, c) in name.chars().enumerate() {
         let at = index + 1; // people count from 1
         if c == '/' && before == '/' {
-            return refuse(format!(
-                "there is nothing between the '/' before and the '/' at character {at}"
-            ));
+            return refuse(format!("the part before the '/' at character {at} is empty"));
         }
         if c != '/' && !u8::try_from(c).is_ok_and(is_of_key) {
             return refuse(format!(
@@ -334,7 +330,7 @@ impl DomainId {
         }
         if id.len() > MAX_DOMAIN_LEN_BYTES {
             let why = format!(
-                "it is {} bytes long, and at most {MAX_DOMAIN_LEN_BYTES} are allowed",
+                "it is {} bytes long; at most {MAX_DOMAIN_LEN_BYTES} are allowed",
                 id.len()
             );
             return Err(bad("domain", id, why));

@@ -29,17 +29,15 @@ impl NamePattern {
             pattern.split('/').map(|part| if is_star(part) { "_" } else { part }).collect();
         let refuse = |why: String| Error::BadName { what, name: pattern.to_owned(), why };
         if pattern.len() > max_len_bytes {
-            let long = format!(
-                "it is {} bytes long, and at most {max_len_bytes} are allowed",
-                pattern.len()
-            );
+            let long =
+                format!("it is {} bytes long; at most {max_len_bytes} are allowed", pattern.len());
             return Err(refuse(long));
         }
         match normalise(what, &as_name.join("/"), max_len_bytes) {
             Ok(_) if pattern.starts_with('/') => Ok(NamePattern(pattern.into())),
             Ok(_) => Ok(NamePattern(format!("/{pattern}").into())),
             Err(Error::BadName { why, .. }) => {
-                Err(refuse(format!("{why}; * and ** stand for whole parts")))
+                Err(refuse(format!("{why}; * and ** must replace whole parts")))
             }
             Err(error) => Err(error),
         }
@@ -51,7 +49,7 @@ impl NamePattern {
     /// A `*` stands within a part.
     pub fn foreign(what: &'static str, pattern: &str) -> Result<NamePattern> {
         if pattern.split('/').any(|part| part.contains('*') && !is_star(part)) {
-            let why = "* and ** stand for whole parts".to_owned();
+            let why = "* and ** must replace whole parts".to_owned();
             return Err(Error::BadName { what, name: pattern.to_owned(), why });
         }
         Ok(NamePattern(format!("/{}", pattern.strip_prefix('/').unwrap_or(pattern)).into()))

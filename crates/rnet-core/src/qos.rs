@@ -184,7 +184,7 @@ fn bad(why: String) -> Error {
 fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
     match period {
         Some(period) if period < MIN_PERIOD => {
-            Err(bad(format!("{what} is {period:?}, and must be {MIN_PERIOD:?} or more")))
+            Err(bad(format!("{what} is {period:?}; it must be {MIN_PERIOD:?} or more")))
         }
         _ => Ok(()),
     }
@@ -223,8 +223,8 @@ impl PublisherQos {
         let needed = kept.saturating_add(kept / 15).saturating_add(2 * MIN_LOG_LEN_BYTES);
         if needed > MAX_LOG_LEN_BYTES {
             return Err(bad(format!(
-                "transient_local keeps {} messages, for which the log may need {needed} bytes, and it has {MAX_LOG_LEN_BYTES} at \
-                 most: keep fewer",
+                "transient_local keeps {} messages, which may need {needed} bytes of log; the limit is {MAX_LOG_LEN_BYTES}: keep \
+                 fewer",
                 self.history()
             )));
         }
@@ -239,27 +239,30 @@ impl PublisherQos {
         let log = self.log_len_bytes;
         if !(MIN_LOG_LEN_BYTES..=MAX_LOG_LEN_BYTES).contains(&log) || !log.is_power_of_two() {
             return Err(bad(format!(
-                "log_len_bytes is {log}, and must be a power of two from {MIN_LOG_LEN_BYTES} to {MAX_LOG_LEN_BYTES}"
+                "log_len_bytes is {log}; it must be a power of two from {MIN_LOG_LEN_BYTES} to {MAX_LOG_LEN_BYTES}"
             )));
         }
         if !(1..=MAX_CHUNKS_PER_CHANNEL as u64).contains(&u64::from(self.large_depth)) {
             return Err(bad(format!(
-                "large_depth is {}, and must be 1 to {MAX_CHUNKS_PER_CHANNEL}",
+                "large_depth is {}; it must be 1 to {MAX_CHUNKS_PER_CHANNEL}",
                 self.large_depth
             )));
         }
         if let Durability::TransientLocal { depth: 0 } = self.durability {
-            return Err(bad("transient_local with depth 0 keeps nothing: name a depth of 1 or more, or use volatile".into()));
+            return Err(bad("transient_local with depth 0 keeps nothing: set a depth of 1 or more, or use volatile".into()));
         }
         self.log_len_for_history()?;
         check_period("deadline", self.deadline)?;
-        check_period("the lease of liveliness", self.liveliness.lease())?;
+        check_period("the liveliness lease", self.liveliness.lease())?;
         if self.lifespan.is_some_and(|lifespan| lifespan.is_zero()) {
-            return Err(bad("lifespan is 0, with which nothing would ever be delivered: make it longer, or leave it out".into()));
+            return Err(bad(
+                "with a lifespan of 0 nothing is ever delivered: make it longer, or leave it out"
+                    .into(),
+            ));
         }
         match self.on_full {
             OnFull::Detach { stall } if stall.is_zero() => {
-                Err(bad("on_full detach with a stall of 0 would detach every reader: name how long one may stand still".into()))
+                Err(bad("on_full detach with a stall of 0 detaches every reader: set how long a reader may make no progress".into()))
             }
             _ => Ok(()),
         }
@@ -294,12 +297,10 @@ impl SubscriberQos {
     /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
     pub fn validate(&self) -> Result<()> {
         if self.history == History::KeepLast(0) {
-            return Err(bad(
-                "keep_last is 0, and must be 1 or more: nothing would ever be received".into(),
-            ));
+            return Err(bad("with keep_last 0 nothing is ever received: set 1 or more".into()));
         }
         check_period("deadline", self.deadline)?;
-        check_period("the lease of liveliness", self.liveliness.lease())
+        check_period("the liveliness lease", self.liveliness.lease())
     }
 
     /// How many unread messages of each publisher it wants; `None` for all.
@@ -353,13 +354,13 @@ pub fn compatible(
     if subscriber.reliability == Reliability::Reliable
         && publisher.reliability == Reliability::BestEffort
     {
-        return Err("the subscriber asks for reliable and the publisher offers best_effort: \
+        return Err("the subscriber requests reliable and the publisher offers best_effort: \
                     make the publisher reliable, or the subscriber best_effort"
             .into());
     }
     if subscriber.transient_local && publisher.durability == Durability::Volatile {
         return Err(
-            "the subscriber asks for transient_local and the publisher keeps nothing (volatile): \
+            "the subscriber requests transient_local and the publisher keeps nothing (volatile): \
                     make the publisher transient_local, or the subscriber volatile"
                 .into(),
         );
@@ -370,8 +371,8 @@ pub fn compatible(
         Some(lane) if lane != publisher.lane => {
             let (asked, offered) = (lane_name(lane), lane_name(publisher.lane));
             Err(format!(
-                "the subscriber asks for the {asked} lane and the publisher uses {offered}: \
-                 make the publisher {asked}, or leave the lane of the subscriber open"
+                "the subscriber requests the {asked} lane and the publisher uses {offered}: \
+                 set the publisher's lane to {asked}, or set no lane at the subscriber"
             ))
         }
         _ => Ok(()),
@@ -387,11 +388,11 @@ fn deadline_compatible(
         (_, None) => Ok(()),
         (Some(offered), Some(asked)) if offered <= asked => Ok(()),
         (Some(offered), Some(asked)) => Err(format!(
-            "the subscriber asks for a deadline of {asked:?} and the publisher offers {offered:?}: make that of the \
-             publisher {asked:?} or less, or that of the subscriber {offered:?} or more"
+            "the subscriber requests a deadline of {asked:?} and the publisher offers {offered:?}: set the publisher's \
+             to {asked:?} or less, or the subscriber's to {offered:?} or more"
         )),
         (None, Some(asked)) => Err(format!(
-            "the subscriber asks for a deadline of {asked:?} and the publisher offers none: give the publisher a deadline \
+            "the subscriber requests a deadline of {asked:?} and the publisher offers none: give the publisher a deadline \
              of {asked:?} or less, or the subscriber none"
         )),
     }
@@ -406,11 +407,11 @@ fn liveliness_compatible(
         (_, None) => Ok(()),
         (Some(offered), Some(asked)) if offered <= asked => Ok(()),
         (Some(offered), Some(asked)) => Err(format!(
-            "the subscriber asks for liveliness manual_by_topic with a lease of {asked:?} and the publisher offers \
-             {offered:?}: make the lease of the publisher {asked:?} or less, or that of the subscriber {offered:?} or more"
+            "the subscriber requests liveliness manual_by_topic with a lease of {asked:?} and the publisher offers \
+             {offered:?}: set the publisher's lease to {asked:?} or less, or the subscriber's to {offered:?} or more"
         )),
         (None, Some(asked)) => Err(format!(
-            "the subscriber asks for liveliness manual_by_topic and the publisher offers automatic: make the publisher \
+            "the subscriber requests liveliness manual_by_topic and the publisher offers automatic: make the publisher \
              manual_by_topic with a lease of {asked:?} or less, or the subscriber automatic"
         )),
     }
@@ -459,7 +460,7 @@ mod tests {
     fn reasons_name_the_lane() {
         let s = SubscriberQos { lane: Some(Lane::Urgent), ..Default::default() };
         let why = compatible(&PublisherQos::default(), &s).unwrap_err();
-        assert!(why.contains("asks for the urgent lane") && why.contains("uses bulk"), "{why}");
+        assert!(why.contains("requests the urgent lane") && why.contains("uses bulk"), "{why}");
     }
 
     #[test]

@@ -448,5 +448,5 @@ fn parameters_of_another_host_are_set_at_their_home() {
     rnet!(place, "param", "set", "/leg", "x", "1", "--host", "robot", "--undeclared").ok();
     assert_eq!(node.state().unwrap().get("/params/leg/x").unwrap(), Some(1.into()));
     let said = rnet!(place, "param", "list", "--host", "desk").fails(1);
-    assert!(said.contains("home on host desk, which is away"), "{said}");
+    assert!(said.contains("home on host desk, which is not reachable"), "{said}");
 }

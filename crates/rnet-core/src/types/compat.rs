@@ -330,7 +330,7 @@ impl Walk {
         let beyond = if outermost { stop.saturating_sub(start.max(p.size)) } else { 0 };
         let reserved = p.reserved_bytes(start, stop);
         let (rule, publisher) = if beyond.saturating_add(reserved) < stop - start {
-            (Rule::PaddingFilled, "padding there that is not known to be zero")
+            (Rule::PaddingFilled, "padding there that may not be zero")
         } else if reserved > 0 {
             (Rule::ReservedUsed, "zeros there")
         } else {

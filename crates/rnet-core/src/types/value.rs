@@ -88,13 +88,13 @@ impl PlainType {
         if let (Some(said), Some(given)) = (said, given)
             && said != given
         {
-            return Err(bad(DATA_LEN, format!("{said}, and {DATA} has {given} bytes")));
+            return Err(bad(DATA_LEN, format!("{said}, but {DATA} has {given} bytes")));
         }
         let data_len = given.or(said).unwrap_or(0);
         let len = u64::try_from(self.size).unwrap_or(u64::MAX).saturating_add(data_len);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > MAX_MESSAGE_LEN_BYTES {
-            let why = format!("{len} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed");
+            let why = format!("{len} bytes exceed the limit of {MAX_MESSAGE_LEN_BYTES}");
             return Err(bad(&self.name, why));
         }
         let mut bytes = vec![0; len];
@@ -199,7 +199,7 @@ fn encode_struct(plain: &PlainType, value: &Value, out: &mut [u8], path: &str) -
         let at = join(path, &field.name);
         let slot = out.get_mut(field.offset..).and_then(|rest| rest.get_mut(..field.ty.size()));
         let slot = slot.ok_or_else(|| {
-            bad(&at, "the type description puts it outside of its struct".to_owned())
+            bad(&at, "the type description puts it outside its struct".to_owned())
         })?;
         encode_type(&field.ty, value, slot, &at)?;
     }
@@ -225,7 +225,7 @@ fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Res
     match object.keys().find(|key| !known(key)) {
         Some(key) => Err(bad(
             &join(path, key),
-            format!("there is no such field; {} has {}", plain.name, names(plain)),
+            format!("no such field; {} has {}", plain.name, names(plain)),
         )),
         None => Ok(()),
     }
@@ -247,7 +247,7 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
                 return Err(bad(path, format!("{} is not an array of {len}", shown(value))));
             };
             if items.len() != *len as usize {
-                return Err(bad(path, format!("{} elements, and {ty} has {len}", items.len())));
+                return Err(bad(path, format!("{} elements, but {ty} has {len}", items.len())));
             }
             let size = of.size().max(1);
             for (index, (item, slot)) in items.iter().zip(out.chunks_exact_mut(size)).enumerate() {
@@ -262,12 +262,12 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
 /// A text without a zero inside; what is left of `out` stays zero.
 fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
     if text.contains('\0') {
-        return Err("a text with a zero inside".to_owned());
+        return Err("the text contains a zero byte".to_owned());
     }
     let most = out.len();
     let place = out
         .get_mut(..text.len())
-        .ok_or_else(|| format!("a text of {} bytes, and at most {most} fit", text.len()))?;
+        .ok_or_else(|| format!("the text has {} bytes; at most {most} fit", text.len()))?;
     place.copy_from_slice(text.as_bytes());
     Ok(())
 }
@@ -302,7 +302,7 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
             let wide = float_from_json(value)?;
             let narrow = wide as f32;
             if wide.is_finite() && !narrow.is_finite() {
-                return Err(format!("{} is out of the range of f32", shown(value)));
+                return Err(format!("{} is outside the range of f32", shown(value)));
             }
             Ok(u64::from(narrow.to_bits()).to_le_bytes())
         }

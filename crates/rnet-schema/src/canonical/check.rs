@@ -85,7 +85,7 @@ pub(super) fn message(
     for field in &message.field {
         let at = full_name(full, field.name())?;
         if !names.insert(field.name()) {
-            return Err(invalid(&at, "there are two fields of this name"));
+            return Err(invalid(&at, "two fields have this name"));
         }
         if !numbers.insert(field.number()) {
             let why = format!("number {} is used by another field", field.number());

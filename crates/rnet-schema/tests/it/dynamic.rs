@@ -114,7 +114,7 @@ fn json_faults_name_the_field() {
         ),
         (
             json!({"inner": {"inner": {"nope": 1}}}),
-            "field `inner.inner.nope`: there is no such field; M has stamp,",
+            "field `inner.inner.nope`: no such field; M has stamp,",
         ),
         (
             json!({"mode": "RUN"}),
@@ -170,9 +170,9 @@ fn paths_reach_what_they_name() {
 #[test]
 fn paths_that_name_nothing_say_what_there_is() {
     let cases = [
-        ("", "there is no such field; M has stamp"),
+        ("", "no such field; M has stamp"),
         ("legs.id", "field `legs`: it has many values; say which one, such as legs[0]"),
-        ("legs[0].speed", "field `legs[0].speed`: there is no such field; Leg has force, id"),
+        ("legs[0].speed", "field `legs[0].speed`: no such field; Leg has force, id"),
         ("frame_id.x", "it is a single value and has no fields"),
         ("frame_id[0]", "neither a list nor a map"),
         ("legs[x]", "an index is a number"),

@@ -74,7 +74,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     wheels.wait("applied 0", before + 1);
     let said = driver.wait_end();
     assert!(
-        said.contains("not in force on /cmd_vel: its receiver in @host1/base is gone"),
+        said.contains("no authority over /cmd_vel: its receiver in @host1/base is gone"),
         "{said}"
     );
     says(&two, &["who", "/cmd_vel"], 1, &["no command /cmd_vel"]);
