@@ -301,8 +301,8 @@ pub fn check_ends(ends: u32) -> Result<()> {
     if (1..=MAX_ENDS_PER_PROXY).contains(&ends) {
         return Ok(());
     }
-    let why = format!("it is {ends}, and must be 1 to {MAX_ENDS_PER_PROXY}");
-    Err(Error::bad_value("ends of a proxy", why))
+    let why = format!("it is {ends}; it must be 1 to {MAX_ENDS_PER_PROXY}");
+    Err(Error::bad_value("endpoints of a proxy", why))
 }
 
 /// `None` means "for as long as it takes".

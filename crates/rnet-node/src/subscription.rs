@@ -21,7 +21,7 @@ use crate::subscriber_state::SubscriberState;
 /// Dropping waits for a callback that is running, except inside a callback of the same node. One that
 /// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
 /// neither the other lane nor any other node, and reliable publishers no longer than they chose.
-#[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
+#[must_use = "the callback stops when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
     #[doc(hidden)]
     pub id: u64,
@@ -156,7 +156,7 @@ impl Subscription {
         if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
             return Err(Error::bad_value(
                 format!("wait for publishers of {}", self.topic),
-                "a callback of its lane waits for the thread that it runs on: wait in another thread",
+                "a callback of the same lane would block its own thread: wait in another thread",
             ));
         }
         self.state.served.wait(&self.topic, n, timeout, &self.state.unseen)

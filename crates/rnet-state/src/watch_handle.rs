@@ -99,7 +99,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
 /// A running callback of the state; it ends when this is dropped.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
-#[must_use = "the callback ends when the WatchHandle is dropped; keep it or call detach()"]
+#[must_use = "the callback stops when the WatchHandle is dropped; keep it or call detach()"]
 pub struct WatchHandle {
     id: u64,
     cancelled: Arc<AtomicBool>,

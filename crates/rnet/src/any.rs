@@ -15,7 +15,7 @@ type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 /// A callback for all topics that match a pattern; made by [`Node::subscribe_any`]. It ends when this is dropped.
 ///
 /// Dropping waits for callbacks that are running, except inside a callback of the same node.
-#[must_use = "the callback ends when the AnySubscription is dropped"]
+#[must_use = "the callback stops when the AnySubscription is dropped"]
 pub struct AnySubscription {
     // First: no topic is added when those that there are end.
     watch: EndpointWatch,

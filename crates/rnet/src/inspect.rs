@@ -352,7 +352,7 @@ impl Domain {
     /// `Io`, `Storage` if it cannot be told.
     pub fn has_state(&self) -> Result<bool> {
         let exists = |path: &Path| {
-            path.try_exists().map_err(|e| Error::io("cannot look at", path.to_owned(), &e))
+            path.try_exists().map_err(|e| Error::io("cannot inspect", path.to_owned(), &e))
         };
         if exists(&self.path.join("state"))? {
             return Ok(true);

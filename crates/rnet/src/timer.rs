@@ -64,7 +64,7 @@ impl TimerOptions {
 /// # let _ = std::fs::remove_dir_all(path);
 /// # Ok(()) }
 /// ```
-#[must_use = "the timer ends when the Timer is dropped; keep it or call detach()"]
+#[must_use = "the timer stops when the Timer is dropped; keep it or call detach()"]
 pub struct Timer {
     id: u64,
     shared: Arc<Shared>,

@@ -176,7 +176,7 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("namespace = 1", "namespace: expected a namespace, as \"/left\", found 1"),
         (
             "namespace = \"a b\"",
-            "namespace: expected names (\"a b\" is no name: ' ' at character 2 is",
+            "namespace: expected names (invalid name \"a b\": ' ' at character 2 is",
         ),
         ("remap = [\"/a\"]", "remap: expected a table, as { \"/scan\" = \"/left/scan\" }, found "),
         ("remap = { \"/a\" = 1 }", "remap./a: expected a name, found 1"),

@@ -71,7 +71,7 @@ const CASES: [Case; 10] = [
             let other = schema_of("Level", "float volt = 1;");
             std::fs::write(path, with_set(honest, other.descriptor_set())).unwrap();
         },
-        "another type than its name says",
+        "does not match the file's name",
     ),
     ("a folder", |path, _| std::fs::create_dir(path).unwrap(), "cannot read"),
     (

@@ -120,7 +120,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
     /// `BadName`; `BadValue` for a backlog that is not allowed; as [`Node::subscriber`].
     pub fn open(self) -> Result<Pusher<J>> {
         if !(1..=MAX_BACKLOG).contains(&self.backlog) {
-            let why = format!("it is {}, and must be 1 to {MAX_BACKLOG}", self.backlog);
+            let why = format!("it is {}; it must be 1 to {MAX_BACKLOG}", self.backlog);
             return Err(Error::bad_value("backlog of a pusher", why));
         }
         let ty = choose::<J>(&self.name, self.ty)?;

@@ -60,7 +60,7 @@ fn a_value_has_a_longest_length() {
     let error = refusal(state.set("/big", value));
     assert!(
         error.starts_with(
-            "limit reached: 67108864 bytes in the value of /big, and this one has 67108865; "
+            "limit reached: 67108864 bytes in the value of /big (this one has 67108865); "
         ),
         "{error}"
     );
