@@ -137,10 +137,12 @@ pub(super) fn check_bytes(
     bytes: &[u8],
 ) -> std::result::Result<(), String> {
     match message_type {
-        MessageType::Raw => Err("raw bytes are no message; store them as bytes".to_owned()),
+        MessageType::Raw => Err("raw bytes are not a message; store them as bytes".to_owned()),
         MessageType::Plain(plain) if plain.tail && bytes.len() >= plain.size => Ok(()),
         MessageType::Plain(plain) if !plain.tail && bytes.len() == plain.size => Ok(()),
-        MessageType::Plain(_) => Err(format!("{} bytes are no message of it", bytes.len())),
+        MessageType::Plain(_) => {
+            Err(format!("{} bytes are not a message of this type", bytes.len()))
+        }
         MessageType::Protobuf(_) => Ok(()),
     }
 }

@@ -75,7 +75,7 @@ impl State {
     /// # Errors
     /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
     pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        retry("tries of a transaction", || {
+        retry("transaction attempts", || {
             let mut transaction = self.transaction();
             let out = body(&mut transaction)?;
             transaction.commit()?;
@@ -142,7 +142,7 @@ impl Transaction {
             return Err(Error::limit_reached(
                 "keys in a transaction",
                 MAX_TRANSACTION_KEYS,
-                "make several of it",
+                "split them over several transactions",
             ));
         }
         Ok(self.keys.entry(key.to_owned()).or_default())

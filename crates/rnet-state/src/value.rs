@@ -45,7 +45,7 @@ impl Value {
     /// JSON text, checked.
     ///
     /// # Errors
-    /// `BadValue` if it is no JSON, or more than 127 levels deep.
+    /// `BadValue` if it is not JSON, or more than 127 levels deep.
     pub fn json(text: impl Into<String>) -> rnet_core::Result<Value> {
         let text = text.into();
         super::encode::check_json(&text).map_err(|why| rnet_core::Error::bad_value("JSON", why))?;

@@ -19,7 +19,7 @@ type OnChange<T> = Box<dyn FnMut(T) + Send>;
 type OnRefused = Box<dyn FnOnce(&Refused) + Send>;
 
 /// What a parameter is to be; made by `Node::param`, ended by [`ParamBuilder::declare`].
-#[must_use = "a parameter is there once it is declared: call declare()"]
+#[must_use = "the parameter is not declared until declare() is called"]
 pub struct ParamBuilder<T: ParamType> {
     state: Result<State>,
     kind: Option<ParamKind>,
@@ -141,7 +141,7 @@ impl<T: ParamType> ParamBuilder<T> {
         let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
         let kind = kind.ok_or_else(|| match &default {
             Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
-            None => bad("it has neither a type nor a default: give it one of them".to_owned()),
+            None => bad("it has neither a type nor a default: set one of them".to_owned()),
         })?;
         let (node, name) = (place.node.clone(), place.name.clone());
         let mut description = ParamDescription { node, name, kind, ..self.said };
@@ -153,7 +153,7 @@ impl<T: ParamType> ParamBuilder<T> {
             && let Some(difference) = before.difference(&description)
         {
             return Err(bad(format!(
-                "this node has declared it with another {difference}; declare it once, or with the same rules"
+                "this node already declared it with another {difference}; declare it once, or with the same rules"
             )));
         }
         let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
@@ -192,7 +192,7 @@ fn say(place: &Place, refused: &Refused, description: &ParamDescription) {
     // A closed stderr is a wish not to be told.
     let _ = writeln!(
         std::io::stderr(),
-        "rnet: {}: {value}, set by {set_by}, {why}; it is its default {default} now",
+        "rnet: {}: {value}, set by {set_by}, {why}; using the default {default} instead",
         place.words()
     );
 }

@@ -94,15 +94,15 @@ impl ParamDescription {
         let texts = self.choices.iter().chain([&self.unit, &self.text]);
         if let Some(long) = texts.map(String::len).find(|len| *len > MAX_TEXT_LEN_BYTES) {
             return Err(format!(
-                "a text of {long} bytes; unit, description and each choice have at most {MAX_TEXT_LEN_BYTES}"
+                "a text has {long} bytes; unit, description and each choice may have at most {MAX_TEXT_LEN_BYTES}"
             ));
         }
         if self.choices.len() > MAX_CHOICES {
             let count = self.choices.len();
-            return Err(format!("{count} choices, and at most {MAX_CHOICES} are allowed"));
+            return Err(format!("{count} choices; at most {MAX_CHOICES} are allowed"));
         }
         if !self.choices.is_empty() && !self.kind.is_of_text() {
-            return Err(format!("choices are for text, and it is {}", self.kind));
+            return Err(format!("choices are for text; this parameter is {}", self.kind));
         }
         self.check_bounds()?;
         if let Some(default) = &self.default {
@@ -111,7 +111,7 @@ impl ParamDescription {
         let len = self.to_json().len();
         if len > MAX_META_LEN_BYTES {
             return Err(format!(
-                "its description has {len} bytes, and at most {MAX_META_LEN_BYTES} fit"
+                "its description has {len} bytes; at most {MAX_META_LEN_BYTES} fit"
             ));
         }
         Ok(())
@@ -121,10 +121,10 @@ impl ParamDescription {
         for (bound, word) in [(&self.min, "minimum"), (&self.max, "maximum")] {
             let Some(bound) = bound else { continue };
             if !self.kind.is_of_numbers() {
-                return Err(format!("a {word} is for numbers, and it is {}", self.kind));
+                return Err(format!("a {word} is for numbers; this parameter is {}", self.kind));
             }
             if !self.single().takes(bound) {
-                return Err(format!("its {word} {} is no {}", show(bound), self.single()));
+                return Err(format!("its {word} {} is not of type {}", show(bound), self.single()));
             }
             if is_nan(bound) {
                 return Err(format!("its {word} is not a number"));
@@ -152,16 +152,16 @@ impl ParamDescription {
             if let Some(i) = self.inexact(value) {
                 let (float, kind) = (i as f64, self.kind);
                 let found = match value {
-                    Value::List(_) => format!("has {i}, an int that no float equals"),
-                    _ => "is an int that no float equals".to_owned(),
+                    Value::List(_) => format!("has {i}, an int that has no exact float value"),
+                    _ => "is an int that has no exact float value".to_owned(),
                 };
-                return Err(format!("{found}, and the parameter is {kind}; give {float:?}"));
+                return Err(format!("{found}, but the parameter is {kind}; use {float:?}"));
             }
-            return Err(format!("is {}, and the parameter is {}", kind_word(value), self.kind));
+            return Err(format!("is {}, but the parameter is {}", kind_word(value), self.kind));
         }
         let Value::List(items) = value else { return self.check_single(value) };
         if items.len() > MAX_ITEMS {
-            return Err(format!("has {} items, and at most {MAX_ITEMS} are allowed", items.len()));
+            return Err(format!("has {} items; at most {MAX_ITEMS} are allowed", items.len()));
         }
         for (at, item) in items.iter().enumerate() {
             let place = |why| format!("has {} at [{at}], which {why}", show(item));
@@ -194,10 +194,10 @@ impl ParamDescription {
         }
         match value {
             Value::Str(text) if !self.choices.is_empty() && !self.choices.contains(text) => {
-                Err(format!("is none of its choices {}", self.choices.join(", ")))
+                Err(format!("is not one of its choices: {}", self.choices.join(", ")))
             }
             Value::Str(text) if text.len() > MAX_TEXT_LEN_BYTES => Err(format!(
-                "has {} bytes, and a parameter has at most {MAX_TEXT_LEN_BYTES}",
+                "has {} bytes; a parameter has at most {MAX_TEXT_LEN_BYTES}",
                 text.len()
             )),
             _ => Ok(()),
@@ -303,7 +303,7 @@ mod plain {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
         let Some(json) = Option::<Json>::deserialize(from)? else { return Ok(None) };
-        of_plain(&json).map(Some).ok_or_else(|| D::Error::custom(format!("{json} is no value")))
+        of_plain(&json).map(Some).ok_or_else(|| D::Error::custom(format!("{json} is not a value")))
     }
 
     fn to_plain(value: &Value) -> Json {

@@ -62,14 +62,15 @@ impl<T: ParamType> Param<T> {
             Err(TryLockError::WouldBlock) => self.inner.state.cell(self.key())?.get(),
         };
         match stored? {
-            Some(stored) => T::from_stored(stored)
-                .ok_or_else(|| self.bad("what stands there is none of its values: set it anew")),
+            Some(stored) => T::from_stored(stored).ok_or_else(|| {
+                self.bad("the stored value is not valid for this parameter: set it again")
+            }),
             // Deleted: that is how anybody makes it its default again.
-            None => {
-                self.inner.default.clone().ok_or_else(|| {
-                    self.bad("it has no default, and its value was taken away: set it")
-                })
-            }
+            None => self
+                .inner
+                .default
+                .clone()
+                .ok_or_else(|| self.bad("it has no default, and its value was deleted: set it")),
         }
     }
 

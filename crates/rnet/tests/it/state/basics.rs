@@ -41,7 +41,7 @@ fn numbers_of_every_size_are_one_type() {
     assert_eq!(state.get_as::<i64>("/i").unwrap(), Some(70_000));
     assert_eq!(state.get_as::<u32>("/i").unwrap(), Some(70_000));
     let error = refusal(state.get_as::<i16>("/i"));
-    assert_eq!(error, "bad value for /i (written by /n): 70000 has no room in i16");
+    assert_eq!(error, "bad value for /i (written by /n): 70000 does not fit into i16");
     state.set("/f", 1.5_f32).unwrap();
     assert_eq!(state.get_as::<f64>("/f").unwrap(), Some(1.5));
     assert_eq!(state.get_as::<f32>("/none").unwrap(), None);
