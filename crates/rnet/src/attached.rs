@@ -51,7 +51,7 @@ impl Members {
                 return Err(Error::bad_value(
                     format!("wait for {} in a wait set", one.name()),
                     format!(
-                        "it is of node {theirs} and the set of node {ours}: make one set for each node"
+                        "it belongs to node {theirs}, but the set to node {ours}: use one set per node"
                     ),
                 ));
             }
@@ -153,7 +153,7 @@ impl<W: Waitable> Attached<W> {
 }
 
 fn closed() -> Error {
-    Error::closed("what was detached from a wait set")
+    Error::closed("an entry detached from a wait set")
 }
 
 impl<T: Message + ?Sized> Attached<Subscriber<T>> {

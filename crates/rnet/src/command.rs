@@ -51,6 +51,6 @@ fn check_time(what: &str, time: Duration) -> Result<()> {
     if (MIN_TIME..=MAX_TIME).contains(&time) {
         return Ok(());
     }
-    let why = format!("it is {time:?}, and must be 1 ms to 1 h");
+    let why = format!("it is {time:?}; it must be 1 ms to 1 h");
     Err(Error::bad_value(format!("{what} of a command"), why))
 }

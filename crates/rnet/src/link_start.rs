@@ -84,7 +84,7 @@ impl Asked {
             let _ = io::Write::write_fmt(
                 &mut io::stderr(),
                 format_args!(
-                    "rnet: a network is configured ({configured_by}), and no other host is reached: {why}\n"
+                    "rnet: a network is configured ({configured_by}), but this host cannot reach others: {why}\n"
                 ),
             );
         }
@@ -103,7 +103,7 @@ impl Asked {
         }
         // Ctrl-C in the terminal of the node is not meant for it.
         command.process_group(0);
-        let failed = |e: io::Error| format!("{} cannot be started: {e}", program.display());
+        let failed = |e: io::Error| format!("cannot start {}: {e}", program.display());
         let mut child = command.spawn().map_err(failed)?;
         // It ends at once, and what it has to say stands on stderr. Who does not wait leaves a zombie.
         spawn("rnet-link", move || drop(child.wait())).map(drop).map_err(|e| e.to_string())
@@ -165,7 +165,8 @@ pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let can_run =
         |file: &PathBuf| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
     if let Some(named) = set("RNET_LINK").map(PathBuf::from) {
-        let missing = || format!("RNET_LINK names {}, which is no program", named.display());
+        let missing =
+            || format!("RNET_LINK names {}, which is not an executable program", named.display());
         return Some(named.clone()).filter(can_run).ok_or_else(missing);
     }
     let own = std::env::current_exe().ok();
@@ -175,8 +176,8 @@ pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let mut files = beside.map(Path::to_owned).chain(in_path).map(|dir| dir.join(PROGRAM));
     files.find(can_run).ok_or_else(|| {
         format!(
-            "{PROGRAM} is not installed. The package of robot-net brings it (docs/guide/two-computers.md); \
-             RNET_LINK names one that is not in the path; RNET_NETWORK=off does without"
+            "{PROGRAM} is not installed. Install the robot-net package (docs/guide/two-computers.md), or \
+             set RNET_LINK to its path, or set RNET_NETWORK=off to run without it"
         )
     })
 }

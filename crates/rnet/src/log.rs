@@ -67,8 +67,8 @@ impl FromStr for LogLevel {
         let word = if word == "warn" { "warning" } else { word };
         LogLevel::ALL.into_iter().find(|level| level.name() == word).ok_or_else(|| {
             Error::bad_value(
-                "the level of a log",
-                format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+                "log level",
+                format!("it is {word:?}; it must be debug, info, warning, error or fatal"),
             )
         })
     }
@@ -271,8 +271,8 @@ impl Shared {
                 line => format!("{}:{line}", place.file),
             };
             let text = format!(
-                "{count} {lines} from {from} held back: at most {LINES_PER_S_OF_A_PLACE} per second of one place, \
-                 {LINES_PER_S_OF_A_NODE} of a node"
+                "{count} {lines} from {from} suppressed: at most {LINES_PER_S_OF_A_PLACE} per second from one place, \
+                 {LINES_PER_S_OF_A_NODE} from a node"
             );
             self.put(level, text, place, to_stderr);
         }
@@ -295,7 +295,7 @@ impl Shared {
             print(
                 LogLevel::Warning,
                 self.name(),
-                &format!("lines do not reach {LOG_TOPIC}: {error}"),
+                &format!("log lines are not published on {LOG_TOPIC}: {error}"),
             );
             if !to_stderr {
                 print(level, self.name(), &message.message);
@@ -360,7 +360,7 @@ fn cut(mut text: String) -> String {
     if end < text.len() {
         let more = text.len() - end;
         text.truncate(end);
-        text += &format!(" [and {more} bytes more]");
+        text += &format!(" [{more} more bytes]");
     }
     text
 }
@@ -380,7 +380,7 @@ pub(crate) fn level_of_environment() -> Result<LogLevel> {
         Some(word) => word.to_string_lossy().parse().map_err(|_| {
             Error::bad_value(
                 "RNET_LOG",
-                format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+                format!("it is {word:?}; it must be debug, info, warning, error or fatal"),
             )
         }),
     }

@@ -435,7 +435,10 @@ impl Publisher<[u8]> {
             let what = format!("loan on {}", self.topic);
             return Err((
                 loan,
-                Error::bad_value(what, "another publisher lent it: send it with that one"),
+                Error::bad_value(
+                    what,
+                    "it belongs to another publisher: send it with that publisher",
+                ),
             ));
         }
         let publisher = self.id;
@@ -455,7 +458,7 @@ impl Publisher<[u8]> {
 fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
     Error::bad_value(
         format!("message on {topic}"),
-        format!("it has {len} bytes, and its type has {fixed}"),
+        format!("it has {len} bytes, but its type has {fixed}"),
     )
 }
 
@@ -476,7 +479,7 @@ rnet_node::debug_by!(
 
 /// Memory lent by [`Publisher::loan_owned`].
 #[derive(Debug)]
-#[must_use = "the memory stays lent until the loan is sent or dropped by its publisher"]
+#[must_use = "the memory stays on loan until its publisher sends or drops the loan"]
 pub struct OwnedLoan {
     publisher: u64,
     loan: Loaned,

@@ -50,8 +50,8 @@ impl Rate {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
         let period = period.flatten().ok_or_else(|| {
             Error::bad_value(
-                "the rate of a loop",
-                format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+                "loop rate",
+                format!("it is {hz} Hz; it must be above 0 and at most 1e9"),
             )
         })?;
         Rate::start(time, period)
@@ -66,7 +66,7 @@ impl Rate {
     }
 
     fn start(time: NodeTime, period: Duration) -> Result<Rate> {
-        let schedule = Schedule::each("the rate of a loop", period, time.run_ns())?;
+        let schedule = Schedule::each("loop rate", period, time.run_ns())?;
         let (overruns, missed, awaited, bell, interruptible) = (0, 0, false, None, false);
         Ok(Rate { time, schedule, period, overruns, missed, awaited, bell, interruptible })
     }

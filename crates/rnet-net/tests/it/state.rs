@@ -288,7 +288,7 @@ fn a_rule_that_holds_writes_lets_reads_pass() {
     let remote = desk.state_of("host0").unwrap();
     assert_eq!(remote.get("/a").unwrap().value, Some(1.into()));
     let error = remote.set("/a", 2).unwrap_err();
-    assert!(!away(&error) && error.to_string().contains("a rule of its robot.toml"), "{error}");
+    assert!(!away(&error) && error.to_string().contains("a rule in its robot.toml"), "{error}");
     assert_eq!(remote.get("/a").unwrap().value, Some(1.into()));
 }
 

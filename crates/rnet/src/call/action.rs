@@ -91,7 +91,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
             Policy::Reject => (0, false),
             Policy::Queue(0) => {
                 let (what, why) =
-                    (format!("the queue of {name}"), "it is 0; take Reject".to_owned());
+                    (format!("queue of {name}"), "it is 0; use Reject instead".to_owned());
                 return Err(Error::BadValue { what, why });
             }
             Policy::Queue(goals) => (goals, false),

@@ -216,7 +216,7 @@ impl Book {
         if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
             let (what, limit) =
                 (format!("calls in flight of one client of {}", self.service), MAX_IN_FLIGHT);
-            let hint = "wait for some of them, or use another client".to_owned();
+            let hint = "wait for some of them to finish, or use another client".to_owned();
             return Err(Error::LimitReached { what, limit, hint });
         }
         Ok(Some(server))
@@ -229,8 +229,8 @@ impl Book {
         };
         if open.replies.len() >= MAX_REPLIES_WAITING {
             let (what, limit) =
-                (format!("replies of a call of {} that wait", self.service), MAX_REPLIES_WAITING);
-            let hint = "take them sooner, or use a client for this call alone".to_owned();
+                (format!("unread replies of a call of {}", self.service), MAX_REPLIES_WAITING);
+            let hint = "read them sooner, or use a separate client for this call".to_owned();
             open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
             if let Some(server) = &open.server {
                 let _ = server.cancel(word, Action::Cancel);

@@ -71,7 +71,7 @@ impl Held {
 
 /// Why there is no reply.
 pub fn ended() -> Error {
-    Error::closed("a call that has ended")
+    Error::closed("a finished call")
 }
 
 impl Drop for Held {

@@ -255,7 +255,7 @@ impl CallContext {
 
 /// A server of a service, or of an action. Dropping it cancels its calls, waits for handlers that run, and closes it: its callers
 /// get `ServerLost`.
-#[must_use = "the service ends when this is dropped"]
+#[must_use = "the service stops when this is dropped"]
 pub struct Service {
     desk: Arc<Desk>,
     threads: Vec<JoinHandle<()>>,

@@ -88,7 +88,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether authority lasts until the lease has passed even if this process dies before: what stops a robot does.
+    /// Whether authority lasts until the lease expired even if this process dies before: what stops a robot does.
     /// By default it ends with the process.
     pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
         self.terms.outlasts = outlasts;
@@ -101,7 +101,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether a driver that has lost its authority takes it again by itself: when its lease has passed, when the driver
+    /// Whether a driver that has lost its authority takes it again by itself: when its lease has expired, when the driver
     /// that took it gives it back, or when the receiver starts again. [`Driver::send`], [`Driver::renew`] and
     /// [`Driver::in_force`] ask for it without a wait; until it is granted they say `NotInForce`. By default only
     /// [`Driver::retake`] does.
@@ -139,7 +139,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let DriveBuilder { node, topic, terms, highest, auto_retake, message_type, .. } = self;
         let priority = terms.priority;
         if priority > highest {
-            let why = format!("it is {priority}, and the highest is {highest}");
+            let why = format!("it is {priority}; the highest is {highest}");
             return Err(Error::bad_value("priority", why));
         }
         let name = service_name(&node, &topic)?;
@@ -293,7 +293,7 @@ impl<T: Message + ?Sized> Driver<T> {
             Err(Error::Timeout { .. }) => {
                 // It may have renewed it right before the end, and its answer come too late.
                 let _ = self.ask(Action::Release, Some(GOODBYE));
-                Err(self.lost("its receiver has not answered within the lease".to_owned()))
+                Err(self.lost("its receiver did not answer within the lease".to_owned()))
             }
             Err(error) => Err(error),
         }
@@ -426,7 +426,9 @@ impl<T: Message + ?Sized> Driver<T> {
         let CommandReply { granted, number, holder, priority, .. } = reply;
         if !granted {
             let own = self.terms.priority;
-            let why = format!("{holder} has it with priority {priority}, and {own} was asked with");
+            let why = format!(
+                "{holder} holds it with priority {priority}; the request had priority {own}"
+            );
             return Err(self.lost(why));
         }
         (self.number, self.receiver, self.ended) = (number, None, None);
@@ -541,8 +543,8 @@ fn text_of(status: &CommandStatus) -> String {
     match status.reason() {
         // Its status names whoever had it at its end.
         Reason::Closed => "its receiver was closed".to_owned(),
-        _ if !holder.is_empty() => format!("{holder} has taken it with priority {priority}"),
-        Reason::Expired => "its lease has passed".to_owned(),
+        _ if !holder.is_empty() => format!("{holder} took it with priority {priority}"),
+        Reason::Expired => "its lease has expired".to_owned(),
         Reason::Released => "it was released".to_owned(),
         _ => "its authority has ended".to_owned(),
     }

@@ -215,7 +215,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         let options = options.message_type(ty.clone());
         let mut publisher = parts.node.publisher_with::<[u8]>(topic, options)?;
         if publisher.topic() == parts.topic.as_str() {
-            return Err(bad("it is the topic of the command; name another one"));
+            return Err(bad("it is the topic of the command; use another topic"));
         }
         let apply: Apply = Box::new(move |bytes, still_valid| {
             if still_valid() {
@@ -238,7 +238,11 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
             Some(Chosen::Value(encode)) => Rest::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
             Some(Chosen::Hold) => Rest::Hold(None),
             Some(Chosen::Handler(handler)) => Rest::Handler(handler),
-            None => return Err(bad("there is none, and what is safe only you know".to_owned())),
+            None => {
+                return Err(bad(
+                    "none is set; choose a fallback that is safe for your robot".to_owned()
+                ));
+            }
         };
         Ok((Opening { node, topic, deadline, rest }, ty))
     }

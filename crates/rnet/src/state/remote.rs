@@ -135,7 +135,7 @@ impl Node {
     pub fn state_of(&self, host: &str) -> Result<RemoteState> {
         if host.is_empty() || host.len() > rnet_core::MAX_HOST_LEN_BYTES || host.contains('/') {
             let why = format!(
-                "it is that of a host, 1 to {} bytes without '/'",
+                "a host name has 1 to {} bytes, without '/'",
                 rnet_core::MAX_HOST_LEN_BYTES
             );
             return Err(Error::BadName { what: "host", name: host.to_owned(), why });
@@ -159,12 +159,12 @@ impl Shared {
         let entry = lock(&self.types).entry(entry).map_err(|why| self.bad(why))?;
         match under.matches(&entry.key) {
             true => Ok(entry),
-            false => Err(self.bad(format!("{} was not asked for", entry.key))),
+            false => Err(self.bad(format!("{} was not requested", entry.key))),
         }
     }
 
     pub(super) fn bad(&self, why: String) -> Error {
-        Error::bad_value(format!("what host {} tells of its state", self.host), why)
+        Error::bad_value(format!("state received from host {}", self.host), why)
     }
 
     /// The newest of what replicas know of a key.
@@ -280,8 +280,8 @@ impl RemoteState {
         let mut replicas = lock(&self.shared.replicas);
         replicas.retain(|replica| replica.strong_count() > 0);
         if replicas.len() >= MAX_REPLICAS {
-            let what = format!("replicas of prefixes of host {}", self.host());
-            let hint = "follow one prefix that holds them all".to_owned();
+            let what = format!("replicas of state of host {}", self.host());
+            let hint = "follow one common prefix".to_owned();
             return Err(Error::limit_reached(what, MAX_REPLICAS, hint));
         }
         let replica = Replica::start(&self.shared, prefix)?;

@@ -190,7 +190,7 @@ impl Replica {
         self.shared.look(&key).ok_or_else(|| {
             Error::bad_value(
                 format!("key {key}"),
-                format!("this replica is of {}", self.shared.prefix),
+                format!("this replica covers {}", self.shared.prefix),
             )
         })
     }
@@ -253,8 +253,8 @@ fn next(held: &mut Held) -> Result<Option<Change>> {
     });
     if untold.order.len() > MAX_KEYS {
         held.untold = None;
-        let what = "changed keys of another host that wait".to_owned();
-        let hint = "take them sooner; all keys are told again".to_owned();
+        let what = "unread changed keys of another host".to_owned();
+        let hint = "read them sooner; all keys are delivered again".to_owned();
         return Err(Error::limit_reached(what, MAX_KEYS, hint));
     }
     Ok(untold.next())

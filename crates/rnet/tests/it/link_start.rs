@@ -262,14 +262,14 @@ fn what_is_missing_is_said_once() {
     let named = said(&[("RNET_CONNECT", "tcp/a:1"), ("RNET_LINK", "/nonexistent/link")]);
     assert_eq!(
         named,
-        "rnet: a network is configured (RNET_CONNECT), and no other host is reached: RNET_LINK names \
-         /nonexistent/link, which is no program\n"
+        "rnet: a network is configured (RNET_CONNECT), but this host cannot reach others: RNET_LINK names \
+         /nonexistent/link, which is not an executable program\n"
     );
     let broken = place.net.base().join("broken");
     fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let named = said(&[("RNET_NETWORK", "lan"), ("RNET_LINK", broken.to_str().unwrap())]);
-    assert!(named.contains("broken cannot be started: No such file"), "{named}");
+    assert!(named.contains("broken: No such file"), "{named}");
     assert!(said(&[("PATH", "/nonexistent")]).is_empty());
 }
 

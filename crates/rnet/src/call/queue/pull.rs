@@ -156,9 +156,7 @@ impl Handover {
                 Place::Closed { taken } => {
                     *place = Place::Closed { taken: false };
                     return match taken {
-                        true => {
-                            Outcome::Failed(HandlerError::new("closed", "the worker has closed"))
-                        }
+                        true => Outcome::Failed(HandlerError::new("closed", "the worker closed")),
                         false => Outcome::Unseen,
                     };
                 }
@@ -326,7 +324,7 @@ impl<J: Message + ?Sized> Drop for Puller<J> {
 
 /// A job, which its worker has until it says how it ended. Dropping it without a word is a failure, which the pusher
 /// is told.
-#[must_use = "a job that is dropped has failed; call ack() when it is done"]
+#[must_use = "dropping a job fails it; call ack() when it is done"]
 pub struct Job<J: Message + ?Sized> {
     job: Received<J>,
     context: JobContext,
@@ -373,7 +371,7 @@ impl<J: Message + ?Sized + fmt::Debug> fmt::Debug for Job<J> {
 
 impl<J: Message + ?Sized> Drop for Job<J> {
     fn drop(&mut self) {
-        let text = "the worker has dropped the job without an acknowledgement";
+        let text = "the worker dropped the job without acknowledging it";
         self.end(Err(HandlerError::new("not_acknowledged", text)));
     }
 }

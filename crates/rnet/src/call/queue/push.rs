@@ -145,7 +145,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             None => {
                 let (log, name) = (self.node.log().clone(), name.clone());
                 Box::new(move |_, error| {
-                    log.warning(format!("a job of {name} was not done: {error}"))
+                    log.warning(format!("a job of {name} was not completed: {error}"))
                 })
             }
         };
@@ -248,8 +248,8 @@ impl<J: Message + ?Sized> Pusher<J> {
             self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
         if !room {
             let (what, limit) = (format!("open jobs of a pusher of {}", self.name), self.limit);
-            let hint =
-                "start more workers, wait for room, or open it with a longer backlog".to_owned();
+            let hint = "start more workers, wait for capacity, or open it with a longer backlog"
+                .to_owned();
             return Err(Error::LimitReached { what, limit, hint });
         }
         state.stats.pushed += 1;
@@ -271,7 +271,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         if done {
             return Ok(());
         }
-        let what = format!("the end of {} jobs of {}", state.stats.open, self.name);
+        let what = format!("{} jobs of {} to finish", state.stats.open, self.name);
         let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
         Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
     }
