@@ -256,7 +256,8 @@ fn what_is_missing_is_said_once() {
     };
     let missing = said(&[("RNET_NETWORK", "lan"), ("PATH", "/nonexistent")]);
     assert_eq!(missing.lines().count(), 1, "{missing}");
-    let start = "rnet: a network is configured (RNET_NETWORK=lan), and no other host is reached: ";
+    let start =
+        "rnet: a network is configured (RNET_NETWORK=lan), but this host cannot reach others: ";
     assert!(missing.starts_with(&format!("{start}rnet-link is not installed.")), "{missing}");
     assert!(missing.contains("docs/guide/two-computers.md"), "{missing}");
     let named = said(&[("RNET_CONNECT", "tcp/a:1"), ("RNET_LINK", "/nonexistent/link")]);
