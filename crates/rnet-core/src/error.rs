@@ -18,7 +18,7 @@ use text::{conflict_text, home_text, on_topic, os_text, pid_text};
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong. Expected outcomes of a hot path (nothing to read, nobody listens) are not errors and not here.
+/// Errors of robot-net. Expected outcomes on a hot path (no message, no subscriber) are not errors.
 ///
 /// ```
 /// let error = rnet_core::TopicName::new("/scan data").unwrap_err();
@@ -409,8 +409,8 @@ impl Error {
         .filter(|topic| !topic.is_empty())
     }
 
-    /// The node that the error is about: the peer that did what it tells of, the publisher's where publisher and
-    /// subscriber do not fit, or the one whose name is bad or taken.
+    /// The node that the error is about: the peer that caused it, the publisher's node if publisher and subscriber are
+    /// incompatible, or the node whose name is invalid or taken.
     pub fn node(&self) -> Option<&str> {
         match self {
             _ if self.is_of_a_file() => None,

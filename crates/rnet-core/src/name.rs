@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// FNV-1a, 64 bit (Fowler, Noll, Vo; offset basis and prime as published). Stable for ever: the value stands in shared
-/// memory. Not for hostile keys: equality of names is always checked too.
+/// FNV-1a, 64 bit (Fowler, Noll, Vo; offset basis and prime as published). Stable: the value is part of the
+/// shared-memory layout. Not collision-resistant: equality of names is always checked too.
 pub const fn fnv1a_64(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut i = 0;
@@ -101,7 +101,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
 /// ```
 ///
 /// # Errors
-/// [`Error::BadName`] says what is wrong and at which character; at most [`MAX_KEY_LEN_BYTES`] bytes are allowed.
+/// [`Error::BadName`] with the reason and the position; at most [`MAX_KEY_LEN_BYTES`] bytes are allowed.
 pub fn key_name(name: &str) -> Result<Cow<'_, str>> {
     let plain = name.len() <= MAX_KEY_LEN_BYTES && {
         let mut before = b'/';
@@ -238,8 +238,7 @@ impl TopicName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] says what is wrong and at which character; at most
-    /// [`MAX_TOPIC_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(Self)
     }
@@ -269,8 +268,7 @@ impl NodeName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] says what is wrong and at which character; at most
-    /// [`MAX_NODE_NAME_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("node", name, MAX_NODE_NAME_LEN_BYTES).map(Self)
     }
@@ -314,7 +312,7 @@ impl DomainId {
     /// Checks `id`.
     ///
     /// # Errors
-    /// [`Error::BadName`] says what is wrong and at which character.
+    /// [`Error::BadName`] with the reason and the position.
     pub fn new(id: &str) -> Result<Self> {
         if id.is_empty() {
             return Err(bad("domain", id, "it is empty".to_owned()));

@@ -47,10 +47,10 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Rules are pairs of a name and what it becomes, as [`Naming::rules_of`] gives them. The first that fits counts.
+    /// Rules are pairs of an old and a new name, as returned by [`Naming::rules_of`]. The first matching rule applies.
     ///
     /// # Errors
-    /// `BadValue` for a namespace that is no name, and for a rule, which it shows.
+    /// `BadValue` for an invalid namespace or rule.
     pub fn new(namespace: Option<&str>, rules: &[(String, String)]) -> Result<Naming> {
         let namespace = match namespace {
             // As ROS 2 writes that there is none.
@@ -77,10 +77,10 @@ impl Naming {
         Ok(naming)
     }
 
-    /// The rules of a text, `FROM=TO,FROM=TO`, as `RNET_REMAP` has them.
+    /// Parses rules in the form `FROM=TO,FROM=TO`, as in `RNET_REMAP`.
     ///
     /// # Errors
-    /// `BadValue` for a part that is no rule.
+    /// `BadValue` for a part that is not a rule.
     pub fn rules_of(text: &str) -> Result<Vec<(String, String)>> {
         let parts = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
         let rule = |(at, part): (usize, &str)| match part.split_once('=') {

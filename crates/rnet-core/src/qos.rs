@@ -50,7 +50,7 @@ pub enum OnFull {
     Wait(Duration),
     /// Fail at once with [`Error::Full`]; the message stays with the caller.
     Refuse,
-    /// Go on without a reader that stood still for longer than `stall`; that reader gets [`Error::Detached`].
+    /// Continue without a reader that made no progress for longer than `stall`; that reader gets [`Error::Detached`].
     Detach {
         /// How long a reader may stand still.
         stall: Duration,
@@ -64,7 +64,7 @@ impl Default for OnFull {
     }
 }
 
-/// What a publisher keeps for subscribers that come later.
+/// The messages that a publisher keeps for late subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -91,7 +91,7 @@ pub enum History {
     KeepAll,
 }
 
-/// How a publisher shows that it is alive. A subscriber asks for at least this much.
+/// How a publisher shows that it is alive. For a subscriber: the minimum that it requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveliness {
@@ -118,7 +118,7 @@ pub enum Wait {
     Block,
 }
 
-/// What a publisher offers.
+/// The quality of service that a publisher offers.
 ///
 /// ```
 /// use rnet_core::{Durability, PublisherQos, Reliability};
@@ -137,12 +137,12 @@ pub struct PublisherQos {
     pub lane: Lane,
     /// Whether reliable subscribers are served.
     pub reliability: Reliability,
-    /// What to do when a reliable reader holds the writer back; without meaning for best_effort.
+    /// Behaviour of a reliable writer when a reader is full; ignored for best_effort.
     pub on_full: OnFull,
-    /// What late joiners get.
+    /// The messages that late subscribers receive.
     pub durability: Durability,
-    /// How long the log may get, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. It takes
-    /// [`MIN_LOG_LEN_BYTES`] at first and as much as the traffic and its readers ask for.
+    /// Maximum log length, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. The log
+    /// starts at [`MIN_LOG_LEN_BYTES`] and grows with the traffic and its readers.
     pub log_len_bytes: u64,
     /// Whether the log takes all of its memory when the publisher is made, so that no send asks the system for any.
     pub reserve_log: bool,
@@ -152,7 +152,7 @@ pub struct PublisherQos {
     pub large_depth: u32,
     /// The longest time from one message to the next, [`MIN_PERIOD`] or more; `None` promises nothing.
     pub deadline: Option<Duration>,
-    /// How old a message may get before it is no longer delivered; `None` for any age.
+    /// Maximum age of a delivered message; `None` for no limit.
     pub lifespan: Option<Duration>,
     /// How the publisher shows that it is alive.
     pub liveliness: Liveliness,
@@ -191,7 +191,7 @@ fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
 }
 
 impl Liveliness {
-    /// The longest time between two signs of life; `None` if the kernel says who is alive.
+    /// The longest time between two signs of life; `None` for automatic liveliness, where the kernel detects exits.
     pub fn lease(self) -> Option<Duration> {
         match self {
             Liveliness::Automatic => None,
@@ -269,7 +269,7 @@ impl PublisherQos {
     }
 }
 
-/// What a subscriber asks for.
+/// The quality of service that a subscriber requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubscriberQos {
@@ -283,10 +283,10 @@ pub struct SubscriberQos {
     pub history: History,
     /// How to wait for the next message.
     pub wait: Wait,
-    /// The longest time from one message of a publisher to the next, [`MIN_PERIOD`] or more; `None` asks for nothing. The
-    /// publisher must promise as much.
+    /// The longest time between two messages of a publisher, [`MIN_PERIOD`] or more; `None` for no requirement. The
+    /// publisher must promise at least this.
     pub deadline: Option<Duration>,
-    /// How the publisher must show that it is alive, at least; [`Liveliness::Automatic`] asks for nothing.
+    /// The minimum liveliness of the publisher; [`Liveliness::Automatic`] requires nothing.
     pub liveliness: Liveliness,
 }
 
@@ -335,11 +335,10 @@ fn lane_name(lane: Lane) -> &'static str {
     }
 }
 
-/// Whether a publisher offers what a subscriber asks for.
+/// Checks that a publisher offers what a subscriber requests.
 ///
 /// # Errors
-/// Says in plain words what does not fit and which of both must change. Becomes the `why` of
-/// [`Error::IncompatibleQos`].
+/// A text with the mismatch and the fix: the `why` of [`Error::IncompatibleQos`].
 ///
 /// ```
 /// use rnet_core::{PublisherQos, Reliability, SubscriberQos, qos_compatible};

@@ -50,17 +50,17 @@ pub enum TypeDesc {
     Unknown,
 }
 
-/// A protobuf message type, by name and fingerprint. Its descriptor set stands beside the endpoint that
-/// names it, under the fingerprint.
+/// A protobuf message type, by name and fingerprint. Its descriptor set is stored next to the endpoint, under the
+/// fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProtobufType {
     /// Full name: `foxglove.LaserScan`.
     pub name: String,
-    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal ones are no proof of equal types.
+    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal fingerprints do not prove equal types.
     pub schema: String,
 }
 
-/// What [`PlainType::format`] and [`PlainType::encode`] call the bytes behind the header, of which they know the number only.
+/// The name that [`PlainType::format`] and [`PlainType::encode`] use for the length of the data after the header.
 pub const DATA_LEN: &str = "_data_len";
 
 /// A struct of a fixed layout, little endian. As made by the derive, or by [`TypeDesc::from_json`], it has passed
@@ -230,11 +230,11 @@ impl fmt::Display for TypeDesc {
 }
 
 impl TypeDesc {
-    /// Reads and checks the JSON form, which may be hostile.
+    /// Parses and checks the JSON form. The input may be hostile.
     ///
     /// # Errors
-    /// [`Error::BadValue`] says what is wrong, and in which field: no JSON of this form, too long (more than
-    /// [`MAX_META_LEN_BYTES`]), or what [`PlainType::validate`] refuses. Never panics.
+    /// [`Error::BadValue`] with the reason and the field: invalid JSON, longer than [`MAX_META_LEN_BYTES`], or rejected
+    /// by [`PlainType::validate`]. Never panics.
     ///
     /// ```
     /// use rnet_core::TypeDesc;

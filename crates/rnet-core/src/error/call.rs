@@ -59,7 +59,7 @@ pub(super) fn incompatible_text(
     )
 }
 
-/// What the handler of a service said when it failed.
+/// The error that a service handler reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The type of its error; `panic` for a panic.
@@ -79,19 +79,19 @@ impl std::fmt::Display for Failure {
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Its caller has cancelled it.
+    /// Its caller cancelled it.
     Caller,
     /// The node of its caller is gone.
     CallerGone,
-    /// Its time was over.
+    /// It timed out.
     TimedOut,
-    /// A newer goal of the action has taken its place.
+    /// A newer goal of the action replaced it.
     Preempted,
-    /// Its server closes.
+    /// Its server is closing.
     ServerClosing,
-    /// Somebody else has ended all goals of the action.
+    /// Another node cancelled all goals of the action.
     Operator,
-    /// The server has said none that is known here.
+    /// The server gave no reason known to this version.
     Unknown,
 }
 

@@ -14,9 +14,9 @@ use std::borrow::Cow;
 const DATA: &str = "_data";
 
 impl PlainType {
-    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, filled up with zeros where
-    /// it is shorter. Of a publisher whose header is shorter and is followed by data, give the header only, because its data is no
-    /// field of this type.
+    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded with zeros
+    /// if the message is shorter. If the publisher's header is shorter and is followed by data, pass only the header,
+    /// because its data is not a field of this type.
     ///
     /// ```
     /// # use rnet_core::PlainType;
@@ -41,7 +41,8 @@ impl PlainType {
     }
 
     /// The message as a JSON object, its fields in the order of the description; padding (`_…`) is left out. A field whose bytes are
-    /// missing (a message shorter than the type) is `null`. Of bytes that follow a header the number is told, as `_data_len`.
+    /// missing (a message shorter than the type) is `null`. For data after a header, the output has only its length, as
+    /// `_data_len`.
     ///
     /// ```
     /// use rnet_core::{Field, FieldType, PlainType, Prim};
@@ -70,13 +71,14 @@ impl PlainType {
         Value::Object(object)
     }
 
-    /// The bytes of a message from a JSON object. Fields that are not named are zero. An array of `u8` may be a text, which is filled
-    /// up with zeros. Where data follows the header, `_data` is the array of its bytes, or `_data_len` the number of them, all
-    /// zero; fields that say where the data is are not filled in. Padding (`_…`) stays zero and cannot be named.
+    /// Encodes a JSON object as the bytes of a message. Omitted fields are zero. An array of `u8` may be given as text,
+    /// which is padded with zeros. If data follows the header, `_data` is the array of its bytes, or `_data_len` the
+    /// number of zero bytes; the fields that locate the data are not filled in. Padding (`_…`) stays zero and cannot be
+    /// given.
     ///
     /// # Errors
-    /// [`Error::BadValue`] names the field (`legs[2].force`) and says what is wrong: no such field, not a number, out of
-    /// range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in all.
+    /// [`Error::BadValue`] with the field (`legs[2].force`) and the reason: no such field, not a number, out of range,
+    /// an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
         let part = |name| value.get(name).filter(|_| self.tail);
         let data = part(DATA).map(data_bytes).transpose()?;
@@ -156,7 +158,7 @@ fn format_prim(prim: Prim, bytes: &[u8]) -> Option<Value> {
     })
 }
 
-/// A number of JSON; what JSON has no number for is `"nan"`, `"inf"` or `"-inf"`.
+/// A JSON number; non-finite values become `"nan"`, `"inf"` or `"-inf"`.
 pub fn float_to_json(v: f64) -> Value {
     if v.is_nan() {
         return Value::from("nan");
@@ -309,10 +311,11 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
     }
 }
 
-/// A float from JSON: a number, or a word as [`float_to_json`] writes it, in either case, also with `+` and in full.
+/// Parses a float from JSON: a number, or a word as written by [`float_to_json`], in any case, also with `+` or as
+/// `infinity`.
 ///
 /// # Errors
-/// In words, what it is instead.
+/// A text that describes the given value.
 pub fn float_from_json(value: &Value) -> std::result::Result<f64, String> {
     let special = value.as_str().and_then(|s| match s.to_ascii_lowercase().as_str() {
         "nan" => Some(f64::NAN),
