@@ -31,7 +31,7 @@ fn authority_of(topic: &str) -> Result<TopicName> {
 const ROOT: &str = "/_rnet/command";
 const STATUS: &str = "/status";
 
-/// Where the receiver of a command says who drives, as [`crate::msgs::CommandStatus`].
+/// The topic on which the receiver of a command publishes the current driver, as [`crate::msgs::CommandStatus`].
 pub fn command_status_topic(topic: &str) -> String {
     format!("{ROOT}{topic}{STATUS}")
 }

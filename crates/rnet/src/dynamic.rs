@@ -9,8 +9,7 @@ use rnet_node::MessageType;
 use rnet_node::message::Carried;
 use rnet_schema::Schema;
 
-/// A protobuf message of a type that is known at run time only. The options of its publisher or
-/// subscriber say which.
+/// A protobuf message whose type is known only at run time, from the options of its publisher or subscriber.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -110,8 +110,8 @@ impl Asked {
     }
 }
 
-/// Who wants a network, as far as can be told without reading the configuration. A wrong guess costs a process that
-/// ends at once.
+/// The setting that configures a network, as far as known without reading the configuration. A wrong guess only starts
+/// a process that exits at once.
 pub fn configured_by() -> Option<String> {
     if let Some(network) = set("RNET_NETWORK") {
         return (network != "off").then(|| format!("RNET_NETWORK={}", network.display()));
@@ -157,10 +157,11 @@ fn wants_network(text: &str) -> bool {
     speaks
 }
 
-/// The program: named by the environment, beside this one, beside those of the binding, or in the path.
+/// Finds the link program: named by the environment, next to this program, next to the binding's programs, or in the
+/// path.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// A text with the reason.
 pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let can_run =
         |file: &PathBuf| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
