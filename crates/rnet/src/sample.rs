@@ -217,15 +217,15 @@ macro_rules! stamp_accessors {
             pub fn taken_ns(&$self) -> u64 {
                 $stamp.taken_ns
             }
-            /// What it carries beside its content.
+            /// Its metadata.
             pub fn meta(&$self) -> Meta {
                 $meta
             }
-            /// Where it was first sent, if it is forwarded and says so.
+            /// Its origin, if it was forwarded.
             pub fn origin(&$self) -> Option<Origin> {
                 $self.meta().origin
             }
-            /// The time of its source, ns since 1970 UTC, if it says so.
+            /// The time of its source, ns since 1970 UTC, if given.
             pub fn source_ns(&$self) -> Option<i64> {
                 $self.meta().source_ns
             }
@@ -233,7 +233,7 @@ macro_rules! stamp_accessors {
             pub fn is_last_will(&$self) -> bool {
                 $self.meta().last_will
             }
-            /// What ties it to another message, if it says so: the number of a request, in its reply.
+            /// Its correlation with another message, if given: the number of a request, in its reply.
             pub fn correlation(&$self) -> Option<u64> {
                 $self.meta().correlation
             }

@@ -21,7 +21,7 @@ const MAX_FEEDBACK_WAITING: usize = 1024;
 /// Memory for a request that is kept for the next one.
 const MAX_SPARE_LEN_BYTES: usize = 4096;
 
-/// What a client has asked so far.
+/// Counters of a client's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientStats {
@@ -29,7 +29,7 @@ pub struct ClientStats {
     pub calls: u64,
     /// Calls that are open at this moment.
     pub open: usize,
-    /// Answers that were dropped because their call had ended before.
+    /// Answers that were dropped because their call had already ended.
     pub late: u64,
     /// Calls that were sent to another server because one refused.
     pub moved: u64,

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Stack that is there before it is needed, in bytes.
 const STACK: usize = 64 << 10;
 
-/// What a receiver has done so far.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandStats {
@@ -42,7 +42,7 @@ pub struct CommandStats {
     pub superseded: u64,
     /// Commands of nodes that never had the authority they claimed.
     pub unauthorised: u64,
-    /// Commands that are no message of the type.
+    /// Commands that are not valid messages of the type.
     pub malformed: u64,
     /// Commands that were passed over because a newer one of the driver was there, or were lost on their way.
     pub passed_over: u64,

@@ -31,11 +31,11 @@ const AGAIN: Duration = BEAT;
 /// For how long the keys are waited for.
 const KEYS_LIMIT: Duration = Duration::from_secs(10);
 
-/// Holds what another host has under a prefix, and follows it; made by
-/// [`RemoteState::follow`](super::RemoteState::follow). It has a thread, which ends when this is dropped.
+/// A copy of another host's keys under a prefix, kept up to date; created by
+/// [`RemoteState::follow`](super::RemoteState::follow). It has a thread, which stops when this is dropped.
 ///
-/// Besides, it tells changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`] on,
-/// first the present values, then the newest value of each key that has changed.
+/// It also reports changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`], first the
+/// current values, then the newest value of each changed key.
 pub struct Replica {
     shared: Arc<ReplicaShared>,
     thread: Option<JoinHandle<()>>,
@@ -232,7 +232,7 @@ impl Replica {
         }
     }
 
-    /// The next change, if there is one.
+    /// The next pending change, if any.
     ///
     /// # Errors
     /// As [`Replica::recv`].
