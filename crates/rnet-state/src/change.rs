@@ -81,11 +81,11 @@ impl StateShared {
 }
 
 impl State {
-    /// Sets a key to what `change` makes of its value (`None`: it is absent); returns that. Where another
-    /// writer is in between, `change` is called again, with the new value.
+    /// Sets a key to the result of `change` on its value (`None` if it is absent), and returns the new value. If
+    /// another writer interferes, `change` is called again with the new value.
     ///
     /// # Errors
-    /// `LimitReached` if others were faster [`MAX_TRIES`] times; as [`State::set`].
+    /// `LimitReached` if other writers interfered [`MAX_TRIES`] times; as [`State::set`].
     pub fn update(
         &self,
         key: &str,

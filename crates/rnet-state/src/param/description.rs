@@ -20,7 +20,7 @@ pub const MAX_CHOICES: usize = 256;
 pub const MAX_ITEMS: usize = 4096;
 /// Longest unit, choice and text of a parameter, in bytes.
 pub const MAX_TEXT_LEN_BYTES: usize = 4096;
-/// What a node said of a parameter when it declared it.
+/// The declaration of a parameter by its node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParamDescription {
@@ -33,7 +33,7 @@ pub struct ParamDescription {
     /// The type of its values.
     #[serde(rename = "type")]
     pub kind: ParamKind,
-    /// What it is where nobody has set it; `None`: somebody has to.
+    /// The value of an unset parameter; `None`: it must be set.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The least that it may be.
@@ -42,22 +42,22 @@ pub struct ParamDescription {
     /// The most that it may be.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub max: Option<Value>,
-    /// What it may be, where that is a choice; else empty.
+    /// The allowed values; empty if any value is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// The unit of its values, for people: `1/s`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// What it is for, for people.
+    /// The description for users.
     #[serde(default, rename = "description", skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// It stays as it is while its node runs.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub read_only: bool,
-    /// What it is set to outlives a power cut.
+    /// Whether its value outlives a power cut.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub durable: bool,
-    /// The value that its node found and could not take, while nobody has set another.
+    /// The invalid value that its node found, until another value is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
     /// The value that was written together with this is the default. It still is while both bear
@@ -204,7 +204,7 @@ impl ParamDescription {
         }
     }
 
-    /// The value as one of this parameter's type, if it says the same: a whole number is a number.
+    /// The value converted to this parameter's type, if it is equal: an int becomes a float.
     pub fn adapt(&self, value: Value) -> Value {
         adapt(self.single(), value)
     }

@@ -50,11 +50,11 @@ pub(super) struct Inner<T: ParamType> {
 }
 
 impl<T: ParamType> Param<T> {
-    /// The present value. Waits for nobody; of a `bool`, `i64` and `f64` it allocates nothing, so it may be
-    /// called in every turn of a control loop.
+    /// The current value. It never waits, and does not allocate for a `bool`, `i64` or `f64`, so it can be called in a
+    /// control loop.
     ///
     /// # Errors
-    /// `Closed` in a forked child; `BadValue` or `StateType` if another writer than robot-net was at work.
+    /// `Closed` in a forked child; `BadValue` or `StateType` if a program other than robot-net has written it.
     pub fn get(&self) -> Result<T> {
         let stored = match self.inner.cell.try_lock() {
             Ok(mut cell) => cell.get(),
@@ -74,17 +74,16 @@ impl<T: ParamType> Param<T> {
         }
     }
 
-    /// Sets it, as anybody may.
+    /// Sets the value.
     ///
     /// # Errors
-    /// `BadValue` with the reason if the value does not fit, or the parameter is read-only; as
-    /// [`State::set`].
+    /// `BadValue` with the reason if the value is invalid or the parameter is read-only; as [`State::set`].
     pub fn set(&self, value: T) -> Result<()> {
         let value = self.inner.description.adapt(value.to_value());
         self.inner.state.set(&self.inner.place.key, value).map(drop)
     }
 
-    /// Makes it its default, as if nobody had set it.
+    /// Resets it to its default.
     ///
     /// # Errors
     /// `BadValue` if it has no default, or is read-only.
@@ -93,7 +92,7 @@ impl<T: ParamType> Param<T> {
         reset(state.shared.region(), &state.core.state.own, place)
     }
 
-    /// Calls `callback` with each new value from now on, whoever set it, until the handle is dropped.
+    /// Calls `callback` with each new value from any writer, until the handle is dropped.
     ///
     /// # Errors
     /// Those of [`State::watch`].
@@ -149,7 +148,7 @@ impl<T: ParamType> Param<T> {
         &self.inner.place.key
     }
 
-    /// What was declared.
+    /// The declaration.
     pub fn description(&self) -> &ParamDescription {
         &self.inner.description
     }
