@@ -190,7 +190,7 @@ export function robot({ topics = 0, no_figures = false, no_commands = false, mor
     request(request, more, done) {
       const { op } = request;
       if (op === "param.set") {
-        if (request.node.startsWith("@")) throw new Error(`/params/dock${request.name} has its home on host base, which is away: a rule of its robot.toml forbids it`);
+        if (request.node.startsWith("@")) throw new Error(`/params/dock${request.name} has its home on host base, which is not reachable: a rule of its robot.toml forbids it`);
         const param = params.find((p) => p.node === request.node && p.name === request.name);
         if (param.max != null && request.value > param.max) throw new Error(`bad value for parameter ${param.name} of ${param.node}: ${request.value} is above its maximum ${param.max}`);
         Object.assign(param, { value: request.value, is_default: false, set_by: "/rnet_dashboard_1" });

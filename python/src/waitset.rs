@@ -267,8 +267,9 @@ impl WaitSet {
             return Ok(source);
         }
         let (theirs, ours) = (&node.name, &self.node.name);
-        let why =
-            format!("it is of node {theirs} and the set of node {ours}: make one for each node");
+        let why = format!(
+            "it belongs to node {theirs}, but the set to node {ours}: use one set per node"
+        );
         Err(bad_value(object.py(), "attach to a wait set", why))
     }
 

@@ -65,12 +65,12 @@ def test_an_exception_closes_the_node(node, program):
 
 def test_what_is_no_will_is_refused(node):
     home = node()
-    with pytest.raises(rnet.BadValue, match="last will on /t: it has 4097 bytes, and a last will has at most 4096"):
+    with pytest.raises(rnet.BadValue, match="last will on /t: it has 4097 bytes; a last will has at most 4096"):
         home.publisher("/t", last_will=bytes(4097))
     with pytest.raises(TypeError, match="Imu"):
         home.publisher("/imu", Imu, last_will=b"bytes")
     without = home.publisher("/t")
-    with pytest.raises(rnet.BadValue, match="opened without one"):
+    with pytest.raises(rnet.BadValue, match="opened without a last will"):
         without.set_last_will(b"late")
     publisher = home.publisher("/u", last_will=b"")
     publisher.set_last_will(bytes(4096))

@@ -37,7 +37,7 @@ def test_the_environment_renames(domain, monkeypatch):
 
 
 def test_what_is_no_rule_is_told(domain, monkeypatch):
-    with pytest.raises(rnet.BadValue, match="both names or of none"):
+    with pytest.raises(rnet.BadValue, match="both names or of neither"):
         rnet.Node("a", remap={"/a/**": "/b"})
     with pytest.raises(rnet.BadValue, match="namespace.*' ' at character 3"):
         rnet.Node("a", namespace="/a b")

@@ -56,7 +56,7 @@ HOSTILE: list[tuple[str, int, str, tuple[Any, ...], str]] = [
     ("Image", 104, "I", (14,), "data_len is 36"),
     ("Image", 112, "6s", (b"mono16",), None),
     ("Image", 112, "5s", (b"rgba8",), "row_stride is 12, and a row takes 16"),
-    ("Image", 112, "6s", (b"r\0b8",), "encoding goes on behind a zero"),
+    ("Image", 112, "6s", (b"r\0b8",), "encoding continues after a zero byte"),
     ("PointCloud", 96, "I", (4,), None),
     ("PointCloud", 96, "I", (6,), "row_stride is 75, and a row takes 90"),
     ("PointCloud", 100, "I", (3,), "data_len is 150, and 3 rows of 5 points of 15 bytes every 75"),

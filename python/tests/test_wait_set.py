@@ -124,7 +124,7 @@ def test_what_is_attached_and_detached_while_a_thread_waits(node, sent):
         waits.attach(first)
     with pytest.raises(TypeError):
         waits.attach("/a")
-    with pytest.raises(rnet.BadValue, match="of node /other and the set of node /node"):
+    with pytest.raises(rnet.BadValue, match="to node /other, but the set to node /node"):
         waits.attach(node("other").subscribe("/a"))
 
 

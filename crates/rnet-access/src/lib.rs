@@ -32,10 +32,10 @@ impl Tls {
         let certs = CertificateDer::pem_slice_iter(&self.cert_pem).collect::<Result<Vec<_>, _>>();
         let certs = certs.map_err(|why| format!("the certificate is not PEM: {why}"))?;
         if certs.is_empty() {
-            return Err("the file of the certificate holds no certificate".to_owned());
+            return Err("the certificate file does not contain a certificate".to_owned());
         }
         let key = PrivateKeyDer::from_pem_slice(&self.key_pem)
-            .map_err(|why| format!("the file of the key holds no private key: {why}"))?;
+            .map_err(|why| format!("the key file does not contain a private key: {why}"))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|why| format!("TLS: {why}"))?
@@ -63,8 +63,8 @@ pub fn check(address: SocketAddr, token: Option<&str>, tls: Option<&Tls>) -> Res
         let is_plain = token.bytes().all(|b| b.is_ascii_graphic() && !b"\"';,\\&#<>".contains(&b));
         if token.len() < MIN_TOKEN_LEN_BYTES || !is_plain {
             return Err(format!(
-                "the token has {} characters and needs at least {MIN_TOKEN_LEN_BYTES}, printable ones without blanks, \
-                 quotes, commas, semicolons, backslashes, &, #, < and >; make one: openssl rand -hex 24",
+                "the token has {} characters; it needs at least {MIN_TOKEN_LEN_BYTES} printable ones, without spaces, \
+                 quotes, commas, semicolons, backslashes, &, #, < and >; create one with: openssl rand -hex 24",
                 token.len()
             ));
         }
@@ -77,8 +77,8 @@ pub fn check(address: SocketAddr, token: Option<&str>, tls: Option<&Tls>) -> Res
         (None, None) => "a token (--token-file) and TLS (--tls-cert and --tls-key)",
     };
     Err(format!(
-        "{address} is reachable from other computers, and who reaches the server moves the robot: it needs {missing}; \
-         without them use 127.0.0.1, and from elsewhere ssh -L {port}:127.0.0.1:{port} ROBOT",
+        "{address} is reachable from other computers, and anyone who reaches the server can move the robot: it needs \
+         {missing}; otherwise use 127.0.0.1, and from other computers ssh -L {port}:127.0.0.1:{port} ROBOT",
         port = address.port()
     ))
 }
@@ -125,7 +125,7 @@ mod tests {
     fn a_certificate_that_is_not_one_is_refused() {
         let tls = Tls { cert_pem: b"none".to_vec(), key_pem: b"none".to_vec() };
         let why = tls.acceptor().err().unwrap();
-        assert!(why.contains("no certificate"), "{why}");
+        assert!(why.contains("does not contain a certificate"), "{why}");
     }
 
     #[test]

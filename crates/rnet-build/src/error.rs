@@ -25,7 +25,7 @@ pub enum BuildError {
     },
     /// Two files have one name, or two files define one type.
     #[error(
-        "{what} is defined by {first} and by {second}; if they are one file, add the include folder from which all imports name it"
+        "{what} is defined by {first} and by {second}; if they are the same file, add the include directory to which all imports are relative"
     )]
     Twice {
         /// The file or type.
@@ -37,7 +37,7 @@ pub enum BuildError {
     },
     /// A file defines a type of a built-in package other than robot-net does.
     #[error(
-        "{file} defines {name} otherwise than robot-net does; packages {packages} are robot-net's own: leave the file out, or give the package another name"
+        "{file} defines {name} differently from robot-net; packages {packages} belong to robot-net: omit the file, or rename the package"
     )]
     BuiltIn {
         /// The file.
@@ -62,6 +62,6 @@ pub enum BuildError {
         error: std::io::Error,
     },
     /// There is no place for the code.
-    #[error("OUT_DIR is not set: rnet-build runs in a build script, or needs Config::out_dir")]
+    #[error("OUT_DIR is not set: run rnet-build in a build script, or set Config::out_dir")]
     NoOutDir,
 }

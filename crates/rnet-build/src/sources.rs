@@ -70,7 +70,7 @@ fn add(
         Some(known) if *known == file => Ok(()),
         Some(_) => Err(BuildError::Twice {
             what: format!("import {:?}", file.name()),
-            first: "a file named before".into(),
+            first: "an earlier file".into(),
             second: format!("another one, compiled with {}", root.display()),
         }),
         None => {

@@ -91,7 +91,7 @@ fn built_in_packages_are_robot_nets_own() {
     let user = "syntax = \"proto3\"; import \"foxglove/Pose.proto\"; message Plan { foxglove.Pose goal = 1; }";
     let folder = Folder::new(&[("foxglove/Pose.proto", MINE), ("robot.proto", user)]);
     let error = folder.error(&["robot.proto"]);
-    assert!(error.contains("foxglove/Pose.proto defines foxglove.Pose otherwise"), "{error}");
+    assert!(error.contains("foxglove/Pose.proto defines foxglove.Pose differently"), "{error}");
     let more = "syntax = \"proto3\"; package rnet.msgs.more; enum E { A = 0; }";
     let folder = Folder::new(&[("more.proto", more)]);
     let error = folder.error(&["more.proto"]);
@@ -124,7 +124,7 @@ fn a_file_under_two_names_is_told_apart_by_an_include_folder() {
     let config = Config::new().include(folder.path("p/parts"));
     let error = folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]);
     let error = error.expect_err("a.Part is there twice").to_string();
-    assert!(error.contains("a.Part") && error.contains("add the include folder"), "{error}");
+    assert!(error.contains("a.Part") && error.contains("add the include directory"), "{error}");
     let config = Config::new().include(folder.path("p"));
     folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]).expect("one name");
 }

@@ -28,25 +28,25 @@ pub struct LinkArgs {
 /// Settings, instead of those of the environment and of the file.
 #[derive(Debug, Default, Args)]
 pub struct LinkOptions {
-    /// File with the settings [env: RNET_CONFIG] [default: robot.toml, if it is there]
+    /// Settings file [env: RNET_CONFIG] [default: robot.toml, if it exists]
     #[arg(long, global = true, value_name = "PATH")]
     pub config: Option<PathBuf>,
     /// off, lan or peers [env: RNET_NETWORK] [default: off]
     #[arg(long, global = true, value_name = "MODE")]
     pub network: Option<String>,
-    /// Name of this host [env: RNET_HOST] [default: that of the system]
+    /// Name of this host [env: RNET_HOST] [default: the system's host name]
     #[arg(long, global = true, value_name = "NAME")]
     pub host: Option<String>,
-    /// Where to be reached, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
+    /// Endpoints to listen on, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub listen: Option<String>,
-    /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
+    /// Endpoints to connect to, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub connect: Option<String>,
-    /// With lan: network interfaces, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
+    /// Network interfaces for lan mode, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
     #[arg(long, global = true, value_name = "NAMES")]
     pub interfaces: Option<String>,
-    /// For how many ms another host may be silent before it is lost [env: RNET_LOST_AFTER_MS] [default: 750]
+    /// Silence in ms after which another host counts as lost [env: RNET_LOST_AFTER_MS] [default: 750]
     #[arg(long, global = true, value_name = "MS")]
     pub lost_after_ms: Option<String>,
 }

@@ -63,7 +63,7 @@ pub enum ConfigError {
         what: String,
     },
     /// A key of the file that there is not.
-    #[error("{place}: {key}: there is no such key; expected {expected}{}", meant(hint))]
+    #[error("{place}: {key}: unknown key; expected {expected}{}", meant(hint))]
     UnknownKey {
         /// Where.
         place: Place,

@@ -204,7 +204,7 @@ impl<'t> Entry<'t> {
     /// # Errors
     /// It is none.
     pub fn host(&self) -> Result<String> {
-        let text = self.text("the name of a host")?;
+        let text = self.text("a host name")?;
         match why_no_host(text) {
             Some(expected) => Err(self.wrong(expected)),
             None => Ok(text.to_owned()),
@@ -262,7 +262,7 @@ impl<'t> Entry<'t> {
     /// It is none, or those of `read`.
     pub fn each<T>(&self, read: impl FnMut(&Entry<'t>) -> Result<T>) -> Result<Vec<T>> {
         let values = self.value.get_ref().as_array();
-        let values = values.ok_or_else(|| self.wrong("an array, as [\"…\", \"…\"]"))?;
+        let values = values.ok_or_else(|| self.wrong("an array, such as [\"…\", \"…\"]"))?;
         let entry = |value| Entry { reader: self.reader, key: self.key.clone(), value };
         let entries: Vec<Entry<'t>> = values.iter().map(entry).collect();
         entries.iter().map(read).collect()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a subscriber did not get a message. [`LossCounts`] says what each means.
+/// Why a subscriber did not get a message. [`LossCounts`] describes each cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossCause {
     /// The writer was faster.
@@ -44,7 +44,7 @@ pub struct LossCounts {
     pub overrun: u64,
     /// Lost between hosts.
     pub link: u64,
-    /// Sent by a publisher that ended or restarted before they were read.
+    /// Sent by a publisher that exited or restarted before they were read.
     pub restart: u64,
     /// Sent while a reliable writer had detached this subscriber because it stood still for too long.
     pub detached: u64,
@@ -90,19 +90,18 @@ impl std::fmt::Display for LossCounts {
     }
 }
 
-/// How far a reader is behind: messages that were sent and that it has not taken yet.
+/// Backlog of a reader: messages that were sent and that it has not read yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Behind {
-    /// How many they are. Those that the log no longer holds are among them until the reader looks
-    /// and counts them.
+    /// Number of unread messages. Messages already dropped from the log count until the reader detects the loss.
     pub messages: u64,
     /// How long ago the oldest of them that is still there was sent, in ns.
     pub age_ns: u64,
 }
 
 impl Behind {
-    /// Joins what is behind of several publishers: the sum, and the age of the oldest.
+    /// Combines the backlogs of several publishers: the sum, and the age of the oldest.
     pub fn add(&mut self, other: &Behind) {
         self.messages = self.messages.saturating_add(other.messages);
         self.age_ns = self.age_ns.max(other.age_ns);

@@ -18,7 +18,7 @@ use text::{conflict_text, home_text, on_topic, os_text, pid_text};
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong. Expected outcomes of a hot path (nothing to read, nobody listens) are not errors and not here.
+/// Errors of robot-net. Expected outcomes on a hot path (no message, no subscriber) are not errors.
 ///
 /// ```
 /// let error = rnet_core::TopicName::new("/scan data").unwrap_err();
@@ -83,7 +83,7 @@ pub enum Error {
     /// A reliable reader holds the writer back and the publisher chose not to wait (or waited long enough). The message
     /// was not sent and is still the caller's.
     #[error(
-        "{topic} is full: the reliable subscriber in {reader_node} has not read yet; send again later, or choose on_full wait or detach"
+        "{topic} is full: the reliable subscriber in {reader_node} has not read yet; send again later, or use on_full wait or detach"
     )]
     Full {
         /// The topic.
@@ -93,7 +93,7 @@ pub enum Error {
     },
     /// What was waited for did not happen in time.
     #[error(
-        "timed out after {after_ms} ms waiting for {what}; wait longer, or ask `rnet doctor` what is missing"
+        "timed out after {after_ms} ms waiting for {what}; wait longer, or run `rnet doctor` to find the cause"
     )]
     Timeout {
         /// The topic; empty where the wait was for no single topic.
@@ -105,7 +105,7 @@ pub enum Error {
     },
     /// A reliable writer went on without this subscriber because it stood still for too long.
     #[error(
-        "{publisher_node} detached this subscriber of {topic}: it stood still for more than {stall_ms} ms; the messages sent since are counted as lost (detached); receive more often, or ask for a longer stall"
+        "{publisher_node} detached this subscriber of {topic}: it read nothing for more than {stall_ms} ms; the messages sent since count as lost (detached); receive more often, or set a longer stall at the publisher"
     )]
     Detached {
         /// The topic.
@@ -116,7 +116,7 @@ pub enum Error {
         stall_ms: u64,
     },
     /// The process of a peer ended without saying goodbye.
-    #[error("{node} is gone (its process ended); {topic} goes on without it; start it again")]
+    #[error("{node} is gone (its process exited); {topic} continues without it; restart it")]
     PeerLost {
         /// The topic.
         topic: String,
@@ -149,7 +149,7 @@ pub enum Error {
     },
     /// A subscriber holds as many samples as it may.
     #[error(
-        "this subscriber of {topic} already holds {limit} samples; drop some before receiving more, or copy what is to be kept"
+        "this subscriber of {topic} already holds {limit} samples; drop some before receiving more, or copy the data to keep it"
     )]
     TooManyPins {
         /// The topic.
@@ -158,7 +158,7 @@ pub enum Error {
         limit: usize,
     },
     /// Another live node of the domain has this name.
-    #[error("there is already a node {node} in this domain{}; choose another name or end that process", pid_text(.pid))]
+    #[error("node {node} already exists in this domain{}; choose another name or stop that process", pid_text(.pid))]
     NameTaken {
         /// The name.
         node: String,
@@ -174,7 +174,7 @@ pub enum Error {
         why: String,
     },
     /// A file in shared memory was laid out by another version of robot-net.
-    #[error("{} has layout version {found}, this process speaks {ours}: run the same robot-net version in all processes of a domain; once those that live in it have ended, the next start takes it over", .path.display())]
+    #[error("{} has layout version {found}, this process uses {ours}: run the same robot-net version in all processes of a domain; once the processes that use the file have exited, the next start replaces it", .path.display())]
     LayoutVersion {
         /// The file.
         path: PathBuf,
@@ -185,7 +185,7 @@ pub enum Error {
     },
     /// A peer's shared memory holds what no correct peer writes. The channel is given up; nothing else is touched.
     #[error(
-        "{topic} from {publisher_node} is corrupt: {what}; the channel is closed, other publishers go on; restart that process"
+        "{topic} from {publisher_node} is corrupt: {what}; the channel is closed, other publishers continue; restart that process"
     )]
     Corrupt {
         /// The topic.
@@ -198,7 +198,7 @@ pub enum Error {
     /// One message could not be decoded: its bytes are none of the type that its publisher named. It is counted as malformed;
     /// the messages before and behind it are not concerned.
     #[error(
-        "a message on {topic} from {publisher_node} is malformed: {why}; it is skipped; check what its publisher sends"
+        "a message on {topic} from {publisher_node} is malformed: {why}; it is skipped; check the data that its publisher sends"
     )]
     Malformed {
         /// The topic.
@@ -215,7 +215,7 @@ pub enum Error {
         what: String,
     },
     /// A wait was ended from outside (a signal, or another thread), or is to be gone on with after a look for signals.
-    #[error("interrupted; wait again to go on")]
+    #[error("interrupted; wait again to continue")]
     Interrupted,
     /// Quality-of-service settings that make no sense in themselves.
     #[error("bad quality of service{}: {why}", on_topic(.topic))]
@@ -234,7 +234,7 @@ pub enum Error {
         why: String,
     },
     /// A key of the state was written since it was looked at. Nothing was changed.
-    #[error("conflict at {key}: {}; read it again and decide anew", conflict_text(*.expected, *.found))]
+    #[error("conflict at {key}: {}; read it again and retry", conflict_text(*.expected, *.found))]
     Conflict {
         /// The key.
         key: String,
@@ -244,7 +244,9 @@ pub enum Error {
         found: u64,
     },
     /// A key of the state holds values of another type. Nothing was changed.
-    #[error("{key} holds {holds}, not {given}; use its type, or allow the change with change_type")]
+    #[error(
+        "{key} holds {holds}, not {given}; use that type, or allow the change with change_type"
+    )]
     StateType {
         /// The key.
         key: String,
@@ -254,7 +256,7 @@ pub enum Error {
         given: String,
     },
     /// State could not be put on disk. In memory nothing was changed.
-    #[error("cannot keep state in {}: {why}", .path.display())]
+    #[error("cannot store state in {}: {why}", .path.display())]
     Storage {
         /// The file or directory.
         path: PathBuf,
@@ -263,7 +265,7 @@ pub enum Error {
     },
     /// The server that had a call has gone before it answered. Whether it has done what was asked is not known.
     #[error(
-        "the server of {topic} in {node} on host {host} is gone before it answered: it has ended or closed the service; what was asked may have been done or not; call again once it is back"
+        "the server of {topic} in {node} on host {host} was lost before it answered: it exited or closed the service; the call may or may not have run; call again once the server is back"
     )]
     ServerLost {
         /// The service.
@@ -275,7 +277,7 @@ pub enum Error {
     },
     /// The host at which a key of the state is at home does not answer.
     #[error(
-        "{key} is at home on host {host}, which is away: {why}; {}", home_text(*.may_hold)
+        "{key} has its home on host {host}, which is not reachable: {why}; {}", home_text(*.may_hold)
     )]
     HomeAway {
         /// The key, or the prefix.
@@ -288,7 +290,7 @@ pub enum Error {
         may_hold: bool,
     },
     /// The handler of a service failed or panicked.
-    #[error("{topic} failed in {node}: {failure}; the handler there says why")]
+    #[error("{topic} failed in {node}: {failure}; see the log of that node")]
     CallFailed {
         /// The service.
         topic: String,
@@ -311,7 +313,7 @@ pub enum Error {
     },
     /// A driver has no authority over a command: it was refused, or has ended.
     #[error(
-        "not in force on {topic}: {why}; take it again (Driver.retake), or with a higher priority"
+        "no authority over {topic}: {why}; take it again (Driver.retake), or take it with a higher priority"
     )]
     NotInForce {
         /// The topic of the command.
@@ -320,7 +322,7 @@ pub enum Error {
         why: String,
     },
     /// A command topic has a receiver already. It obeys one driver, so there may be no second one.
-    #[error("{topic} has a receiver already, in {node}; close that one, or receive another topic")]
+    #[error("{topic} already has a receiver, in {node}; close that one, or receive another topic")]
     ReceiverExists {
         /// The topic of the command.
         topic: String,
@@ -328,7 +330,7 @@ pub enum Error {
         node: String,
     },
     /// A call was cancelled.
-    #[error("the call of {topic} was cancelled {reason}; call again if it is wanted")]
+    #[error("the call of {topic} was cancelled {reason}; call again if you still need it")]
     Cancelled {
         /// The service.
         topic: String,
@@ -337,7 +339,7 @@ pub enum Error {
     },
     /// A message of a server was lost on its way here, which may have been the answer of this call.
     #[error(
-        "{lost} answers of the server of {topic} in {node} were lost on their way, and this call may have been one of theirs; what was asked may have been done or not; call again if that does no harm"
+        "{lost} answers of the server of {topic} in {node} were lost in transit, and the answer to this call may be among them; the call may or may not have run; call again if running it twice is safe"
     )]
     CallLost {
         /// The service.
@@ -407,8 +409,8 @@ impl Error {
         .filter(|topic| !topic.is_empty())
     }
 
-    /// The node that the error is about: the peer that did what it tells of, the publisher's where publisher and
-    /// subscriber do not fit, or the one whose name is bad or taken.
+    /// The node that the error is about: the peer that caused it, the publisher's node if publisher and subscriber are
+    /// incompatible, or the node whose name is invalid or taken.
     pub fn node(&self) -> Option<&str> {
         match self {
             _ if self.is_of_a_file() => None,

@@ -13,7 +13,7 @@ pub const MAX_NODE_NAME_LEN_BYTES: usize = 200;
 /// Longest name of a host, in bytes.
 pub const MAX_HOST_LEN_BYTES: usize = 64;
 
-/// Ends of other hosts that one proxy may stand for.
+/// Endpoints of other hosts that one proxy can represent.
 pub const MAX_ENDS_PER_PROXY: u32 = 1 << 16;
 
 /// Longest domain id, in bytes.
@@ -37,7 +37,7 @@ pub const MAX_READERS_PER_CHANNEL: usize = 512;
 /// Publishers that one subscriber may merge.
 pub const MAX_PUBLISHERS_PER_SUBSCRIPTION: usize = 256;
 
-/// Shortest deadline of messages and lease of liveliness: the control thread wakes that often to look.
+/// Shortest message deadline and liveliness lease: the control thread checks them at this period.
 pub const MIN_PERIOD: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Observers of one domain that are woken: tools that listen, recorders. More than these would have to poll.
@@ -52,7 +52,7 @@ pub const MAX_PINS_PER_READER: usize = 64;
 /// Largest message, in bytes (1 GiB).
 pub const MAX_MESSAGE_LEN_BYTES: usize = 1 << 30;
 
-/// Largest message that stands inline in the log; a longer one goes to a chunk of the pool. In bytes.
+/// Largest message stored inline in the log, in bytes; a longer one is stored in a chunk of the pool.
 pub const MAX_INLINE_LEN_BYTES: usize = 4096;
 
 /// Longest description of an endpoint (type and quality of service, as JSON) in shared memory, in bytes.
@@ -67,10 +67,10 @@ pub const MAX_TYPES_PER_NODE: usize = 1024;
 /// Length of a channel's log when the publisher names none, in bytes (512 KiB).
 pub const DEFAULT_LOG_LEN_BYTES: u64 = 512 << 10;
 
-/// Shortest log that a publisher may ask for, in bytes (16 KiB).
+/// Shortest log that a publisher can request, in bytes (16 KiB).
 pub const MIN_LOG_LEN_BYTES: u64 = 16 << 10;
 
-/// Longest log that a publisher may ask for, in bytes (1 GiB).
+/// Longest log that a publisher can request, in bytes (1 GiB).
 pub const MAX_LOG_LEN_BYTES: u64 = 1 << 30;
 
 /// How far a channel's chunk pool may grow when the publisher names no limit, in bytes (2 GiB).

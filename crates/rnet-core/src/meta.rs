@@ -2,8 +2,7 @@
 
 use crate::LossCause;
 
-/// What a message carries beside its content, in the extension words of its record. A message that is sent
-/// without costs nothing for it.
+/// Metadata of a message, stored in the extension words of its record. A message without metadata has no overhead.
 ///
 /// ```
 /// use rnet_core::{LossCause, Meta, Origin};
@@ -19,11 +18,11 @@ use crate::LossCause;
 pub struct Meta {
     /// Where the message was first sent, if it is forwarded.
     pub origin: Option<Origin>,
-    /// When what it tells was so, or when it was first sent: ns since 1970 UTC, by the clock of its source.
+    /// Time of the observation, or of the first send: ns since 1970 UTC, by the clock of its source.
     pub source_ns: Option<i64>,
-    /// What ties it to another message: the number of a request, in its reply.
+    /// Correlation with another message: the number of a request, in its reply.
     pub correlation: Option<u64>,
-    /// What is known to be missing right before it.
+    /// Messages known to be missing right before it.
     pub gap: Option<KnownGap>,
     /// Whether it is its publisher's last will: a message that is read when the publisher's process has died.
     pub last_will: bool,
@@ -60,7 +59,7 @@ impl Meta {
         Self { source_ns: Some(source_ns), ..self }
     }
 
-    /// With what ties it to another message.
+    /// Sets the correlation with another message.
     pub fn with_correlation(self, correlation: u64) -> Self {
         Self { correlation: Some(correlation), ..self }
     }

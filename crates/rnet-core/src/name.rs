@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// FNV-1a, 64 bit (Fowler, Noll, Vo; offset basis and prime as published). Stable for ever: the value stands in shared
-/// memory. Not for hostile keys: equality of names is always checked too.
+/// FNV-1a, 64 bit (Fowler, Noll, Vo; offset basis and prime as published). Stable: the value is part of the
+/// shared-memory layout. Not collision-resistant: equality of names is always checked too.
 pub const fn fnv1a_64(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut i = 0;
@@ -44,7 +44,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
     let len_bytes = name.len() + usize::from(!absolute);
     if len_bytes > max_len_bytes {
         let why = format!(
-            "it is {len_bytes} bytes long with its leading '/', and at most {max_len_bytes} are allowed"
+            "it is {len_bytes} bytes long with its leading '/'; at most {max_len_bytes} are allowed"
         );
         return Err(bad(what, name, why));
     }
@@ -57,9 +57,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
                 return Err(bad(
                     what,
                     name,
-                    format!(
-                        "there is nothing between the '/' before and the '/' at character {at}"
-                    ),
+                    format!("the part before the '/' at character {at} is empty"),
                 ));
             }
             '/' => at_token_start = true,
@@ -103,7 +101,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
 /// ```
 ///
 /// # Errors
-/// [`Error::BadName`] says what is wrong and at which character; at most [`MAX_KEY_LEN_BYTES`] bytes are allowed.
+/// [`Error::BadName`] with the reason and the position; at most [`MAX_KEY_LEN_BYTES`] bytes are allowed.
 pub fn key_name(name: &str) -> Result<Cow<'_, str>> {
     let plain = name.len() <= MAX_KEY_LEN_BYTES && {
         let mut before = b'/';
@@ -136,16 +134,14 @@ fn key_name_slowly(name: &str) -> Result<Cow<'_, str>> {
     let len_bytes = name.len() + usize::from(!absolute);
     if len_bytes > MAX_KEY_LEN_BYTES {
         return refuse(format!(
-            "it is {len_bytes} bytes long with its leading '/', and at most {MAX_KEY_LEN_BYTES} are allowed"
+            "it is {len_bytes} bytes long with its leading '/'; at most {MAX_KEY_LEN_BYTES} are allowed"
         ));
     }
     let mut before = if absolute { ' ' } else { '/' };
     for (index, c) in name.chars().enumerate() {
         let at = index + 1; // people count from 1
         if c == '/' && before == '/' {
-            return refuse(format!(
-                "there is nothing between the '/' before and the '/' at character {at}"
-            ));
+            return refuse(format!("the part before the '/' at character {at} is empty"));
         }
         if c != '/' && !u8::try_from(c).is_ok_and(is_of_key) {
             return refuse(format!(
@@ -242,8 +238,7 @@ impl TopicName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] says what is wrong and at which character; at most
-    /// [`MAX_TOPIC_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(Self)
     }
@@ -273,8 +268,7 @@ impl NodeName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] says what is wrong and at which character; at most
-    /// [`MAX_NODE_NAME_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("node", name, MAX_NODE_NAME_LEN_BYTES).map(Self)
     }
@@ -318,7 +312,7 @@ impl DomainId {
     /// Checks `id`.
     ///
     /// # Errors
-    /// [`Error::BadName`] says what is wrong and at which character.
+    /// [`Error::BadName`] with the reason and the position.
     pub fn new(id: &str) -> Result<Self> {
         if id.is_empty() {
             return Err(bad("domain", id, "it is empty".to_owned()));
@@ -334,7 +328,7 @@ impl DomainId {
         }
         if id.len() > MAX_DOMAIN_LEN_BYTES {
             let why = format!(
-                "it is {} bytes long, and at most {MAX_DOMAIN_LEN_BYTES} are allowed",
+                "it is {} bytes long; at most {MAX_DOMAIN_LEN_BYTES} are allowed",
                 id.len()
             );
             return Err(bad("domain", id, why));

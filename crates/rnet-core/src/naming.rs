@@ -47,10 +47,10 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Rules are pairs of a name and what it becomes, as [`Naming::rules_of`] gives them. The first that fits counts.
+    /// Rules are pairs of an old and a new name, as returned by [`Naming::rules_of`]. The first matching rule applies.
     ///
     /// # Errors
-    /// `BadValue` for a namespace that is no name, and for a rule, which it shows.
+    /// `BadValue` for an invalid namespace or rule.
     pub fn new(namespace: Option<&str>, rules: &[(String, String)]) -> Result<Naming> {
         let namespace = match namespace {
             // As ROS 2 writes that there is none.
@@ -58,15 +58,14 @@ impl Naming {
             Some(given) => match TopicName::new(given) {
                 Ok(name) => name.into(),
                 Err(error) => {
-                    let why = format!("{given:?} is no name: {}", reason(error));
+                    let why = format!("invalid name {given:?}: {}", reason(error));
                     return Err(Error::BadValue { what: "namespace".to_owned(), why });
                 }
             },
         };
         let mut naming = Naming { namespace, ..Naming::default() };
         if rules.len() > MAX_RULES {
-            let why =
-                format!("there are {} rules, and at most {MAX_RULES} are allowed", rules.len());
+            let why = format!("{} rules exceed the limit of {MAX_RULES}", rules.len());
             return Err(Error::BadValue { what: "remap".to_owned(), why });
         }
         for (from, to) in rules {
@@ -78,10 +77,10 @@ impl Naming {
         Ok(naming)
     }
 
-    /// The rules of a text, `FROM=TO,FROM=TO`, as `RNET_REMAP` has them.
+    /// Parses rules in the form `FROM=TO,FROM=TO`, as in `RNET_REMAP`.
     ///
     /// # Errors
-    /// `BadValue` for a part that is no rule.
+    /// `BadValue` for a part that is not a rule.
     pub fn rules_of(text: &str) -> Result<Vec<(String, String)>> {
         let parts = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
         let rule = |(at, part): (usize, &str)| match part.split_once('=') {
@@ -89,7 +88,7 @@ impl Naming {
             None => Err(Error::BadValue {
                 what: "remap".to_owned(),
                 why: format!(
-                    "rule {} is {part:?}, and a rule is FROM=TO, as /scan=/left/scan; a comma stands between two",
+                    "rule {} is {part:?}; expected FROM=TO, such as /scan=/left/scan; separate rules with commas",
                     at + 1
                 ),
             }),
@@ -99,7 +98,7 @@ impl Naming {
 
     fn add(&mut self, from: &str, to: &str) -> std::result::Result<(), String> {
         let why = |error: Error| match error {
-            Error::BadName { name, why, .. } => format!("{name:?} is no name: {why}"),
+            Error::BadName { name, why, .. } => format!("invalid name {name:?}: {why}"),
             other => other.to_string(),
         };
         if let Some(node) = from.strip_prefix(OF_NODE) {
@@ -116,7 +115,7 @@ impl Naming {
         let [from_name, to_name] = match sides {
             (Some(from), Some(to)) => [from, to],
             (None, None) => [from, to],
-            _ => return Err(format!("{BELOW} stands at the end of both names or of none")),
+            _ => return Err(format!("{BELOW} must be at the end of both names or of neither")),
         };
         // All names there are: `/**=/left/**`.
         let is_root = |side: Option<&str>| side == Some("");
@@ -128,7 +127,7 @@ impl Naming {
                 TopicName::new(rest).map_err(why)?;
             }
             if format!("{name}/").starts_with(RESERVED) || FIXED.contains(&name) {
-                return Err(format!("{name} is a name of robot-net itself, which stays as it is"));
+                return Err(format!("{name} is a name of robot-net itself and cannot be remapped"));
             }
         }
         self.of_topics.push((from.to_owned(), to.to_owned()));
@@ -280,7 +279,7 @@ mod tests {
         assert!(why("/a b=/c").contains("' ' at character 3"), "{}", why("/a b=/c"));
         assert!(why("/a=").contains("it is empty"), "{}", why("/a="));
         assert!(why("/a=/b=/c").contains("'=' at character 3"), "{}", why("/a=/b=/c"));
-        assert!(why("/a/**=/b").contains("both names or of none"), "{}", why("/a/**=/b"));
+        assert!(why("/a/**=/b").contains("both names or of neither"), "{}", why("/a/**=/b"));
         assert!(why("/*=/b").contains("'*' at character 2"), "{}", why("/*=/b"));
         assert!(why("~=/b").contains("'~'"), "{}", why("~=/b"));
         assert!(why("~/=/b").contains("empty"), "{}", why("~/=/b"));

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::name::normalise;
 
-/// A pattern of names of topics or nodes: a name in which `*` stands for one part and `**` for any number of them.
+/// A pattern for topic or node names: `*` matches one part and `**` matches any number of parts.
 ///
 /// ```
 /// use rnet_core::NamePattern;
@@ -18,40 +18,38 @@ use crate::name::normalise;
 pub struct NamePattern(Box<str>);
 
 impl NamePattern {
-    /// Checks a pattern of at most `max_len_bytes`, with its leading `/`, which may be left out. `what` it is stands in
-    /// errors.
+    /// Checks a pattern of at most `max_len_bytes`, including its leading `/`, which can be omitted. Errors call it
+    /// `what`.
     ///
     /// # Errors
-    /// [`Error::BadName`] names the pattern and says what is wrong.
+    /// [`Error::BadName`] with the pattern and the reason.
     pub fn new(what: &'static str, pattern: &str, max_len_bytes: usize) -> Result<NamePattern> {
         // Stars stand where letters may.
         let as_name: Vec<&str> =
             pattern.split('/').map(|part| if is_star(part) { "_" } else { part }).collect();
         let refuse = |why: String| Error::BadName { what, name: pattern.to_owned(), why };
         if pattern.len() > max_len_bytes {
-            let long = format!(
-                "it is {} bytes long, and at most {max_len_bytes} are allowed",
-                pattern.len()
-            );
+            let long =
+                format!("it is {} bytes long; at most {max_len_bytes} are allowed", pattern.len());
             return Err(refuse(long));
         }
         match normalise(what, &as_name.join("/"), max_len_bytes) {
             Ok(_) if pattern.starts_with('/') => Ok(NamePattern(pattern.into())),
             Ok(_) => Ok(NamePattern(format!("/{pattern}").into())),
             Err(Error::BadName { why, .. }) => {
-                Err(refuse(format!("{why}; * and ** stand for whole parts")))
+                Err(refuse(format!("{why}; * and ** must replace whole parts")))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// A pattern of names that others chose, which need not be valid here: topics of other recorders.
+    /// A pattern for foreign names, which need not be valid here: topics in recordings of other tools.
     ///
     /// # Errors
-    /// A `*` stands within a part.
+    /// [`Error::BadName`] if a `*` is only a part of a name part.
     pub fn foreign(what: &'static str, pattern: &str) -> Result<NamePattern> {
         if pattern.split('/').any(|part| part.contains('*') && !is_star(part)) {
-            let why = "* and ** stand for whole parts".to_owned();
+            let why = "* and ** must replace whole parts".to_owned();
             return Err(Error::BadName { what, name: pattern.to_owned(), why });
         }
         Ok(NamePattern(format!("/{}", pattern.strip_prefix('/').unwrap_or(pattern)).into()))

@@ -31,10 +31,10 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {
     fn plain_type() -> PlainType;
 }
 
-/// A struct whose bytes begin a message, and are followed by data that it describes.
+/// A struct at the start of a message, followed by data that the struct describes.
 ///
-/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is no [`Plain`] type, because without its data it is no
-/// message.
+/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is not a [`Plain`] type, because it is not a
+/// complete message without its data.
 ///
 /// # Safety
 /// The promises of [`Plain`], for the header: every bit pattern valid, no padding, small alignment, no interior mutability, and

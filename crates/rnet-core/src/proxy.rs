@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::limits::MAX_HOST_LEN_BYTES;
 use crate::name::NodeName;
 
-/// Whom a proxy stands for: a node of another host, and its endpoint there.
+/// The remote endpoint that a proxy represents: its host, its node and its endpoint id there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Proxy {

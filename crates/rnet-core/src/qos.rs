@@ -50,7 +50,7 @@ pub enum OnFull {
     Wait(Duration),
     /// Fail at once with [`Error::Full`]; the message stays with the caller.
     Refuse,
-    /// Go on without a reader that stood still for longer than `stall`; that reader gets [`Error::Detached`].
+    /// Continue without a reader that made no progress for longer than `stall`; that reader gets [`Error::Detached`].
     Detach {
         /// How long a reader may stand still.
         stall: Duration,
@@ -64,7 +64,7 @@ impl Default for OnFull {
     }
 }
 
-/// What a publisher keeps for subscribers that come later.
+/// The messages that a publisher keeps for late subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -91,7 +91,7 @@ pub enum History {
     KeepAll,
 }
 
-/// How a publisher shows that it is alive. A subscriber asks for at least this much.
+/// How a publisher shows that it is alive. For a subscriber: the minimum that it requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveliness {
@@ -118,7 +118,7 @@ pub enum Wait {
     Block,
 }
 
-/// What a publisher offers.
+/// The quality of service that a publisher offers.
 ///
 /// ```
 /// use rnet_core::{Durability, PublisherQos, Reliability};
@@ -137,12 +137,12 @@ pub struct PublisherQos {
     pub lane: Lane,
     /// Whether reliable subscribers are served.
     pub reliability: Reliability,
-    /// What to do when a reliable reader holds the writer back; without meaning for best_effort.
+    /// Behaviour of a reliable writer when a reader is full; ignored for best_effort.
     pub on_full: OnFull,
-    /// What late joiners get.
+    /// The messages that late subscribers receive.
     pub durability: Durability,
-    /// How long the log may get, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. It takes
-    /// [`MIN_LOG_LEN_BYTES`] at first and as much as the traffic and its readers ask for.
+    /// Maximum log length, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. The log
+    /// starts at [`MIN_LOG_LEN_BYTES`] and grows with the traffic and its readers.
     pub log_len_bytes: u64,
     /// Whether the log takes all of its memory when the publisher is made, so that no send asks the system for any.
     pub reserve_log: bool,
@@ -152,7 +152,7 @@ pub struct PublisherQos {
     pub large_depth: u32,
     /// The longest time from one message to the next, [`MIN_PERIOD`] or more; `None` promises nothing.
     pub deadline: Option<Duration>,
-    /// How old a message may get before it is no longer delivered; `None` for any age.
+    /// Maximum age of a delivered message; `None` for no limit.
     pub lifespan: Option<Duration>,
     /// How the publisher shows that it is alive.
     pub liveliness: Liveliness,
@@ -184,14 +184,14 @@ fn bad(why: String) -> Error {
 fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
     match period {
         Some(period) if period < MIN_PERIOD => {
-            Err(bad(format!("{what} is {period:?}, and must be {MIN_PERIOD:?} or more")))
+            Err(bad(format!("{what} is {period:?}; it must be {MIN_PERIOD:?} or more")))
         }
         _ => Ok(()),
     }
 }
 
 impl Liveliness {
-    /// The longest time between two signs of life; `None` if the kernel says who is alive.
+    /// The longest time between two signs of life; `None` for automatic liveliness, where the kernel detects exits.
     pub fn lease(self) -> Option<Duration> {
         match self {
             Liveliness::Automatic => None,
@@ -223,8 +223,8 @@ impl PublisherQos {
         let needed = kept.saturating_add(kept / 15).saturating_add(2 * MIN_LOG_LEN_BYTES);
         if needed > MAX_LOG_LEN_BYTES {
             return Err(bad(format!(
-                "transient_local keeps {} messages, for which the log may need {needed} bytes, and it has {MAX_LOG_LEN_BYTES} at \
-                 most: keep fewer",
+                "transient_local keeps {} messages, which may need {needed} bytes of log; the limit is {MAX_LOG_LEN_BYTES}: keep \
+                 fewer",
                 self.history()
             )));
         }
@@ -239,34 +239,37 @@ impl PublisherQos {
         let log = self.log_len_bytes;
         if !(MIN_LOG_LEN_BYTES..=MAX_LOG_LEN_BYTES).contains(&log) || !log.is_power_of_two() {
             return Err(bad(format!(
-                "log_len_bytes is {log}, and must be a power of two from {MIN_LOG_LEN_BYTES} to {MAX_LOG_LEN_BYTES}"
+                "log_len_bytes is {log}; it must be a power of two from {MIN_LOG_LEN_BYTES} to {MAX_LOG_LEN_BYTES}"
             )));
         }
         if !(1..=MAX_CHUNKS_PER_CHANNEL as u64).contains(&u64::from(self.large_depth)) {
             return Err(bad(format!(
-                "large_depth is {}, and must be 1 to {MAX_CHUNKS_PER_CHANNEL}",
+                "large_depth is {}; it must be 1 to {MAX_CHUNKS_PER_CHANNEL}",
                 self.large_depth
             )));
         }
         if let Durability::TransientLocal { depth: 0 } = self.durability {
-            return Err(bad("transient_local with depth 0 keeps nothing: name a depth of 1 or more, or use volatile".into()));
+            return Err(bad("transient_local with depth 0 keeps nothing: set a depth of 1 or more, or use volatile".into()));
         }
         self.log_len_for_history()?;
         check_period("deadline", self.deadline)?;
-        check_period("the lease of liveliness", self.liveliness.lease())?;
+        check_period("the liveliness lease", self.liveliness.lease())?;
         if self.lifespan.is_some_and(|lifespan| lifespan.is_zero()) {
-            return Err(bad("lifespan is 0, with which nothing would ever be delivered: make it longer, or leave it out".into()));
+            return Err(bad(
+                "with a lifespan of 0 nothing is ever delivered: make it longer, or leave it out"
+                    .into(),
+            ));
         }
         match self.on_full {
             OnFull::Detach { stall } if stall.is_zero() => {
-                Err(bad("on_full detach with a stall of 0 would detach every reader: name how long one may stand still".into()))
+                Err(bad("on_full detach with a stall of 0 detaches every reader: set how long a reader may make no progress".into()))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// What a subscriber asks for.
+/// The quality of service that a subscriber requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubscriberQos {
@@ -280,10 +283,10 @@ pub struct SubscriberQos {
     pub history: History,
     /// How to wait for the next message.
     pub wait: Wait,
-    /// The longest time from one message of a publisher to the next, [`MIN_PERIOD`] or more; `None` asks for nothing. The
-    /// publisher must promise as much.
+    /// The longest time between two messages of a publisher, [`MIN_PERIOD`] or more; `None` for no requirement. The
+    /// publisher must promise at least this.
     pub deadline: Option<Duration>,
-    /// How the publisher must show that it is alive, at least; [`Liveliness::Automatic`] asks for nothing.
+    /// The minimum liveliness of the publisher; [`Liveliness::Automatic`] requires nothing.
     pub liveliness: Liveliness,
 }
 
@@ -294,12 +297,10 @@ impl SubscriberQos {
     /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
     pub fn validate(&self) -> Result<()> {
         if self.history == History::KeepLast(0) {
-            return Err(bad(
-                "keep_last is 0, and must be 1 or more: nothing would ever be received".into(),
-            ));
+            return Err(bad("with keep_last 0 nothing is ever received: set 1 or more".into()));
         }
         check_period("deadline", self.deadline)?;
-        check_period("the lease of liveliness", self.liveliness.lease())
+        check_period("the liveliness lease", self.liveliness.lease())
     }
 
     /// How many unread messages of each publisher it wants; `None` for all.
@@ -334,11 +335,10 @@ fn lane_name(lane: Lane) -> &'static str {
     }
 }
 
-/// Whether a publisher offers what a subscriber asks for.
+/// Checks that a publisher offers what a subscriber requests.
 ///
 /// # Errors
-/// Says in plain words what does not fit and which of both must change. Becomes the `why` of
-/// [`Error::IncompatibleQos`].
+/// A text with the mismatch and the fix: the `why` of [`Error::IncompatibleQos`].
 ///
 /// ```
 /// use rnet_core::{PublisherQos, Reliability, SubscriberQos, qos_compatible};
@@ -353,13 +353,13 @@ pub fn compatible(
     if subscriber.reliability == Reliability::Reliable
         && publisher.reliability == Reliability::BestEffort
     {
-        return Err("the subscriber asks for reliable and the publisher offers best_effort: \
+        return Err("the subscriber requests reliable and the publisher offers best_effort: \
                     make the publisher reliable, or the subscriber best_effort"
             .into());
     }
     if subscriber.transient_local && publisher.durability == Durability::Volatile {
         return Err(
-            "the subscriber asks for transient_local and the publisher keeps nothing (volatile): \
+            "the subscriber requests transient_local and the publisher keeps nothing (volatile): \
                     make the publisher transient_local, or the subscriber volatile"
                 .into(),
         );
@@ -370,8 +370,8 @@ pub fn compatible(
         Some(lane) if lane != publisher.lane => {
             let (asked, offered) = (lane_name(lane), lane_name(publisher.lane));
             Err(format!(
-                "the subscriber asks for the {asked} lane and the publisher uses {offered}: \
-                 make the publisher {asked}, or leave the lane of the subscriber open"
+                "the subscriber requests the {asked} lane and the publisher uses {offered}: \
+                 set the publisher's lane to {asked}, or set no lane at the subscriber"
             ))
         }
         _ => Ok(()),
@@ -387,11 +387,11 @@ fn deadline_compatible(
         (_, None) => Ok(()),
         (Some(offered), Some(asked)) if offered <= asked => Ok(()),
         (Some(offered), Some(asked)) => Err(format!(
-            "the subscriber asks for a deadline of {asked:?} and the publisher offers {offered:?}: make that of the \
-             publisher {asked:?} or less, or that of the subscriber {offered:?} or more"
+            "the subscriber requests a deadline of {asked:?} and the publisher offers {offered:?}: set the publisher's \
+             to {asked:?} or less, or the subscriber's to {offered:?} or more"
         )),
         (None, Some(asked)) => Err(format!(
-            "the subscriber asks for a deadline of {asked:?} and the publisher offers none: give the publisher a deadline \
+            "the subscriber requests a deadline of {asked:?} and the publisher offers none: give the publisher a deadline \
              of {asked:?} or less, or the subscriber none"
         )),
     }
@@ -406,11 +406,11 @@ fn liveliness_compatible(
         (_, None) => Ok(()),
         (Some(offered), Some(asked)) if offered <= asked => Ok(()),
         (Some(offered), Some(asked)) => Err(format!(
-            "the subscriber asks for liveliness manual_by_topic with a lease of {asked:?} and the publisher offers \
-             {offered:?}: make the lease of the publisher {asked:?} or less, or that of the subscriber {offered:?} or more"
+            "the subscriber requests liveliness manual_by_topic with a lease of {asked:?} and the publisher offers \
+             {offered:?}: set the publisher's lease to {asked:?} or less, or the subscriber's to {offered:?} or more"
         )),
         (None, Some(asked)) => Err(format!(
-            "the subscriber asks for liveliness manual_by_topic and the publisher offers automatic: make the publisher \
+            "the subscriber requests liveliness manual_by_topic and the publisher offers automatic: make the publisher \
              manual_by_topic with a lease of {asked:?} or less, or the subscriber automatic"
         )),
     }
@@ -459,7 +459,7 @@ mod tests {
     fn reasons_name_the_lane() {
         let s = SubscriberQos { lane: Some(Lane::Urgent), ..Default::default() };
         let why = compatible(&PublisherQos::default(), &s).unwrap_err();
-        assert!(why.contains("asks for the urgent lane") && why.contains("uses bulk"), "{why}");
+        assert!(why.contains("requests the urgent lane") && why.contains("uses bulk"), "{why}");
     }
 
     #[test]

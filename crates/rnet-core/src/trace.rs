@@ -11,10 +11,10 @@ const ROOT: &str = "/_rnet/trace";
 /// Messages per second and subscription that are traced; of more a sample is.
 pub const MAX_TRACED_PER_S: u64 = 2000;
 
-/// The topic of the records of `topic`.
+/// The topic of the trace records of `topic`.
 ///
 /// # Errors
-/// `BadName` if the name is too long with what stands before it.
+/// `BadName` if the name is too long with its prefix.
 pub fn trace_topic(topic: &TopicName) -> Result<TopicName> {
     TopicName::new(&format!("{ROOT}{topic}"))
 }
@@ -24,9 +24,9 @@ pub fn traced_topic(name: &str) -> Option<&str> {
     name.strip_prefix(ROOT).filter(|rest| rest.starts_with('/'))
 }
 
-/// One message on its way through one subscription.
+/// Trace of one message through one subscription.
 ///
-/// Times are CLOCK_MONOTONIC of the subscription's host in ns; 0 for what did not happen.
+/// Times are CLOCK_MONOTONIC of the subscription's host in ns; 0 for a step that did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceRecord {
     /// The subscription.
@@ -51,7 +51,7 @@ pub struct TraceRecord {
     pub taken_ns: u64,
     /// When the callback began, or the receive returned.
     pub began_ns: u64,
-    /// When the callback ended, or the next receive began.
+    /// When the callback returned, or the next receive began.
     pub ended_ns: u64,
     /// How many messages the subscription had received with this one: where it grew by more than 1, some were not
     /// traced.
@@ -144,7 +144,7 @@ impl TraceRecord {
         })
     }
 
-    /// What the message is everywhere, whichever proxy has brought it: its first publisher, and its number there.
+    /// Identity of the message on all hosts: its first publisher, and its sequence number there.
     pub fn message(&self) -> (u64, u64) {
         match self.origin_publisher {
             0 => (self.publisher, self.seq),

@@ -50,17 +50,17 @@ pub enum TypeDesc {
     Unknown,
 }
 
-/// A protobuf message type, by name and fingerprint. Its descriptor set stands beside the endpoint that
-/// names it, under the fingerprint.
+/// A protobuf message type, by name and fingerprint. Its descriptor set is stored next to the endpoint, under the
+/// fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProtobufType {
     /// Full name: `foxglove.LaserScan`.
     pub name: String,
-    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal ones are no proof of equal types.
+    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal fingerprints do not prove equal types.
     pub schema: String,
 }
 
-/// What [`PlainType::format`] and [`PlainType::encode`] call the bytes behind the header, of which they know the number only.
+/// The name that [`PlainType::format`] and [`PlainType::encode`] use for the length of the data after the header.
 pub const DATA_LEN: &str = "_data_len";
 
 /// A struct of a fixed layout, little endian. As made by the derive, or by [`TypeDesc::from_json`], it has passed
@@ -230,11 +230,11 @@ impl fmt::Display for TypeDesc {
 }
 
 impl TypeDesc {
-    /// Reads and checks the JSON form, which may be hostile.
+    /// Parses and checks the JSON form. The input may be hostile.
     ///
     /// # Errors
-    /// [`Error::BadValue`] says what is wrong, and in which field: no JSON of this form, too long (more than
-    /// [`MAX_META_LEN_BYTES`]), or what [`PlainType::validate`] refuses. Never panics.
+    /// [`Error::BadValue`] with the reason and the field: invalid JSON, longer than [`MAX_META_LEN_BYTES`], or rejected
+    /// by [`PlainType::validate`]. Never panics.
     ///
     /// ```
     /// use rnet_core::TypeDesc;
@@ -246,7 +246,7 @@ impl TypeDesc {
         let bad = |why: String| Error::BadValue { what: "type description".into(), why };
         if json.len() > MAX_META_LEN_BYTES {
             return Err(bad(format!(
-                "{} bytes of JSON, and at most {MAX_META_LEN_BYTES} are allowed",
+                "{} bytes of JSON exceed the limit of {MAX_META_LEN_BYTES}",
                 json.len()
             )));
         }
@@ -322,7 +322,7 @@ fn place(path: &str) -> String {
 fn check_name(name: &str) -> std::result::Result<(), String> {
     if name.is_empty() || name.len() > MAX_TYPE_NAME_LEN_BYTES {
         return Err(format!(
-            "a name has 1 to {MAX_TYPE_NAME_LEN_BYTES} bytes, and this one has {}",
+            "a name must have 1 to {MAX_TYPE_NAME_LEN_BYTES} bytes; this one has {}",
             name.len()
         ));
     }
@@ -344,36 +344,36 @@ fn check_struct(
     }
     if plain.size > MAX_MESSAGE_LEN_BYTES {
         return fault(format!(
-            "size is {} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed",
+            "size is {} bytes; at most {MAX_MESSAGE_LEN_BYTES} are allowed",
             plain.size
         ));
     }
     if !plain.align.is_power_of_two() || plain.align > MAX_PLAIN_ALIGN_BYTES {
-        return fault(format!("align is {}, and must be 1, 2, 4 or 8", plain.align));
+        return fault(format!("align is {}; it must be 1, 2, 4 or 8", plain.align));
     }
     if !plain.size.is_multiple_of(plain.align) {
-        return fault(format!("size {} is no multiple of align {}", plain.size, plain.align));
+        return fault(format!("size {} is not a multiple of align {}", plain.size, plain.align));
     }
     if plain.tail && depth > 1 {
         return fault(
-            "data follows the message, and cannot follow a struct inside of it".to_owned(),
+            "data must follow the whole message; it cannot follow a nested struct".to_owned(),
         );
     }
     match fields_left.checked_sub(plain.fields.len()) {
         Some(left) => *fields_left = left,
-        None => return fault(format!("more than {MAX_TYPE_FIELDS} fields in all")),
+        None => return fault(format!("more than {MAX_TYPE_FIELDS} fields in total")),
     }
     for field in &plain.fields {
         let at = compat::join(path, &field.name);
         let fault = |why: String| Err((place(&at), why));
         if let Err(why) = check_name(&field.name) {
-            return Err((place(path), format!("name of a field: {why}")));
+            return Err((place(path), format!("field name: {why}")));
         }
         if field.name.contains('.') {
-            return fault("'.' is not allowed in the name of a field".to_owned());
+            return fault("'.' is not allowed in a field name".to_owned());
         }
         if plain.tail && field.name == DATA_LEN {
-            return fault("tools call the length of the data so".to_owned());
+            return fault("this name is reserved for the length of the data".to_owned());
         }
         check_type(&field.ty, &at, depth + 1, fields_left)?;
         let size = field.ty.size();
@@ -383,7 +383,7 @@ fn check_struct(
         // `<=` on the difference: the sum could overflow.
         if size > plain.size || field.offset > plain.size - size {
             return fault(format!(
-                "{size} bytes at offset {} do not lie inside of its struct of {} bytes",
+                "{size} bytes at offset {} are outside its struct of {} bytes",
                 field.offset, plain.size
             ));
         }
@@ -404,10 +404,9 @@ fn check_apart(plain: &PlainType, path: &str) -> std::result::Result<(), Fault> 
     let mut by_name: Vec<&str> = plain.fields.iter().map(|field| field.name.as_str()).collect();
     by_name.sort_unstable();
     match by_name.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err((
-            place(&compat::join(path, pair[0])),
-            "there are two fields of this name".to_owned(),
-        )),
+        Some(pair) => {
+            Err((place(&compat::join(path, pair[0])), "two fields have this name".to_owned()))
+        }
         None => Ok(()),
     }
 }
@@ -456,7 +455,7 @@ impl<'de> Deserialize<'de> for FieldType {
                 Prim::from_name(name).map(FieldType::Prim).ok_or_else(|| {
                     let known: Vec<&str> = Prim::ALL.iter().map(|prim| prim.name()).collect();
                     let known = known.join(", ");
-                    E::custom(format_args!("unknown number type {name:?}, known are {known}"))
+                    E::custom(format_args!("unknown number type {name:?}; known types: {known}"))
                 })
             }
 

@@ -39,7 +39,7 @@ impl Attrs {
                         attrs.tail = true;
                     } else {
                         return Err(
-                            meta.error("known here are `name = \"…\"`, `tail` and `crate = \"…\"`")
+                            meta.error("expected `name = \"…\"`, `tail` or `crate = \"…\"`")
                         );
                     }
                     Ok(())
@@ -66,7 +66,7 @@ fn checked_name(name: &LitStr) -> Result<String> {
     let value = name.value();
     let forbidden = |c: char| c.is_control() || ['[', ']', '`'].contains(&c);
     if value.is_empty() || value.len() > 255 || value.contains(forbidden) {
-        let why = "the name of a plain type has 1 to 255 bytes, and no control character, '[', ']' or '`'";
+        let why = "the name of a plain type must have 1 to 255 bytes, without control characters, '[', ']' and '`'";
         return Err(Error::new_spanned(name, why));
     }
     Ok(value)

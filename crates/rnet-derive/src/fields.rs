@@ -19,7 +19,7 @@ pub(crate) fn refuse_known_bad(ty: &Type) -> Result<()> {
         Type::Group(group) => return refuse_known_bad(&group.elem),
         Type::Paren(paren) => return refuse_known_bad(&paren.elem),
         Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) => {
-            "an address means nothing in another process: put the value itself here"
+            "an address is meaningless in another process: store the value itself"
         }
         Type::Slice(_) => "a plain type has one fixed size: use an array `[T; N]` and a count",
         Type::Tuple(_) => "a tuple has no fixed layout: use a struct that derives `Plain`",
@@ -30,15 +30,15 @@ pub(crate) fn refuse_known_bad(ty: &Type) -> Result<()> {
                     "a plain type cannot hold `bool`, because only two of its 256 bit patterns are valid: use u8"
                 }
                 "char" => {
-                    "a plain type cannot hold `char`, because not every bit pattern is one: use u32, or [u8; N] for text"
+                    "a plain type cannot hold `char`, because not every bit pattern is valid: use u32, or [u8; N] for text"
                 }
                 "usize" => "the size of `usize` is not the same on every machine: use u64 or u32",
                 "isize" => "the size of `isize` is not the same on every machine: use i64 or i32",
                 "u128" | "i128" => {
-                    "128-bit integers are aligned to 16 bytes and unknown in C and Python: use two u64"
+                    "128-bit integers are aligned to 16 bytes and not available in C and Python: use two u64"
                 }
                 "String" => {
-                    "a `String` is an address, which means nothing in another process: use [u8; N] and a length"
+                    "a `String` is an address, which is meaningless in another process: use [u8; N] and a length"
                 }
                 "Vec" | "Box" | "Option" => {
                     "a plain type holds its values directly and has one fixed size: use an array `[T; N]` and a count"

@@ -113,7 +113,8 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
         "`{ident}` has padding between or after its fields, and padding bytes must not be sent: \
          reorder the fields from large to small, or add an explicit field such as `_pad: [u8; 4]`"
     );
-    let small_align = format!("`{ident}` is aligned to more than 8 bytes, which messages are not");
+    let small_align =
+        format!("`{ident}` is aligned to more than 8 bytes, but messages are aligned to 8");
 
     let tail = attrs.tail;
     let description = quote! {
@@ -180,12 +181,12 @@ fn struct_fields(input: &DeriveInput) -> Result<&Fields> {
     match &input.data {
         Data::Struct(data) => Ok(&data.fields),
         Data::Enum(data) => {
-            let why = "an enum is no plain type, because not every bit pattern is one of its values: \
+            let why = "an enum is not a plain type, because not every bit pattern is one of its values: \
                        use a struct with an integer field, and constants for its values";
             Err(Error::new_spanned(data.enum_token, why))
         }
         Data::Union(data) => {
-            Err(Error::new_spanned(data.union_token, "a union is no plain type: use a struct"))
+            Err(Error::new_spanned(data.union_token, "a union is not a plain type: use a struct"))
         }
     }
 }

@@ -138,7 +138,7 @@ impl Shared {
                 threads.retain(|thread| !thread.is_finished());
                 threads.push(thread);
             }
-            Err(error) => self.end(&format!("no thread can be started: {error}")),
+            Err(error) => self.end(&format!("cannot start a thread: {error}")),
         }
     }
 
@@ -297,14 +297,14 @@ impl Sink for Shared {
         let mut why = Vec::new();
         if domain.as_str() != self.domain {
             why.push(format!(
-                "it is of domain {domain}, and this one of domain {}: set one RNET_DOMAIN on both hosts",
+                "it is in domain {domain}, this one in domain {}: set the same RNET_DOMAIN on both hosts",
                 self.domain
             ));
         }
         if version != u32::from(VERSION) {
             why.push(format!(
-                "it speaks version {version} of the wire, and this one version {VERSION}: run one version of rnet \
-                 on both hosts"
+                "it uses wire version {version}, this one {VERSION}: run the same version of rnet on both \
+                 hosts"
             ));
         }
         let what = "the link of another host".to_owned();

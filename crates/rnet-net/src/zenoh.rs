@@ -79,7 +79,7 @@ pub enum ZenohError {
     /// The port, or the one above it for the bulk lane, is taken.
     #[error(
         "cannot listen on {endpoint}: port {port} is in use, by another link or another program. Choose another \
-             port (the {lane} lane takes this one), or end who uses it: `ss -ltnp 'sport = {port}'` shows it"
+             port (the {lane} lane takes this one), or stop the program that uses it: `ss -ltnp 'sport = {port}'` shows it"
     )]
     PortInUse {
         /// As it was given.
@@ -91,7 +91,7 @@ pub enum ZenohError {
     },
     /// The address cannot be listened on.
     #[error(
-        "cannot listen on {endpoint}: {cause}. Give an address of this host, or 0.0.0.0 for all of them"
+        "cannot listen on {endpoint}: {cause}. Use an address of this host, or 0.0.0.0 for all of them"
     )]
     BadListen {
         /// As it was given.

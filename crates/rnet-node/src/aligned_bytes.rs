@@ -61,7 +61,7 @@ impl AlignedBytes {
         };
         match ty.fixed_len() {
             Some(fixed) if fixed != bytes.len() => {
-                Err(format!("it is {} bytes long, and its type {fixed}", bytes.len()))
+                Err(format!("it is {} bytes long, but its type is {fixed}", bytes.len()))
             }
             _ => Ok(bytes),
         }

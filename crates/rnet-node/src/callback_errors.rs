@@ -144,5 +144,5 @@ impl CallbackErrors {
 pub fn text_of_panic(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -11,7 +11,7 @@ use crate::match_event::Callback;
 /// A running callback for endpoints; it ends when this is dropped.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
-#[must_use = "the callback ends when the EndpointWatch is dropped; keep it or call detach()"]
+#[must_use = "the callback stops when the EndpointWatch is dropped; keep it or call detach()"]
 pub struct EndpointWatch {
     watcher: Arc<Watcher>,
     /// `None` once it was detached.

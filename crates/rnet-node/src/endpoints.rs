@@ -28,15 +28,15 @@ pub struct Endpoint {
     pub id: u64,
     /// Its topic, with the leading slash.
     pub topic: String,
-    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
+    /// Name of its node; for a proxy `@host/node`, the node that it represents.
     pub node: String,
     /// The type of its messages.
     pub type_desc: TypeDesc,
     /// Whether it publishes or subscribes, and its quality of service.
     pub qos: EndpointQos,
-    /// For which endpoint of another host it stands, if it is a proxy.
+    /// For a proxy: the endpoint of another host that it represents.
     pub proxy: Option<Proxy>,
-    /// How many endpoints it stands for: 1, or more if it is a proxy of subscriptions.
+    /// Number of endpoints that it represents: 1, or more for a proxy of subscriptions.
     pub ends: u32,
     /// Whether it is a publisher that was opened with a last will.
     pub last_will: bool,
@@ -46,10 +46,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The protobuf type that it names, read anew each time; `None` for messages of another kind.
+    /// The protobuf type that it declares, read on each call; `None` for messages of another kind.
     ///
     /// # Errors
-    /// `Io` once its node is gone; `Corrupt` if what it has there is no such type.
+    /// `Io` once its node is gone; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
         Schemas::default().read_if_any(&self.folder, &self.type_desc)
     }
@@ -64,7 +64,7 @@ pub enum EndpointQos {
     Subscriber(SubscriberQos),
 }
 
-/// A change in which endpoints there are.
+/// An endpoint was opened or closed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EndpointEvent {

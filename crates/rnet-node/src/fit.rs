@@ -97,8 +97,8 @@ pub fn same_lane(
             publisher_node: publisher_node.to_owned(),
             subscriber_node: subscriber_node.to_owned(),
             why: format!(
-                "another publisher of this topic made it {}, this one says {}: use one lane per \
-                 topic",
+                "another publisher of this topic uses the {} lane, this one uses {}: use one lane \
+                 per topic",
                 word(lane),
                 word(publisher.qos.lane)
             ),

@@ -9,12 +9,11 @@ use rnet_shm::publisher::Stop;
 
 use crate::match_event::BellCell;
 
-/// Ends the waits of one subscriber, publisher or watch of the state from any thread; made by
+/// Interrupts the waits of one subscriber, publisher or state watch from any thread; created by
 /// `Subscriber::interrupter`, `Publisher::interrupter` and `Watch::interrupter`.
 ///
-/// A thread that waits has the subscriber, publisher or watch to itself (`recv` and `send` take
-/// `&mut self`). Where several share one behind a lock, this asks the one that waits to let go of
-/// it.
+/// A waiting thread has exclusive access to the subscriber, publisher or watch (`recv` and `send` take `&mut self`). If
+/// several threads share one behind a lock, this makes the waiting thread return and release it.
 #[derive(Clone)]
 pub struct Interrupter(Of);
 
@@ -25,9 +24,8 @@ enum Of {
 }
 
 impl Interrupter {
-    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds a message,
-    /// a change, or room for a message, at that moment returns it; then the next wait that finds nothing is
-    /// interrupted.
+    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that becomes ready
+    /// at the same moment returns normally; then the next wait that is not ready is interrupted.
     pub fn interrupt(&self) {
         match &self.0 {
             Of::Waiting(waiting) => waiting.ask_to_stop(),

@@ -58,7 +58,7 @@ impl Keeping {
                     self.tell(
                         state,
                         format!(
-                            "{path}, or a part of it, was removed and cannot be put back: {error}"
+                            "{path}, or a part of it, was removed and cannot be restored: {error}"
                         ),
                     );
                     None
@@ -69,14 +69,14 @@ impl Keeping {
         if let Some(back) = back {
             let path = state.domain.path().display();
             let mut text = format!(
-                "{path}, or a part of it, was removed while its nodes live; put back, with {} files (RemoveIPC of \
-                 systemd-logind, or a clean-up script? see: rnet doctor)",
+                "{path}, or a part of it, was removed while its nodes run; restored, with {} files (possible causes: \
+                 RemoveIPC in systemd-logind, a cleanup script; see: rnet doctor)",
                 back.files
             );
             if !back.lost.is_empty() {
                 text += &format!(
-                    "; lost for new nodes until this one is started anew, for want of file descriptors (raise \
-                     ulimit -n): {}",
+                    "; out of file descriptors (raise ulimit -n), so new nodes cannot see these until this node \
+                     restarts: {}",
                     back.lost.join(" ")
                 );
             }
@@ -90,7 +90,7 @@ impl Keeping {
                 Ok(Standing::PutBack) => done = true,
                 Ok(Standing::Apart) => self.tell(
                     state,
-                    "other nodes have begun a new state since the domain's directory was removed; start this node anew"
+                    "other nodes have started a new state since the domain's directory was removed; restart this node"
                         .to_owned(),
                 ),
                 Err(error) => self.tell(state, error.to_string()),

@@ -24,7 +24,7 @@ pub struct PeerInfo {
     pub node: String,
 }
 
-/// A change in who is matched with a publisher or subscriber.
+/// A match change of a publisher or subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchEvent {
@@ -48,7 +48,7 @@ pub enum MatchEvent {
 pub struct DeadlineMissed {
     /// The publisher that sent nothing, and its node.
     pub publisher: PeerInfo,
-    /// Periods that have ended since the last such event, 1 or more.
+    /// Missed periods since the last such event, 1 or more.
     pub missed: u64,
     /// All of this publisher so far.
     pub total: u64,
@@ -159,12 +159,12 @@ impl Changes {
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 
-    /// How many changes there were. Take it first, then look at the matches, then wait.
+    /// Number of changes so far. Read it first, then inspect the matches, then wait.
     pub fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Waits until `look` finds something; `None` when the time is over. After a signal it goes on.
+    /// Waits until `look` returns a value; `None` on a timeout. After a signal the wait continues.
     pub fn wait_until<R>(
         &self,
         until: Option<Instant>,

@@ -2,7 +2,7 @@
 
 use rnet_shm::registry::Departure;
 
-/// A change in which nodes there are.
+/// A node joined, left or died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeEvent {

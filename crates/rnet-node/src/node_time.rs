@@ -133,7 +133,7 @@ impl NodeTime {
         match self.0.as_ref().filter(|simulated| simulated.has_ended()) {
             None => Ok(()),
             Some(simulated) => {
-                let what = "the node whose time is waited for".to_owned();
+                let what = "the node that provides the time for this wait".to_owned();
                 Err(Error::closed(simulated.fork_guard.name(what)))
             }
         }

@@ -65,7 +65,7 @@ impl PublisherOptions {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Serves reliable subscribers; `on_full` says what to do when one of them is behind.
+    /// Serves reliable subscribers; `on_full` sets the behaviour when one of them is full.
     pub fn reliable(mut self, on_full: OnFull) -> Self {
         self.qos.reliability = Reliability::Reliable;
         self.qos.on_full = on_full;
@@ -76,16 +76,15 @@ impl PublisherOptions {
         self.qos.lane = Lane::Urgent;
         self
     }
-    /// Keeps the last `depth` messages for subscribers that come later.
+    /// Keeps the last `depth` messages for late subscribers.
     ///
-    /// None of them is given up for want of room. The log gets as long as they need. Messages of more
-    /// than 4096 bytes stand in the pool, which must hold `depth` of them (1023 at most) and the next
-    /// one, beside the samples that subscribers hold: see [`PublisherOptions::pool_limit_bytes`]. Each
-    /// takes its length, rounded up by at most a quarter and 8 KiB, and 20 KiB at least.
+    /// All of them are always kept; the log grows as needed. Messages of more than 4096 bytes are stored in the pool,
+    /// which must hold `depth` of them (1023 at most) and the next one, in addition to the samples that subscribers
+    /// hold: see [`PublisherOptions::pool_limit_bytes`]. Each takes its length, rounded up by at most a quarter and 8
+    /// KiB, and at least 20 KiB.
     ///
-    /// If the pool cannot hold them, opening a publisher whose type has a fixed length fails with
-    /// `BadQos`. Otherwise the send or loan that finds no room fails with `OutOfMemory` or
-    /// `LimitReached`, and the error names the bytes needed.
+    /// If the pool cannot hold them, opening a publisher with a fixed-length type fails with `BadQos`. Otherwise the
+    /// send or loan that does not fit fails with `OutOfMemory` or `LimitReached`, with the bytes needed.
     pub fn transient_local(mut self, depth: u32) -> Self {
         self.qos.durability = Durability::TransientLocal { depth };
         self
@@ -111,8 +110,8 @@ impl PublisherOptions {
         self.qos.large_depth = depth;
         self
     }
-    /// Promises a message at least this often. Each period without one is counted here and at every subscriber
-    /// that asks for a deadline, see `Publisher::on_deadline`.
+    /// Promises a message at least this often. Each period without one is counted here and at every subscriber that
+    /// requests a deadline, see `Publisher::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
@@ -127,14 +126,14 @@ impl PublisherOptions {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
     }
-    /// What each subscriber receives after all other messages when the process dies without having closed the
-    /// publisher: once, with `Sample::is_last_will`, and before it is told `PeerLost`. At most 4096 bytes encoded.
+    /// The message that each subscriber receives after all others if the process dies without closing the publisher:
+    /// once, with `Sample::is_last_will`, and before `PeerLost`. At most 4096 bytes encoded.
     ///
-    /// A publisher that is closed or dropped has none any more, in a thread that panics as well. The will can be
-    /// changed later, with `Publisher::set_last_will`. It takes 12 KiB of shared memory.
+    /// Closing or dropping the publisher removes it, also in a thread that panics. Change it later with
+    /// `Publisher::set_last_will`. It takes 12 KiB of shared memory.
     ///
-    /// Opening the publisher fails with `BadValue` if the message is longer or is not of the publisher's type, and
-    /// with `OutOfMemory` if there is no memory for it.
+    /// Opening the publisher fails with `BadValue` if the message is longer or has another type, and with `OutOfMemory`
+    /// if there is no memory for it.
     pub fn last_will<M: Message + ?Sized>(mut self, message: &M) -> Self {
         let mut encoded = Vec::new();
         let bytes = message.as_bytes().map(<[u8]>::to_vec).unwrap_or_else(|| {
@@ -217,7 +216,8 @@ impl SubscriberOptions {
         self.qos.reliability = Reliability::Reliable;
         self
     }
-    /// First gets what the publisher has kept for late joiners, as much of it as this subscriber keeps.
+    /// First receives the messages that the publisher has kept for late subscribers, at most as many as this subscriber
+    /// keeps.
     pub fn transient_local(mut self) -> Self {
         self.qos.transient_local = true;
         self
@@ -227,8 +227,8 @@ impl SubscriberOptions {
         self.qos.lane = Some(lane);
         self
     }
-    /// Passes over all but the last `depth` unread messages of each publisher, and counts them as
-    /// skipped. A subscriber that does not look holds a reliable publisher back all the same.
+    /// Skips all but the last `depth` unread messages of each publisher, and counts them as skipped. A subscriber that
+    /// does not read still blocks a reliable publisher.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.qos.history = History::KeepLast(depth);
         self
@@ -243,14 +243,13 @@ impl SubscriberOptions {
         self.qos.wait = wait;
         self
     }
-    /// Asks for a message of each publisher at least this often; the publisher must promise as much. Each period
-    /// without one is counted, see `Subscriber::on_deadline`.
+    /// Requests a message from each publisher at least this often; the publisher must promise this. Each period without
+    /// one is counted, see `Subscriber::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
     }
-    /// Asks for publishers that show at least once per `lease` that they are alive, see
-    /// `Subscriber::on_liveliness`.
+    /// Requests publishers that show at least once per `lease` that they are alive, see `Subscriber::on_liveliness`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
@@ -301,8 +300,8 @@ pub fn check_ends(ends: u32) -> Result<()> {
     if (1..=MAX_ENDS_PER_PROXY).contains(&ends) {
         return Ok(());
     }
-    let why = format!("it is {ends}, and must be 1 to {MAX_ENDS_PER_PROXY}");
-    Err(Error::bad_value("ends of a proxy", why))
+    let why = format!("it is {ends}; it must be 1 to {MAX_ENDS_PER_PROXY}");
+    Err(Error::bad_value("endpoints of a proxy", why))
 }
 
 /// `None` means "for as long as it takes".

@@ -10,11 +10,11 @@ use rnet_shm::channel::Reader;
 /// the sums of older ones: a node that restarts every second must not fill its peers' memory.
 const MAX_APART: usize = 64;
 
-/// What a subscriber knows of one publisher.
+/// A subscriber's counters for one publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublisherStats {
-    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums up those that are
-    /// gone for longest, which is there once more than 64 are gone.
+    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums the oldest former publishers, which
+    /// exists once there are more than 64.
     pub publisher: u64,
     /// Name of its node; none in the entry that sums up.
     pub node: String,

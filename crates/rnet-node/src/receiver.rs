@@ -390,7 +390,7 @@ impl Receiver {
         if len == theirs {
             return Ok(());
         }
-        let what = format!("a message has {len} bytes and its type {theirs}");
+        let what = format!("a message has {len} bytes, but its type has {theirs}");
         let node = channel.node().to_owned();
         self.close_channel(at);
         Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
@@ -417,8 +417,8 @@ impl Receiver {
             ChannelError::Refused => Error::limit_reached(
                 format!("readers of {topic} at {publisher_node}"),
                 rnet_core::MAX_READERS_PER_CHANNEL,
-                "let one subscriber per process feed the others; it is served once a place \
-                       is free",
+                "share one subscriber per process; this one is admitted once \
+                       another closes",
             ),
             ChannelError::Short(error) => *error,
         }

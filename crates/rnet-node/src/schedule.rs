@@ -36,7 +36,7 @@ impl Schedule {
     /// Ticks each `period` from `now_ns` on.
     pub fn each(what: &str, period: Duration, now_ns: u64) -> Result<Schedule> {
         if period.is_zero() {
-            let why = "the period is 0 s, and must be longer".to_owned();
+            let why = "the period is 0 s; it must be longer".to_owned();
             return Err(Error::bad_value(what, why));
         }
         let period_ns = ns_saturating(period);

@@ -95,7 +95,7 @@ impl NodeSettings {
 fn text_of(name: &str) -> Result<String> {
     let set = std::env::var_os(name).unwrap_or_default();
     set.into_string()
-        .map_err(|set| Error::bad_value(name, format!("{} is no UTF-8 text", set.display())))
+        .map_err(|set| Error::bad_value(name, format!("{} is not UTF-8 text", set.display())))
 }
 
 /// Whether robot-net may ask anything of the scheduler, where the program does not say.
@@ -115,7 +115,7 @@ fn by_environment(name: &str, default: bool) -> Result<bool> {
         b"0" => Ok(false),
         _ => Err(Error::bad_value(
             name,
-            format!("{} is neither 0 nor 1: set one of them, or unset it", set.display()),
+            format!("{} is neither 0 nor 1: set it to 0 or 1, or unset it", set.display()),
         )),
     }
 }

@@ -21,7 +21,7 @@ use crate::subscriber_state::SubscriberState;
 /// Dropping waits for a callback that is running, except inside a callback of the same node. One that
 /// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
 /// neither the other lane nor any other node, and reliable publishers no longer than they chose.
-#[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
+#[must_use = "the callback stops when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
     #[doc(hidden)]
     pub id: u64,
@@ -45,10 +45,9 @@ impl Subscription {
         self.topic.as_str()
     }
 
-    /// What was received and lost, by publisher; the callback itself may ask, too.
+    /// Received and lost messages by publisher; the callback may call this, too.
     ///
-    /// Read from the counters in shared memory: publishers that are gone are one entry, with 0
-    /// for the publisher and no node.
+    /// Read from the counters in shared memory: former publishers are one entry, with publisher 0 and without a node.
     pub fn stats(&self) -> Vec<PublisherStats> {
         let stats = |slot: &Arc<Slot>| {
             let page = slot.page();
@@ -88,7 +87,7 @@ impl Subscription {
         self.file.slots().iter().filter_map(stats).collect()
     }
 
-    /// How far the callback is behind its publishers, all of them together.
+    /// The callback's backlog from all publishers together.
     pub fn behind(&self) -> Behind {
         let mut sum = Behind::default();
         self.stats().iter().for_each(|stats| sum.add(&stats.behind));
@@ -141,12 +140,12 @@ impl Subscription {
         if self.file.fork_guard().is_parents() { 0 } else { self.state.served.count() }
     }
 
-    /// Waits until at least `n` publishers serve the callback: whatever they send from then on
-    /// reaches it, or is counted.
+    /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are counted as
+    /// lost.
     ///
     /// # Errors
-    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, for
-    /// which its own thread would have to go on.
+    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, which would block its
+    /// own thread.
     pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.file.fork_guard().check(|| format!("the subscriber of {}", self.topic))?;
         let own = self
@@ -156,20 +155,20 @@ impl Subscription {
         if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
             return Err(Error::bad_value(
                 format!("wait for publishers of {}", self.topic),
-                "a callback of its lane waits for the thread that it runs on: wait in another thread",
+                "a callback of the same lane would block its own thread: wait in another thread",
             ));
         }
         self.state.served.wait(&self.topic, n, timeout, &self.state.unseen)
     }
 
-    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
         if !self.file.fork_guard().is_parents() {
             self.state.hooks.add(Box::new(callback));
         }
     }
 
-    /// A handle for waits for changes of who serves the callback, as `Publisher::match_changes`.
+    /// A handle that waits for match changes, as `Publisher::match_changes`.
     pub fn match_changes(&self) -> MatchChanges {
         self.state.served.changed()
     }
@@ -181,9 +180,8 @@ impl Subscription {
         sum
     }
 
-    /// What keeps the callback from being called: the thread that is to call it cannot be started
-    /// (`LimitReached`), which is tried again once a second. Nothing is lost meanwhile that is not
-    /// counted. `None` as a rule.
+    /// Why the callback is not called: its thread cannot be started (`LimitReached`); the start is retried once a
+    /// second. Lost messages are counted. Normally `None`.
     pub fn error(&self) -> Option<Error> {
         self.core.as_ref()?.state.dispatch_error()
     }

@@ -97,11 +97,11 @@ impl TryFrom<TypeDesc> for MessageType {
             TypeDesc::Plain(plain) => Ok(MessageType::Plain(plain)),
             TypeDesc::Protobuf(named) => Err(Error::bad_value(
                 "type",
-                format!("protobuf message {} needs its schema: name it in the options", named.name),
+                format!("protobuf message {} needs its schema: set it in the options", named.name),
             )),
             TypeDesc::Unknown => Err(Error::bad_value(
                 "type",
-                "a later version of robot-net knows its kind, and this one does not: update it",
+                "its kind needs a later version of robot-net: update this one",
             )),
         }
     }
@@ -126,8 +126,8 @@ pub fn choose<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> R
     Err(Error::bad_value(
         format!("type of {topic}"),
         format!(
-            "the options say {}, and the messages are {}; give it to a publisher or subscriber of \
-             bytes or, a protobuf type, of Dynamic",
+            "the options specify {}, but the messages are {}; use a publisher or subscriber of \
+             bytes or, for a protobuf type, of Dynamic",
             given.desc(),
             own.desc()
         ),
@@ -185,7 +185,7 @@ impl Schemas {
             }
         };
         if schema.hash().to_string() != named.schema {
-            return Err(corrupt("the file holds another type than its name says".to_owned()));
+            return Err(corrupt("the type in the file does not match the file's name".to_owned()));
         }
         Ok(schema)
     }

@@ -253,10 +253,10 @@ impl LogReader {
         if let Some(record) = self.next_plain_extended(buf, |&[_, head, _]| head >> 32 == 8) {
             return Ok(Some(record));
         }
-        let head = Head::from_word(buf[self.batch_at / 8]).ok_or("a record has no known kind")?;
+        let head = Head::from_word(buf[self.batch_at / 8]).ok_or("a record has an unknown kind")?;
         let Some(record) = self.walk(head, buf)? else { return Ok(None) };
         let extension_len = extension_len(&buf[record.offset / 8..], record.len)
-            .ok_or("the extension words of a record contradict themselves")?;
+            .ok_or("the extension words of a record are inconsistent")?;
         self.extended = (record.seq, extension_len);
         Ok(Some(Record {
             offset: record.offset + extension_len,
@@ -278,7 +278,7 @@ impl LogReader {
             // The copy may end inside a record, which the next pull then brings whole; the first
             // record of a copy is one that the buffer has room for.
             if self.batch_at == 0 {
-                return Err("a record is longer than a record may be");
+                return Err("a record exceeds the maximum record length");
             }
             self.batch_len = self.batch_at;
             return Ok(None);

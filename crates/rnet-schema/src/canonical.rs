@@ -132,7 +132,7 @@ fn check_files(files: &[FileDescriptorProto]) -> Result<(), SchemaError> {
         }
         check_syntax(file)?;
         if by_name.insert(name, i).is_some() {
-            return Err(invalid(name, "there are two files of this name"));
+            return Err(invalid(name, "two files have this name"));
         }
     }
     let mut imports = Vec::with_capacity(files.len());
@@ -184,7 +184,7 @@ fn cycle(
     loop {
         let last = walked[walked.len() - 1];
         let Some(next) = imports[last].iter().find(|i| !done.contains(i)).copied() else {
-            return invalid(files[last].name(), "its imports have no order");
+            return invalid(files[last].name(), "its imports are cyclic");
         };
         if let Some(at) = walked.iter().position(|&i| i == next) {
             walked.push(next);
@@ -203,7 +203,10 @@ fn index(files: &[FileDescriptorProto]) -> Result<Index<'_>, SchemaError> {
         if package.len() > MAX_SCHEMA_FULL_NAME_LEN_BYTES
             || !(package.is_empty() || package.split('.').all(check::is_identifier))
         {
-            return Err(invalid(proto.name(), format!("package {:?} is no name", clip(package))));
+            return Err(invalid(
+                proto.name(),
+                format!("package {:?} is not a valid name", clip(package)),
+            ));
         }
         let at = (file, is_proto3(proto));
         for message in &proto.message_type {

@@ -230,11 +230,11 @@ impl<'a> Load<'a> {
             return self.file(file.file_descriptor_proto().clone());
         }
         let shown = |folder: &PathBuf| match folder.as_os_str().is_empty() {
-            true => "the current folder".to_owned(),
+            true => "the current directory".to_owned(),
             false => folder.display().to_string(),
         };
         let looked_in = match self.folders.is_empty() {
-            true => vec!["no folder".to_owned()],
+            true => vec!["no directory".to_owned()],
             false => self.folders.iter().map(shown).collect(),
         };
         Err(SchemaError::MissingImport { place, name: name.to_owned(), looked_in })

@@ -154,7 +154,7 @@ impl Scan<'_> {
             _ => {
                 let found = value.wire_type();
                 let why = format!(
-                    "the type says {}, and the bytes have {found}",
+                    "the type declares {}, but the bytes contain {found}",
                     crate::check::field_text(field)
                 );
                 Err(self.malformed((at, why)))

@@ -122,7 +122,7 @@ fn line(change: &Change, forward: bool) -> DiffLine {
     };
     let breaking = change.severity == Severity::Breaking;
     // A side that only reserves holds nothing; what it says is in the name of the change.
-    let old_reserves = change.rule == Rule::FieldReserved && old == "a reservation";
+    let old_reserves = change.rule == Rule::FieldReserved && old == "a reserved number or name";
     let (what, severity) = match change.rule {
         Rule::FieldReserved if old_reserves => ("field.reserved_reused", Severity::Breaking),
         Rule::FieldReaderOnly | Rule::FieldWriterOnly if old.is_empty() => {
@@ -178,7 +178,7 @@ fn warn_of_unreserved(lines: &mut [DiffLine]) {
         if !reserved.contains(&line.path) {
             line.what = "field.not_reserved".to_owned();
             line.severity = Severity::Warning;
-            line.new = "no reservation of its number and name".to_owned();
+            line.new = "its number and name are not reserved".to_owned();
         }
     }
 }

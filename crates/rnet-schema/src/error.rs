@@ -46,7 +46,7 @@ pub enum SchemaError {
     },
     /// An import is in none of the folders and not built in.
     #[error(
-        "{place}: import {name:?} is not found; looked in {}, and among the built-in files; add an include folder or correct the name",
+        "{place}: import {name:?} is not found; looked in {}, and among the built-in files; add an include directory or correct the name",
         looked_in.join(", ")
     )]
     MissingImport {
@@ -58,7 +58,7 @@ pub enum SchemaError {
         looked_in: Vec<String>,
     },
     /// Files import each other in a circle.
-    #[error("{place}: cyclic import: {}; move what both need into a file of its own", cycle.join(" -> "))]
+    #[error("{place}: cyclic import: {}; move the shared definitions into a separate file", cycle.join(" -> "))]
     CyclicImport {
         /// The import statement that closes the circle; without a line when it came as a descriptor set.
         place: Place,
@@ -66,7 +66,7 @@ pub enum SchemaError {
         cycle: Vec<String>,
     },
     /// There is no message type of this name.
-    #[error("there is no message type {name:?}{}", known_list(known))]
+    #[error("unknown message type {name:?}{}", known_list(known))]
     UnknownType {
         /// The name asked for.
         name: String,
@@ -86,7 +86,7 @@ pub enum SchemaError {
         found: usize,
     },
     /// The bytes are no descriptor set.
-    #[error("descriptor set is malformed at byte {offset}: {why}; compile it anew")]
+    #[error("descriptor set is malformed at byte {offset}: {why}; compile it again")]
     Malformed {
         /// Where, from the start of the set.
         offset: usize,
@@ -94,7 +94,7 @@ pub enum SchemaError {
         why: String,
     },
     /// The descriptor set contradicts itself.
-    #[error("descriptor set is not valid: {at}: {why}; compile it anew")]
+    #[error("descriptor set is not valid: {at}: {why}; compile it again")]
     Invalid {
         /// The file, type or field.
         at: String,
@@ -105,9 +105,9 @@ pub enum SchemaError {
 
 fn known_list(known: &[String]) -> String {
     if known.is_empty() {
-        return "; the files define none".into();
+        return "; the files define no message types".into();
     }
-    format!("; defined are {}", known.join(", "))
+    format!("; known types: {}", known.join(", "))
 }
 
 /// Why bytes are not a message of a type.

@@ -167,8 +167,9 @@ fn read_message(
         return Err(error(path, why));
     }
     if is_well_known(descriptor.full_name()) {
-        return deserialize(descriptor, json)
-            .map_err(|e| error(path, format!("it is no {}: {e}", descriptor.full_name())));
+        return deserialize(descriptor, json).map_err(|e| {
+            error(path, format!("it is not a valid {}: {e}", descriptor.full_name()))
+        });
     }
     let Json::Object(object) = json else {
         let why = format!(
@@ -183,17 +184,16 @@ fn read_message(
         let at = join(path, name);
         let field = descriptor.get_field_by_name(name);
         let field = field.or_else(|| descriptor.get_field_by_json_name(name));
-        let field = field.ok_or_else(|| {
-            error(&at, format!("there is no such field; {}", known_fields(descriptor)))
-        })?;
+        let field = field
+            .ok_or_else(|| error(&at, format!("no such field; {}", known_fields(descriptor))))?;
         if message.has_field(&field) {
-            return Err(error(&at, "the field is there twice"));
+            return Err(error(&at, "the field is given twice"));
         }
         if let Some(other) = field
             .containing_oneof()
             .and_then(|oneof| oneof.fields().find(|f| *f != field && message.has_field(f)))
         {
-            return Err(error(&at, format!("it excludes {}, which is set too", other.name())));
+            return Err(error(&at, format!("it excludes {}, which is also set", other.name())));
         }
         if let Some(value) = read_field(&field, json, &at, depth)? {
             message.set_field(&field, value);
@@ -243,10 +243,11 @@ fn read_map(
     let mut map = HashMap::with_capacity(object.len());
     for (name, json) in object {
         let at = format!("{at}[{name:?}]");
-        let key = map_key(name, &key_kind)
-            .ok_or_else(|| error(&at, format!("the key is no {key_kind:?}").to_lowercase()))?;
+        let key = map_key(name, &key_kind).ok_or_else(|| {
+            error(&at, format!("the key is not of type {key_kind:?}").to_lowercase())
+        })?;
         let value = read_field(&value_field, json, &at, depth)?;
-        map.insert(key, value.ok_or_else(|| error(&at, "a map has no null values"))?);
+        map.insert(key, value.ok_or_else(|| error(&at, "map values cannot be null"))?);
     }
     Ok(Value::Map(map))
 }

@@ -56,14 +56,14 @@ impl NumberReader {
             let example = if field.is_list() { "[0]" } else { "[\"key\"]" };
             let name = field.name();
             return Err(refused(format!(
-                "it has many values; say which one, such as {name}{example}"
+                "it has many values; select one, such as {name}{example}"
             )));
         }
         match path.kind() {
             Kind::Message(message) => Err(refused(crate::path::known_fields(message))),
             Kind::String | Kind::Bytes => {
-                let what = if *path.kind() == Kind::Bytes { "bytes" } else { "a text" };
-                Err(refused(format!("it is {what} and no number")))
+                let what = if *path.kind() == Kind::Bytes { "bytes" } else { "text" };
+                Err(refused(format!("it is {what}, not a number")))
             }
             _ => Ok(Self { schema: schema.clone(), path: path.clone(), hops: hops(path) }),
         }
@@ -133,7 +133,10 @@ impl NumberReader {
                 }
                 (value, _) => {
                     let (said, there) = (field_text(&hop.field), value.wire_type());
-                    return Err((at, format!("the type says {said}, and the bytes have {there}")));
+                    return Err((
+                        at,
+                        format!("the type declares {said}, but the bytes contain {there}"),
+                    ));
                 }
             }
         }
@@ -322,7 +325,7 @@ mod tests {
         };
         assert!(refused("packed").contains("packed[0]"), "{}", refused("packed"));
         assert!(refused("by_name").contains("by_name[\"key\"]"), "{}", refused("by_name"));
-        assert!(refused("text").contains("a text"), "{}", refused("text"));
+        assert!(refused("text").contains("text"), "{}", refused("text"));
         assert!(refused("leg").contains("Leg has force, turns"), "{}", refused("leg"));
         let error = reader("leg.turns").read(&[0x68, 0x01]).unwrap_err().to_string();
         assert!(error.contains("leg.turns") && error.contains("a varint"), "{error}");

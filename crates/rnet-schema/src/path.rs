@@ -67,14 +67,14 @@ impl FieldPath {
                 return Ok(Self { text: text.to_owned(), steps: parse.steps, kind });
             }
             if !text[parse.at..].starts_with('.') {
-                return Err(error(&text[..parse.at], "expected a `.` or the end behind this"));
+                return Err(error(&text[..parse.at], "expected a `.` or the end after this"));
             }
             let whole = (field.is_list() || field.is_map())
                 && matches!(parse.steps.last(), Some(Step::Field(_)));
             if whole {
                 let example = if field.is_list() { "[0]" } else { "[\"key\"]" };
                 let why =
-                    format!("it has many values; say which one, such as {}{example}", field.name());
+                    format!("it has many values; select one, such as {}{example}", field.name());
                 return Err(error(&text[..parse.at], why));
             }
             let Kind::Message(inner) = kind else {
@@ -199,7 +199,7 @@ impl Parse<'_> {
         let field = message.get_field_by_name(name);
         let field = field.or_else(|| message.get_field_by_json_name(name));
         let field = field.ok_or_else(|| {
-            error(&self.text[..end], format!("there is no such field; {}", known_fields(message)))
+            error(&self.text[..end], format!("no such field; {}", known_fields(message)))
         })?;
         self.at = end;
         self.steps.push(Step::Field(field.clone()));
@@ -230,7 +230,7 @@ impl Parse<'_> {
             })?;
             self.steps.push(Step::Key(key));
         } else {
-            return Err(fail("it is neither a list nor a map, and has no elements"));
+            return Err(fail("it is neither a list nor a map, so it has no elements"));
         }
         self.at = end;
         Ok(kind)

@@ -63,7 +63,7 @@ fn collect(
 ) -> Result<(), ValueError> {
     let refused = |what: &str, limit: usize, of: &str| {
         let why =
-            format!("a table has at most {what} = {limit} {of}; name the fields that you want");
+            format!("a table has at most {what} = {limit} {of}; select the fields that you need");
         ValueError { path: String::new(), why }
     };
     for field in message.fields() {
@@ -73,7 +73,7 @@ fn collect(
             return Err(refused(
                 "MAX_COLUMN_FIELDS",
                 MAX_COLUMN_FIELDS,
-                "fields on the way to its columns",
+                "fields on the paths to its columns",
             ));
         }
         fields.push(field.clone());

@@ -33,10 +33,7 @@ pub(crate) fn message(message: &DynamicMessage, docs: &Docs, options: &TextOptio
     let unknown = message.unknown_fields().count();
     if unknown > 0 {
         let s = if unknown == 1 { "" } else { "s" };
-        text.line(
-            0,
-            format_args!("# and {unknown} value{s} of fields that this type does not know"),
-        );
+        text.line(0, format_args!("# and {unknown} value{s} of unknown fields"));
     }
     text.out
 }

@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         let mut rest = &self.bytes[self.at..];
         let len = rest.len();
         let value = decode_varint(&mut rest).map_err(|_| match len < 10 {
-            true => self.fault("a varint ends in the middle"),
+            true => self.fault("a varint is truncated"),
             false => self.fault("a varint is longer than 64 bits"),
         })?;
         self.at += len - rest.len();
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
                 self.at += len;
                 Ok(slice)
             }
-            None => Err(self.fault("a value is longer than what is left of the message")),
+            None => Err(self.fault("a value is longer than the rest of the message")),
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
             Some(number) => Ok((number, (key & 7) as u8)),
             None => {
                 self.at = self.start;
-                Err(self.fault("a field number is outside of 1 to 536870911"))
+                Err(self.fault("a field number is outside 1 to 536870911"))
             }
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         match self.next_item(0)? {
             None => Ok(None),
             Some(Item::Record(record)) => Ok(Some(record)),
-            Some(Item::End(_)) => Err(self.fault("a group ends that never began")),
+            Some(Item::End(_)) => Err(self.fault("a group ends that never started")),
         }
     }
 
@@ -169,9 +169,9 @@ impl<'a> Reader<'a> {
                         Some(Item::Record(_)) => {}
                         Some(Item::End(end)) if end == number => break,
                         Some(Item::End(_)) => {
-                            return Err(self.fault("a group ends that is not the innermost one"));
+                            return Err(self.fault("a group ends before its inner group"));
                         }
-                        None => return Err(self.fault("a group has no end")),
+                        None => return Err(self.fault("a group is not terminated")),
                     }
                 }
                 let body = &self.bytes[from..self.start];
@@ -207,7 +207,8 @@ pub(crate) fn packed(
         }
     };
     if !body.len().is_multiple_of(size) {
-        let why = format!("{} bytes of packed numbers of {size} bytes each", body.len());
+        let why =
+            format!("{} bytes are not a whole number of packed values of {size} bytes", body.len());
         return Err((offset, why));
     }
     let found = wanted.and_then(|wanted| body.chunks_exact(size).nth(wanted)).map(|bytes| {

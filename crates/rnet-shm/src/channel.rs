@@ -392,8 +392,8 @@ impl Reader {
         if !node.bells().tell_truncated() {
             return Ok(());
         }
-        let doing = "somebody truncated the doorbells of this node, whose waits may now end a \
-                     second late, until it is opened anew; cannot be woken through";
+        let doing = "the doorbell file of this node was truncated, so its waits may end a second \
+                     late until the node is reopened; cannot be woken through";
         let path = node.folder().join("bells");
         let error = io_error(doing, &path, std::io::ErrorKind::UnexpectedEof);
         Err(ChannelError::Short(Box::new(error)))

@@ -78,7 +78,7 @@ impl DomainDir {
                     path,
                     why: format!(
                         "it cannot be given to group {}: this user is not a member; add it (sudo usermod -aG) and \
-                         log in anew, or leave RNET_GROUP out",
+                         log in again, or unset RNET_GROUP",
                         config.group.as_deref().unwrap_or_default()
                     ),
                 });
@@ -112,7 +112,7 @@ impl DomainDir {
             let sub = dir.path.join(sub);
             make_folder(&sub, gid).map_err(|e| files::io_error("cannot create", &sub, e))?;
             let stat =
-                rustix::fs::lstat(&sub).map_err(|e| files::io_error("cannot look at", &sub, e))?;
+                rustix::fs::lstat(&sub).map_err(|e| files::io_error("cannot inspect", &sub, e))?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Err(dir.not_a("directory", sub));
             }
@@ -131,10 +131,10 @@ impl DomainDir {
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::ACCESS) => Err(Error::NoPermission {
                 path,
-                why: "this user may not look there; set RNET_DIR to a directory that you may use"
+                why: "this user may not search it; set RNET_DIR to a directory that you may use"
                     .to_owned(),
             }),
-            Err(e) => Err(files::io_error("cannot look at", &path, e)),
+            Err(e) => Err(files::io_error("cannot inspect", &path, e)),
             Ok(_) => {
                 let dir = DomainDir::check(config, path)?;
                 dir.check_version()?;
@@ -147,7 +147,7 @@ impl DomainDir {
     fn check(config: &DomainConfig, path: PathBuf) -> Result<DomainDir, Error> {
         let no = |why: String| Error::NoPermission { path: path.clone(), why };
         let stat =
-            rustix::fs::lstat(&path).map_err(|e| files::io_error("cannot look at", &path, e))?;
+            rustix::fs::lstat(&path).map_err(|e| files::io_error("cannot inspect", &path, e))?;
         if stat.st_mode & 0o170000 != 0o040000 {
             return Err(no("it is not a directory; remove it or set RNET_DIR".to_owned()));
         }
@@ -155,8 +155,8 @@ impl DomainDir {
         let me = rustix::process::geteuid().as_raw();
         if !shared && stat.st_uid != me {
             return Err(no(format!(
-                "it belongs to user {}, this process runs as {me}; use RNET_GROUP to share a domain. If it is a \
-                 left-over, remove it: sudo rm -r {}",
+                "it belongs to user {}, this process runs as {me}; use RNET_GROUP to share a domain. If it is \
+                 left over, remove it: sudo rm -r {}",
                 stat.st_uid,
                 path.display()
             )));
@@ -168,8 +168,8 @@ impl DomainDir {
                 unfinished(&path)
             } else {
                 format!(
-                    "it belongs to group {}, and RNET_GROUP names {group}; choose that group, or if it is a \
-                     left-over, remove it: sudo rm -r {}",
+                    "it belongs to group {}, but RNET_GROUP names {group}; use that group, or if it is left \
+                     over, remove it: sudo rm -r {}",
                     stat.st_gid,
                     path.display()
                 )
@@ -179,7 +179,7 @@ impl DomainDir {
         let open_to = stat.st_mode & if shared { 0o007 } else { 0o077 };
         if open_to != 0 {
             return Err(no(format!(
-                "others may enter it (mode {:o}); expected {}",
+                "other users may enter it (mode {:o}); expected {}",
                 stat.st_mode & 0o7777,
                 if shared { "2770" } else { "700" }
             )));
@@ -190,7 +190,7 @@ impl DomainDir {
                 unfinished(&path)
             } else {
                 format!(
-                    "this process, of user {me}, may not write in it (owner {}, group {}, mode {:o})",
+                    "this process, of user {me}, may not write to it (owner {}, group {}, mode {:o})",
                     stat.st_uid,
                     stat.st_gid,
                     stat.st_mode & 0o7777
@@ -332,8 +332,8 @@ fn is_unfinished(stat: &Stat, mode: u32) -> bool {
 fn unfinished(path: &Path) -> String {
     let owner = rustix::fs::lstat(path).map_or(0, |stat| stat.st_uid);
     format!(
-        "user {owner} has begun to make it and was stopped before it was open to the group; start a node as user \
-         {owner}, which finishes it, or remove it: sudo rm -r {}",
+        "user {owner} began to create it and was stopped before the group could use it; start a node as user \
+         {owner} to finish it, or remove it: sudo rm -r {}",
         path.display()
     )
 }
@@ -356,12 +356,12 @@ fn group_id(group: &str) -> Result<u32, Error> {
     }
     let bad = |why: &str| Error::BadValue { what: format!("group {group:?}"), why: why.to_owned() };
     let table = std::fs::read_to_string("/etc/group")
-        .map_err(|_| bad("/etc/group is not readable; give its number instead"))?;
+        .map_err(|_| bad("/etc/group is not readable; use the group number instead"))?;
     table
         .lines()
         .find_map(|line| {
             let mut fields = line.split(':');
             (fields.next() == Some(group)).then(|| fields.nth(1)?.parse().ok()).flatten()
         })
-        .ok_or_else(|| bad("no such group in /etc/group; give its number instead"))
+        .ok_or_else(|| bad("no such group in /etc/group; use the group number instead"))
 }

@@ -31,7 +31,7 @@ impl Event {
     /// `LimitReached` where the process has no descriptor left.
     pub fn new() -> Result<Event, Error> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| io_error("cannot make", Path::new("an eventfd"), errno))?;
+            .map_err(|errno| io_error("cannot create", Path::new("an eventfd"), errno))?;
         Ok(Event { fd, raised: Mutex::new(false), fork_guard: ForkGuard::here() })
     }
 

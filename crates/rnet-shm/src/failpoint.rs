@@ -49,7 +49,7 @@ fn parse(text: &str) -> Option<Armed> {
             Some(Armed { name: name.to_owned(), at, signal, passed: AtomicU64::new(0) })
         }
         _ => {
-            eprintln!("RNET_FAIL_POINT={text} is not <name>[@<n-th pass>][=kill|stop]");
+            eprintln!("RNET_FAIL_POINT={text}: expected <name>[@<n-th pass>][=kill|stop]");
             None
         }
     }

@@ -177,7 +177,7 @@ pub fn read_endpoint_header(
         what: what.to_owned(),
     };
     if word_at(&header, 0) != magic {
-        return Err(corrupt("the file does not begin as an endpoint's file does"));
+        return Err(corrupt("the file does not start with the header of an endpoint file"));
     }
     let found = u32::try_from(word_at(&header, 1)).unwrap_or(u32::MAX);
     if found != LAYOUT_VERSION {
@@ -185,7 +185,7 @@ pub fn read_endpoint_header(
     }
     let meta_len = word_at(&header, 4);
     if meta_len > MAX_META_LEN_BYTES as u64 {
-        return Err(corrupt("the description is longer than the limit"));
+        return Err(corrupt("the description exceeds the length limit"));
     }
     let mut meta = vec![0u8; meta_len as usize];
     read_exact_at(&file, &mut meta, 4096).map_err(|e| io_error("cannot read", path, e))?;

@@ -214,7 +214,7 @@ impl ForkGuard {
     /// What an error calls a thing that was made then.
     pub fn name(self, thing: String) -> String {
         if self.is_parents() {
-            format!("{thing}, made before this process was forked from its parent,")
+            format!("{thing}, created before this process was forked from its parent,")
         } else {
             thing
         }

@@ -188,9 +188,9 @@ impl Home {
         let mode = Mode::from_raw_mode(self.dir.folder_mode());
         match rustix::fs::mkdir(&self.folder, mode) {
             Ok(()) => rustix::fs::chmod(&self.folder, mode)
-                .map_err(|e| io_error("cannot put back", &self.folder, e))?,
+                .map_err(|e| io_error("cannot restore", &self.folder, e))?,
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(io_error("cannot put back", &self.folder, errno)),
+            Err(errno) => return Err(io_error("cannot restore", &self.folder, errno)),
         }
         fail_point!("home.folder");
         let mut done = PutBack::default();
@@ -200,7 +200,7 @@ impl Home {
         for (name, file) in rest.into_iter().chain(head) {
             let path = self.folder.join(name);
             if !lent::is_at(&path, file) {
-                lent::put_back(&path, file).map_err(|e| io_error("cannot put back", &path, e))?;
+                lent::put_back(&path, file).map_err(|e| io_error("cannot restore", &path, e))?;
                 done.files += 1;
                 fail_point!("home.file");
             }

@@ -75,7 +75,7 @@ fn make(
 }
 
 fn broken(path: &Path) -> Error {
-    files::io_error("cannot make anew", path, Errno::BUSY)
+    files::io_error("cannot recreate", path, Errno::BUSY)
 }
 
 #[cfg(test)]

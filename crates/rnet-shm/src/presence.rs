@@ -90,7 +90,7 @@ fn cannot_open(path: &Path, errno: Errno) -> Error {
         (Errno::ACCESS | Errno::PERM, Ok(owner)) => Error::NoPermission {
             path: path.to_owned(),
             why: format!(
-                "it belongs to user {owner}; if no node of theirs bears this name, remove it: sudo rm {}",
+                "it belongs to user {owner}; if that user runs no node of this name, remove it: sudo rm {}",
                 path.display()
             ),
         },

@@ -111,7 +111,7 @@ impl PeerPublisher {
             && log_len.is_power_of_two()
             && (rnet_core::MIN_LOG_LEN_BYTES..=rnet_core::MAX_LOG_LEN_BYTES).contains(&log_len);
         if !sound {
-            return Err(corrupt(path, "the header contradicts itself"));
+            return Err(corrupt(path, "the header is inconsistent"));
         }
         Ok(PeerPublisher { file, meta, id, log_at, log_len })
     }

@@ -231,7 +231,7 @@ impl Role {
     /// Those of the system, naming the file.
     pub fn holder(&self) -> Result<Option<u32>> {
         let file = self.file()?;
-        let failed = |errno| files::io_error("cannot look at", &self.path, errno);
+        let failed = |errno| files::io_error("cannot inspect", &self.path, errno);
         let free = file.is_free(file.read()).map_err(failed)?;
         let pid = file.word(AT_PID).load(Ordering::Relaxed);
         Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))

@@ -41,7 +41,7 @@ pub fn named(
             what: format!("open files on this machine ({place})"),
             // Who may open no file cannot look up how many the machine allows.
             limit: number_in("/proc/sys/fs/file-max").unwrap_or(0),
-            hint: "raise fs.file-max (sysctl fs.file-max shows it), or end what holds them"
+            hint: "raise fs.file-max (sysctl fs.file-max shows it), or stop the processes that hold them"
                 .to_owned(),
         }),
         Errno::NOSPC | Errno::DQUOT => Some(no_space(&place, path, topic, needed_bytes, errno)),
@@ -76,10 +76,10 @@ fn no_space(
     }
     let why = if errno == Errno::DQUOT {
         let user = rustix::process::geteuid().as_raw();
-        format!("{place}: the quota of user {user} is used up; remove files or have it raised")
+        format!("{place}: the quota of user {user} is used up; remove files or raise the quota")
     } else {
         format!(
-            "{place}: its file system is full ({free} of {total} bytes free); remove what fills it \
+            "{place}: its file system is full ({free} of {total} bytes free); remove files from it \
              or set RNET_DIR to a larger tmpfs"
         )
     };
@@ -107,8 +107,8 @@ fn no_memory(place: &str, path: &Path, topic: Option<&str>, needed_bytes: u64) -
             group_file("memory.max").and_then(number_in).or_else(memory_of_machine).unwrap_or(0)
                 as u64,
             format!(
-                "{place}: the machine, or this process's control group, has no memory left; end \
-                 what uses it or raise memory.max"
+                "{place}: the machine, or this process's control group, has no memory left; free \
+                 memory or raise memory.max"
             ),
         ),
     };
@@ -130,7 +130,7 @@ pub fn no_thread(name: &str, source: &std::io::Error) -> Error {
         what: format!("threads of user {} (cannot start {name})", user.as_raw()),
         limit: limit.unwrap_or(0),
         hint: "raise `ulimit -u` (RLIMIT_NPROC), pids.max of the control group or container, or \
-               `ulimit -v` if it is set; or end some threads"
+               `ulimit -v` if it is set; or stop some threads"
             .to_owned(),
     }
 }

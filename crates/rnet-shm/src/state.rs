@@ -125,7 +125,7 @@ impl Inner {
         Key::new(key.as_bytes(), self.seed, &Geometry::DOMAIN).ok_or_else(|| Error::BadName {
             what: "key",
             name: key.chars().take(64).collect(),
-            why: format!("it has {} bytes, allowed are 1 to {MAX_KEY_LEN_BYTES}", key.len()),
+            why: format!("it has {} bytes; 1 to {MAX_KEY_LEN_BYTES} are allowed", key.len()),
         })
     }
 
@@ -145,7 +145,7 @@ impl Inner {
         Error::Corrupt {
             topic: "state".to_owned(),
             publisher_node: self.file.path.display().to_string(),
-            what: format!("{what}; end the nodes of this domain and remove the file"),
+            what: format!("{what}; stop the nodes of this domain and remove the file"),
         }
     }
 
@@ -153,7 +153,7 @@ impl Inner {
     fn unread(&self, ring: &ring::Region<'_>, what: &str) -> Error {
         if !ring.has_free_lease() {
             return Error::LimitReached {
-                what: "readers of the state as of one revision at the same time".to_owned(),
+                what: "concurrent readers of one state revision".to_owned(),
                 limit: ring::layout::SNAPSHOT_LEASES,
                 hint: "take fewer snapshots at once, or try again".to_owned(),
             };
@@ -167,7 +167,7 @@ impl Inner {
             needed_bytes: bytes as u64,
             limit_bytes: rnet_core::MAX_STATE_LEN_BYTES,
             why: format!(
-                "{} has no room left (df -h {}); delete keys, or give the file system more",
+                "{} is full (df -h {}); delete keys, or enlarge the file system",
                 self.file.path.display(),
                 self.own.domain().path().display()
             ),
@@ -202,7 +202,7 @@ impl Region {
                 Error::LimitReached {
                     what: "nodes that use state".to_owned(),
                     limit: Geometry::DOMAIN.process_slots,
-                    hint: "end some nodes".to_owned(),
+                    hint: "stop some nodes".to_owned(),
                 }
             })?;
         let inner = Arc::new(Inner {
@@ -442,7 +442,7 @@ impl Inner {
             Refused::NoRoom(words) => Err(self.no_room(len.max(words * 8))),
             Refused::Stuck => {
                 self.sound()?;
-                Err(self.corrupt("writing does not come to an end"))
+                Err(self.corrupt("a write does not finish"))
             }
         }
     }
@@ -451,7 +451,7 @@ impl Inner {
 fn too_often(key: &str) -> Error {
     Error::Timeout {
         topic: String::new(),
-        what: format!("other transactions, so that {key} can be written"),
+        what: format!("other transactions that block the write of {key}"),
         after_ms: 0,
     }
 }
@@ -498,14 +498,14 @@ fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error
         return Err(Error::LimitReached {
             what: "keys in one transaction".to_owned(),
             limit: MAX_TRANSACTION_KEYS,
-            hint: "write them in several".to_owned(),
+            hint: "split them over several transactions".to_owned(),
         });
     }
     for write in writes {
         let longest = write.value.map_or(0, |v| v.bytes.len().max(v.will.map_or(0, <[u8]>::len)));
         if longest > MAX_VALUE_LEN_BYTES {
             return Err(Error::LimitReached {
-                what: format!("bytes in the value of {}, and this one has {longest}", write.key),
+                what: format!("bytes in the value of {} (this one has {longest})", write.key),
                 limit: MAX_VALUE_LEN_BYTES,
                 hint: "split it over several keys, or send it on a topic".to_owned(),
             });

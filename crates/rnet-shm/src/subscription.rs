@@ -337,7 +337,7 @@ impl SubscriptionFile {
                 topic: topic.to_owned(),
                 publisher_node: self.node.name().to_string(),
                 what: format!(
-                    "the subscriber's own file {} was truncated; open the subscriber anew",
+                    "the subscriber's own file {} was truncated; reopen the subscriber",
                     self.path.display()
                 ),
             });

@@ -36,7 +36,7 @@ impl Batch {
         let end = offset.checked_add(len);
         assert!(
             end.is_some_and(|end| end <= self.0.len() * 8),
-            "a record reaches out of its batch"
+            "a record extends beyond its batch"
         );
         // SAFETY: the range is inside the boxed words, which are initialised bytes.
         unsafe {

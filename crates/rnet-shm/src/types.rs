@@ -54,7 +54,7 @@ impl Types {
         let set = set()?;
         if set.len() > MAX_SCHEMA_LEN_BYTES {
             return Err(Error::LimitReached {
-                what: format!("bytes in the description of a type, and this one has {}", set.len()),
+                what: format!("bytes in the description of a type (this one has {})", set.len()),
                 limit: MAX_SCHEMA_LEN_BYTES,
                 hint: "split the type".to_owned(),
             });
@@ -96,14 +96,14 @@ fn write(path: &Path, mode: u32, set: &[u8]) -> Result<(), Error> {
 /// `Io` (`NotFound` if the node is gone), `LayoutVersion`, `Corrupt`.
 pub fn read(folder: &Path, hash: &str) -> Result<Vec<u8>, Error> {
     let Some(path) = path_of(folder, hash) else {
-        return Err(corrupt(folder, "an endpoint names a type by what is no hash"));
+        return Err(corrupt(folder, "an endpoint names a type by an invalid hash"));
     };
     let file = files::open_read(&path).map_err(|e| io_error("cannot open", &path, e))?;
     let failed = |e| io_error("cannot read", &path, e);
     let mut header = [0u8; SET_AT as usize];
     files::read_exact_at(&file, &mut header, 0).map_err(failed)?;
     if word_at(&header, 0) != MAGIC {
-        return Err(corrupt(&path, "the file does not begin as a type's file does"));
+        return Err(corrupt(&path, "the file does not start with the header of a type file"));
     }
     let found = u32::try_from(word_at(&header, 1)).unwrap_or(u32::MAX);
     if found != LAYOUT_VERSION {
@@ -111,7 +111,7 @@ pub fn read(folder: &Path, hash: &str) -> Result<Vec<u8>, Error> {
     }
     let len = word_at(&header, 2);
     if len > MAX_SCHEMA_LEN_BYTES as u64 {
-        return Err(corrupt(&path, "the type is longer than the limit"));
+        return Err(corrupt(&path, "the type exceeds the length limit"));
     }
     let mut set = vec![0u8; len as usize];
     files::read_exact_at(&file, &mut set, SET_AT).map_err(failed)?;

@@ -113,7 +113,7 @@ impl DomainDir {
             Err(e) => return Err(files::io_error("cannot read", &path, e)),
         };
         let stat =
-            rustix::fs::fstat(&file).map_err(|e| files::io_error("cannot look at", &path, e))?;
+            rustix::fs::fstat(&file).map_err(|e| files::io_error("cannot inspect", &path, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(self.not_a("file", path));
         }

@@ -78,7 +78,7 @@ impl<T: StateType> Cell<T> {
         T::read(&self.shared, &self.record).map(Some)
     }
 
-    /// Revision of what [`Cell::get`] has last returned; 0: of nothing.
+    /// Revision of the value that [`Cell::get`] returned last; 0 if none.
     pub fn revision(&self) -> u64 {
         self.record.revision
     }

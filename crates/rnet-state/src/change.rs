@@ -31,7 +31,8 @@ pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Resu
             done => return done,
         }
     }
-    let hint = "others were faster each time; let fewer write there, or less often".to_owned();
+    let hint = "other writers changed the key on each try; use fewer writers, or write less often"
+        .to_owned();
     Err(Error::limit_reached(what, MAX_TRIES, hint))
 }
 
@@ -50,7 +51,7 @@ impl StateShared {
     ) -> Result<T> {
         let key = key_name(key)?;
         let mut record = Record::default();
-        retry(&format!("tries to change {key}"), || {
+        retry(&format!("attempts to change {key}"), || {
             let found = self.read_into(&key, &mut record)?;
             if found && record.kind != of {
                 return Err(Error::StateType {
@@ -80,11 +81,11 @@ impl StateShared {
 }
 
 impl State {
-    /// Sets a key to what `change` makes of its value (`None`: it is absent); returns that. Where another
-    /// writer is in between, `change` is called again, with the new value.
+    /// Sets a key to the result of `change` on its value (`None` if it is absent), and returns the new value. If
+    /// another writer interferes, `change` is called again with the new value.
     ///
     /// # Errors
-    /// `LimitReached` if others were faster [`MAX_TRIES`] times; as [`State::set`].
+    /// `LimitReached` if other writers interfered [`MAX_TRIES`] times; as [`State::set`].
     pub fn update(
         &self,
         key: &str,
@@ -94,7 +95,7 @@ impl State {
         shared.check_fork()?;
         let key = key_name(key)?;
         let mut record = Record::default();
-        retry(&format!("tries to change {key}"), || {
+        retry(&format!("attempts to change {key}"), || {
             let found = shared.read_into(&key, &mut record)?;
             let present = if found { Some(shared.value_of(&record)?) } else { None };
             let value = change(present);
@@ -112,7 +113,7 @@ impl State {
 
     /// Adds to an integer, which begins at 0; returns the sum.
     ///
-    /// # Errors `StateType` if the key holds no integer; `BadValue` if the sum has no room in 64 bits: then
+    /// # Errors `StateType` if the key holds no integer; `BadValue` if the sum does not fit into 64 bits: then
     /// nothing is changed; `LimitReached` if others were faster [`MAX_TRIES`] times.
     pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
         self.shared.rework(key, kind::INT, |present| {
@@ -122,7 +123,7 @@ impl State {
             };
             let sum = present
                 .checked_add(amount)
-                .ok_or_else(|| format!("{present} and {amount} have no room in 64 bits"))?;
+                .ok_or_else(|| format!("{present} plus {amount} does not fit into 64 bits"))?;
             Ok(Step::Write(Packed::int(sum), sum))
         })
     }
@@ -151,7 +152,7 @@ impl State {
         if max_len == 0 || max_len > MAX_VALUE_ITEMS {
             return Err(Error::bad_value(
                 format!("max_len of {key}"),
-                format!("it is {max_len}, and 1 to {MAX_VALUE_ITEMS} are allowed"),
+                format!("it is {max_len}; 1 to {MAX_VALUE_ITEMS} are allowed"),
             ));
         }
         let value = value.into();

@@ -94,7 +94,7 @@ macro_rules! integers {
             |bytes| {
                 let value = i64::from_le_bytes(encode::eight(kind::INT, bytes)?);
                 <$type>::try_from(value)
-                    .map_err(|_| format!("{value} has no room in {}", stringify!($type)))
+                    .map_err(|_| format!("{value} does not fit into {}", stringify!($type)))
             },
             |value| Packed::int(i64::from(*value))
         );
@@ -128,7 +128,7 @@ impl StateType for Value {}
 impl sealed::Codec for Value {
     const KIND: u16 = 0;
     fn parse(_: &[u8]) -> std::result::Result<Self, String> {
-        Err("bytes alone do not say which value they are".to_owned())
+        Err("bytes alone do not determine the type of the value".to_owned())
     }
     fn pack(&self) -> Option<(u16, Packed<'_>)> {
         None

@@ -43,7 +43,7 @@ pub(crate) fn kind_text(of: u16) -> &'static str {
         kind::SET => "a set",
         kind::MESSAGE => "a message",
         kind::TYPE => "the description of a type",
-        _ => "a value of a kind that this version does not know",
+        _ => "a value of a kind unknown to this version",
     }
 }
 
@@ -163,7 +163,7 @@ fn append_item(
     match item {
         Value::List(_) | Value::Set(_) => encode_items(item, depth + 1, items, out)?,
         Value::Message(_) => {
-            return Err("a list holds no messages; give each a key of its own".to_owned());
+            return Err("a list cannot hold messages; store each under its own key".to_owned());
         }
         other => out.extend_from_slice(&encode(other)?),
     }
@@ -182,7 +182,7 @@ pub(crate) fn check_member(value: &Value) -> Result<(), String> {
             Ok(())
         }
         other => Err(format!(
-            "a set holds booleans, numbers, strings and bytes, and this is {}",
+            "a set can hold booleans, numbers, strings and bytes; this is {}",
             other.type_text()
         )),
     }
@@ -236,13 +236,13 @@ pub(crate) fn eight(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
 
 #[cold]
 pub(crate) fn wrong_len(of: u16, len: usize) -> String {
-    format!("its {len} bytes are not those of {}", kind_text(of))
+    format!("its {len} bytes are not {}", kind_text(of))
 }
 
 /// The text of these bytes, or what is wrong.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
-        .map_err(|error| format!("it is no UTF-8 from byte {} on", error.valid_up_to()))
+        .map_err(|error| format!("it is not UTF-8 from byte {} on", error.valid_up_to()))
 }
 
 fn decode_items(of: u16, bytes: &[u8], depth: usize, items: &mut usize) -> Result<Value, String> {
@@ -281,12 +281,12 @@ pub(super) struct Items<'a> {
 impl<'a> Items<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Result<Items<'a>, String> {
         let Some((count, rest)) = bytes.split_first_chunk::<4>() else {
-            return Err("it ends before the number of its items".to_owned());
+            return Err("it is truncated before its item count".to_owned());
         };
         let left = u32::from_le_bytes(*count) as usize;
         // Each takes that much at least, so the number says nothing that was not paid for.
         if left > rest.len() / ITEM_HEAD_LEN_BYTES {
-            return Err(format!("it says it has {left} items, and ends before"));
+            return Err(format!("it declares {left} items but is too short for them"));
         }
         Ok(Items { left, rest })
     }
@@ -296,10 +296,10 @@ impl<'a> Items<'a> {
         if self.left == 0 {
             return match self.rest.len() {
                 0 => Ok(None),
-                more => Err(format!("{more} bytes stand behind its last item")),
+                more => Err(format!("{more} bytes follow its last item")),
             };
         }
-        let cut = || "it ends within an item".to_owned();
+        let cut = || "it is truncated within an item".to_owned();
         let (head, rest) = self.rest.split_first_chunk::<ITEM_HEAD_LEN_BYTES>().ok_or_else(cut)?;
         let len = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
         let (item, rest) = rest.split_at_checked(len).ok_or_else(cut)?;
@@ -343,5 +343,5 @@ pub(crate) fn check_json(text: &str) -> Result<(), String> {
     }
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map(drop)
-        .map_err(|error| format!("it is no JSON: {error}"))
+        .map_err(|error| format!("it is not JSON: {error}"))
 }

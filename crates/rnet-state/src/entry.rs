@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Value;
 
-/// Who wrote a value.
+/// The writer of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Owner {
@@ -15,7 +15,7 @@ pub struct Owner {
     pub written_unix_ns: u64,
 }
 
-/// What a key becomes when its owner ends, however it ends.
+/// The change of a key when its owner exits or dies.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LastWill {
     /// It is deleted.
@@ -37,13 +37,13 @@ pub struct Entry {
     pub revision: u64,
     /// Writes of this key since it was made, from 1 on.
     pub version: u64,
-    /// Who wrote it, and when.
+    /// Its writer, and the time of the write.
     pub owner: Owner,
     /// Whether it is kept on disk.
     pub durable: bool,
-    /// When its time is over, in ns of CLOCK_BOOTTIME (`rnet::boot_ns`), which nobody can set; `None`: never.
+    /// When it expires, in ns of CLOCK_BOOTTIME (`rnet::boot_ns`), which cannot be set; `None`: never.
     pub expires_boot_ns: Option<u64>,
-    /// What it becomes when its owner ends; `None`: it stays.
+    /// Its change when its owner exits or dies; `None`: it is kept.
     pub last_will: Option<LastWill>,
 }
 
@@ -66,24 +66,25 @@ pub struct Snapshot {
     pub entries: BTreeMap<String, Entry>,
 }
 
-/// A change that a [`crate::Watch`] tells.
+/// A change reported by a [`crate::Watch`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Change {
     /// The key.
     pub key: String,
-    /// What stands there now; `None`: it was deleted.
+    /// The current entry; `None`: it was deleted.
     pub entry: Option<Entry>,
-    /// Whether it was deleted because its time was over. `None`: the key is gone and nobody can tell why, because the watch was
-    /// so far behind that the journal went on without it.
+    /// Whether it was deleted because it expired. `None`: the key is gone for an unknown reason, because the watch fell
+    /// behind the journal.
     pub expired: Option<bool>,
-    /// Revision of the change; of a key that went while the watch was that far behind, a revision as of which it is gone.
+    /// Revision of the change; for a key deleted while the watch was behind the journal, a revision at which it is
+    /// absent.
     pub revision: u64,
-    /// How many values of this key this watch did not see since it told the last one: they were overwritten or deleted before it
-    /// came to them. The newest is always told. `None`: not known, because the key may have been deleted and made anew while the
-    /// watch was so far behind that the journal went on without it. Of a key that was absent before such a stretch and after it
-    /// nothing is told or counted.
+    /// Number of values of this key that this watch missed since the last report: they were overwritten or deleted
+    /// first. The newest value is always reported. `None`: unknown, because the key may have been deleted and created
+    /// again while the watch was behind the journal. A key that was absent before and after such a gap is neither
+    /// reported nor counted.
     pub skipped: Option<u64>,
-    /// Whether this is no change but what stood there when the watch began.
+    /// Whether this is not a change, but a value that existed when the watch started.
     pub initial: bool,
 }

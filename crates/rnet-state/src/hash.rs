@@ -7,9 +7,9 @@ use rnet_core::{Error, Result, key_name};
 use super::state::State;
 use super::value::Value;
 
-/// The keys under a prefix, each a field: what a Redis user keeps in a hash. Made by [`State::hash`].
+/// The keys under a prefix, each as a field, like a Redis hash. Created by [`State::hash`].
 ///
-/// The fields are ordinary keys (`/arm/limits` and `max` are `/arm/limits/max`), with all that keys have.
+/// The fields are ordinary keys (`/arm/limits` and `max` are `/arm/limits/max`), with all features of keys.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

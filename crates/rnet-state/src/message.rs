@@ -6,7 +6,7 @@ use rnet_node::aligned_bytes::AlignedBytes;
 use rnet_node::fit::{Told, types_fit};
 use rnet_node::{Message, MessageType};
 
-/// A message that stands in the state, with its type.
+/// A message stored in the state, with its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateMessage(Box<Parts>);
 
@@ -36,10 +36,10 @@ impl StateMessage {
         Ok(StateMessage(Box::new(Parts { message_type, bytes, type_id: None })))
     }
 
-    /// A message of a type with code.
+    /// A message of a Rust type.
     ///
     /// # Errors
-    /// `BadValue` if its type cannot be told.
+    /// `BadValue` if its type is not known.
     pub fn of<M: Message>(message: &M) -> Result<StateMessage> {
         let message_type = message.type_of()?;
         let bytes = match message.as_bytes() {
@@ -58,7 +58,7 @@ impl StateMessage {
         &self.0.message_type
     }
 
-    /// The number of its type in the state, if it was read there: a cheap key for what a binding keeps for each type.
+    /// The number of its type in the state, if it was read there: a cheap key for per-type data of a binding.
     #[doc(hidden)]
     pub fn type_id(&self) -> Option<u64> {
         self.0.type_id
@@ -82,7 +82,7 @@ impl StateMessage {
     /// (docs/design/types.md).
     ///
     /// # Errors
-    /// `BadValue` says why the types do not fit, or what is wrong with the bytes.
+    /// `BadValue` with the incompatibility of the types, or the fault in the bytes.
     pub fn decode<M: Message + Clone>(&self) -> Result<M> {
         let holds = || self.0.message_type.desc().to_string();
         self.decode_or(|why| Error::bad_value(holds(), why))
@@ -137,10 +137,12 @@ pub(super) fn check_bytes(
     bytes: &[u8],
 ) -> std::result::Result<(), String> {
     match message_type {
-        MessageType::Raw => Err("raw bytes are no message; store them as bytes".to_owned()),
+        MessageType::Raw => Err("raw bytes are not a message; store them as bytes".to_owned()),
         MessageType::Plain(plain) if plain.tail && bytes.len() >= plain.size => Ok(()),
         MessageType::Plain(plain) if !plain.tail && bytes.len() == plain.size => Ok(()),
-        MessageType::Plain(_) => Err(format!("{} bytes are no message of it", bytes.len())),
+        MessageType::Plain(_) => {
+            Err(format!("{} bytes are not a message of this type", bytes.len()))
+        }
         MessageType::Protobuf(_) => Ok(()),
     }
 }

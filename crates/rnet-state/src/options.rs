@@ -25,9 +25,9 @@ pub(super) enum Ends {
 /// The options of a write, for whatever has them in a field `options`.
 macro_rules! option_methods {
     () => {
-        /// The key is deleted when it was not written again for so long, by a clock that nobody can set. While the machine is
-        /// suspended the time goes on. While it is off it does not: a durable key then has what was left of its time when the
-        /// disk was written last.
+        /// Deletes the key if it is not written again for this time, by a clock that cannot be set. The clock runs
+        /// while the machine is suspended, but not while it is off: a durable key then continues with the remaining
+        /// time of the last disk write.
         pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
             self.options.ends = Some($crate::options::Ends::After(ttl));
             self
@@ -46,13 +46,13 @@ macro_rules! option_methods {
             self
         }
 
-        /// What the key becomes when this node ends, however it ends, unless somebody wrote it since.
+        /// The value of the key after this node exits or dies, unless another writer has written it since.
         pub fn last_will(mut self, value: impl Into<$crate::Value>) -> Self {
             self.options.will = Some($crate::LastWill::Becomes(value.into()));
             self
         }
 
-        /// The key is deleted when this node ends, however it ends, unless somebody wrote it since.
+        /// Deletes the key when this node exits or dies, unless another writer has written it since.
         pub fn last_will_delete(mut self) -> Self {
             self.options.will = Some($crate::LastWill::Delete);
             self

@@ -365,7 +365,7 @@ impl StateShared {
         let bad = |what: &str, why: &str| {
             Error::bad_value(
                 format!("{what} of {key}"),
-                format!("{why}; to delete the key, delete it"),
+                format!("{why}; to remove the key, use delete"),
             )
         };
         match ends {
@@ -508,7 +508,7 @@ impl StateShared {
         Err(Error::limit_reached(
             "types of a key in one write",
             MAX_TYPE_ROUNDS,
-            "its writers do not agree on one; let them",
+            "its writers use different types; make them use one type",
         ))
     }
 

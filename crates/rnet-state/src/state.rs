@@ -18,9 +18,9 @@ use crate::value::Value;
 
 /// The state of a node's domain.
 ///
-/// Cheap to clone; made by `rnet::Node::state`. It may be used from any thread. Each method says which errors are its
-/// own; beside these, each gives `BadName` for a bad key, `BadValue` for a value that cannot be read, and `Closed` in a
-/// forked child.
+/// Cheap to clone; created by `rnet::Node::state`, and usable from any thread. Each method lists its own errors; in
+/// addition, each returns `BadName` for an invalid key, `BadValue` for an unreadable value, and `Closed` in a forked
+/// child.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -104,9 +104,9 @@ impl State {
         Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
     }
 
-    /// What went wrong with the state on disk since the domain began, in words, the oldest first: that it was damaged and
-    /// where it is now, that it could not be read at the start. No start fails for it. An error of a single write is that
-    /// write's ([`Error::Storage`](rnet_core::Error::Storage)) and not told here.
+    /// Problems of the state on disk since the domain started, as text, the oldest first: a damaged file and its new
+    /// path, or a file that could not be read at the start. They never prevent a start. An error of a single write is
+    /// returned by that write ([`Error::Storage`](rnet_core::Error::Storage)) and not listed here.
     ///
     /// # Errors
     /// `Corrupt`, `LimitReached`.
@@ -176,7 +176,7 @@ impl State {
         Ok(keys)
     }
 
-    /// The keys under a prefix, as of one revision: what one transaction wrote is there, or not, as a whole.
+    /// The keys under a prefix, as of one revision: each transaction is included completely or not at all.
     pub fn snapshot(&self, prefix: &str) -> Result<Snapshot> {
         let (revision, entries) = self.shared.entries(&Prefix::new(prefix)?)?;
         let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();

@@ -28,7 +28,7 @@ impl ChangeStream {
         poll_fn(|context| self.poll_recv(context))
     }
 
-    /// The watch again; what it told before it does not tell again.
+    /// Returns the watch; earlier changes are not reported again.
     ///
     /// # Errors
     /// `Closed` in a forked child.
@@ -44,21 +44,20 @@ impl ChangeStream {
         self.0.try_next(Watch::try_recv)
     }
 
-    /// A descriptor that is readable when there may be something to receive, for a loop that waits for
-    /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
+    /// A file descriptor that is readable when a change may be available, for event loops such as epoll, Qt or libuv.
+    /// It is an `eventfd`, created by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] has returned `None`. So receive
-    /// until then; what comes later makes it readable again. It may be readable with nothing there. Read or
-    /// write nothing of it. It takes the place of the task that async code is: use one of both.
+    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] returns `None`, so receive until then. It
+    /// may be readable without a change. Do not read from it or write to it. Use either the descriptor or async code,
+    /// not both.
     ///
     /// # Errors
-    /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
+    /// `LimitReached` if the process has no free file descriptor; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.0.fd()
     }
 
-    /// Whether there is a change, or an error, to take. Takes nothing. If there is none, the task is
-    /// woken once there is.
+    /// Ready if a change or an error is available, without taking it. Otherwise the task is woken later.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.0.poll_ready(context)
     }

@@ -14,11 +14,10 @@ use super::state::State;
 use super::value::Value;
 use rnet_node::Message;
 
-/// Reads and writes of several keys; made by [`State::transaction`]. Nothing is written before
-/// [`Transaction::commit`], and then either all of it is or nothing: nothing if a key that was read here was
-/// written by another meanwhile.
+/// Reads and writes of several keys, created by [`State::transaction`]. [`Transaction::commit`] writes all changes or
+/// none: none if another writer has changed a key that was read here.
 ///
-/// Dropped without a commit, it has done nothing.
+/// Dropping it without a commit writes nothing.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -75,7 +74,7 @@ impl State {
     /// # Errors
     /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
     pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        retry("tries of a transaction", || {
+        retry("transaction attempts", || {
             let mut transaction = self.transaction();
             let out = body(&mut transaction)?;
             transaction.commit()?;
@@ -142,7 +141,7 @@ impl Transaction {
             return Err(Error::limit_reached(
                 "keys in a transaction",
                 MAX_TRANSACTION_KEYS,
-                "make several of it",
+                "split them over several transactions",
             ));
         }
         Ok(self.keys.entry(key.to_owned()).or_default())
@@ -151,7 +150,7 @@ impl Transaction {
     /// Sets a key, at the commit.
     ///
     /// # Errors
-    /// `LimitReached` beyond [`MAX_TRANSACTION_KEYS`]. What is wrong with the value, the commit says.
+    /// `LimitReached` beyond [`MAX_TRANSACTION_KEYS`]. The commit reports an invalid value.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) -> Result<()> {
         self.put(key).set(value)
     }
@@ -183,8 +182,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes it all, if each key that was read here is still as it was; returns the revision, which all of
-    /// the keys then have.
+    /// Writes all changes if no key that was read here has changed; returns the revision that all written keys then
+    /// have.
     ///
     /// # Errors `Conflict` names the first key that another has written; [`State::transact`] then begins
     /// anew. As [`State::set`].

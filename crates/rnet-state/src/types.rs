@@ -87,7 +87,7 @@ impl Types {
             }
         }
         Err(Error::limit_reached(
-            format!("types of the same fingerprint as {}", message_type.desc()),
+            format!("types with the same fingerprint as {}", message_type.desc()),
             MAX_NUMBERS as usize,
             "rename it",
         ))
@@ -101,10 +101,11 @@ impl Types {
         let mut record = Record::default();
         let found = region.get(&key_of(number), &mut record).map_err(|error| error.to_string())?;
         if !found || record.kind != kind::TYPE {
-            return Err(format!("its type {number:016x} is described nowhere"));
+            return Err(format!("its type {number:016x} has no description"));
         }
-        let message_type = understand(record.value())
-            .map_err(|why| format!("the description of its type {number:016x} is none: {why}"))?;
+        let message_type = understand(record.value()).map_err(|why| {
+            format!("the description of its type {number:016x} is invalid: {why}")
+        })?;
         self.remember(number, &message_type, record.durable);
         Ok(message_type)
     }
@@ -165,13 +166,13 @@ fn keep(
 fn describe(message_type: &MessageType) -> Result<Description> {
     let bad = |why: String| Error::bad_value(message_type.desc().to_string(), why);
     match message_type {
-        MessageType::Raw => Err(bad("raw bytes are no message; store them as bytes".to_owned())),
+        MessageType::Raw => Err(bad("raw bytes are not a message; store them as bytes".to_owned())),
         MessageType::Plain(plain) => {
             plain.validate()?;
             let json = message_type.desc().to_json();
             if json.len() > MAX_META_LEN_BYTES {
                 return Err(bad(format!(
-                    "its description is {} bytes long, and at most {MAX_META_LEN_BYTES} are allowed",
+                    "its description is {} bytes long; at most {MAX_META_LEN_BYTES} are allowed",
                     json.len()
                 )));
             }
@@ -183,7 +184,7 @@ fn describe(message_type: &MessageType) -> Result<Description> {
             let long = u16::try_from(name.len()).ok().filter(|_| set.len() <= MAX_SCHEMA_LEN_BYTES);
             let Some(name_len) = long else {
                 return Err(bad(format!(
-                    "its description is {} bytes long, and at most {MAX_SCHEMA_LEN_BYTES} are allowed",
+                    "its description is {} bytes long; at most {MAX_SCHEMA_LEN_BYTES} are allowed",
                     set.len()
                 )));
             };
@@ -209,7 +210,7 @@ pub fn describe_told(message_type: &MessageType) -> Result<Vec<u8>> {
 /// # Errors
 /// In words, why it is none.
 pub fn understand(description: &[u8]) -> Result<MessageType, String> {
-    let cut = || "it ends too early".to_owned();
+    let cut = || "it is truncated".to_owned();
     let (form, rest) = description.split_first().ok_or_else(cut)?;
     match *form {
         PLAIN => {
@@ -228,6 +229,6 @@ pub fn understand(description: &[u8]) -> Result<MessageType, String> {
                 .map(MessageType::Protobuf)
                 .map_err(|error| error.to_string())
         }
-        other => Err(format!("it is of form {other}, which this version does not know")),
+        other => Err(format!("it has form {other}, which this version does not support")),
     }
 }

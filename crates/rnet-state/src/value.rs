@@ -3,10 +3,10 @@
 use crate::message::StateMessage;
 use rnet_node::MessageType;
 
-/// What a key of the state holds.
+/// The value of a state key.
 ///
-/// The type is stored with the key: a write of another type is an error (`StateType`) unless it is asked for with
-/// [`crate::Put::change_type`]. Integers and floats are different types, as are strings and bytes.
+/// The type is stored with the key: a write of another type is an error (`StateType`) unless
+/// [`crate::Put::change_type`] allows it. Integers and floats are different types, as are strings and bytes.
 ///
 /// ```
 /// use rnet_state::Value;
@@ -45,7 +45,7 @@ impl Value {
     /// JSON text, checked.
     ///
     /// # Errors
-    /// `BadValue` if it is no JSON, or more than 127 levels deep.
+    /// `BadValue` if it is not JSON, or more than 127 levels deep.
     pub fn json(text: impl Into<String>) -> rnet_core::Result<Value> {
         let text = text.into();
         super::encode::check_json(&text).map_err(|why| rnet_core::Error::bad_value("JSON", why))?;
@@ -81,7 +81,7 @@ impl Value {
         }
     }
 
-    /// What type it is, in words: `an integer`, `protobuf message foxglove.Pose`.
+    /// Its type as text: `an integer`, `protobuf message foxglove.Pose`.
     pub fn type_text(&self) -> String {
         match self {
             Value::Message(message) => message.message_type().desc().to_string(),

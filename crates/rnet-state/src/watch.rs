@@ -148,7 +148,7 @@ impl WatchCore {
         })
     }
 
-    /// The next change, if there is one.
+    /// The next pending change, if any.
     pub(super) fn next(&mut self) -> Result<Option<Change>> {
         self.shared.check_fork()?;
         self.turn = self.turn.wrapping_add(1);
@@ -372,14 +372,13 @@ impl Awaited for WatchCore {
     }
 }
 
-/// Tells changes of the keys under a prefix; made by [`State::watch`].
+/// Reports changes of the keys under a prefix; created by [`State::watch`].
 ///
-/// First come the present values ([`Change::initial`]), in the order of the keys, then every change in the
-/// order of its revision. A watch that comes late gets the newest value and the number of those that it did
-/// not see ([`Change::skipped`]); nothing queues up for it. A key that came and went unseen is told as
-/// deleted, with the number of its values. A key whose time is over is told as deleted at that time
-/// ([`Change::expired`]), also while the disk that it is kept on is full. What a watch that was very late
-/// cannot know is `None`.
+/// It first reports the current values ([`Change::initial`]), in key order, then every change in revision order. A slow
+/// watch gets the newest value and the number of missed ones ([`Change::skipped`]); changes are not queued for it. A
+/// key that was created and deleted unseen is reported as deleted, with the number of its values. An expired key is
+/// reported as deleted at that time ([`Change::expired`]), also while its disk is full. Facts that a very slow watch
+/// cannot know are `None`.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -408,7 +407,7 @@ pub struct Watch {
 }
 
 impl State {
-    /// Tells the present values of the keys under a prefix, and then every change of them, in order.
+    /// Reports the current values of the keys under a prefix, and then their changes, in order.
     ///
     /// # Errors
     /// `LimitReached`, `OutOfMemory`.
@@ -475,7 +474,7 @@ impl Watch {
         Changes { watch: self }
     }
 
-    /// Whether a signal ends a wait with `Interrupted`; not, unless asked for.
+    /// Whether a signal interrupts a wait with `Interrupted`; off by default.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
     }

@@ -15,11 +15,11 @@ use super::watch::{Watch, WatchCore};
 const TURN: usize = 32;
 
 impl Watch {
-    /// Calls `callback` for each change, on the dispatch thread of the bulk lane ([`Watch::urgent`]: of the
-    /// urgent one), until the returned [`WatchHandle`] is dropped.
+    /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of the urgent
+    /// lane), until the returned [`WatchHandle`] is dropped.
     ///
-    /// The callbacks and timers of a lane share that thread, in one order: one that takes long delays the
-    /// others, and skips what was overwritten meanwhile. A callback that panics is not called again.
+    /// The callbacks and timers of a lane share that thread: a slow callback delays the others, and skips values that
+    /// are overwritten in the meantime. A callback that panics is not called again.
     pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
         self.on_result(move |result| {
             if let Ok(change) = result {
@@ -99,7 +99,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
 /// A running callback of the state; it ends when this is dropped.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
-#[must_use = "the callback ends when the WatchHandle is dropped; keep it or call detach()"]
+#[must_use = "the callback stops when the WatchHandle is dropped; keep it or call detach()"]
 pub struct WatchHandle {
     id: u64,
     cancelled: Arc<AtomicBool>,
@@ -125,8 +125,8 @@ impl WatchHandle {
         WatchHandle { id, cancelled, core: Some(core) }
     }
 
-    /// What keeps the callback from being called: the thread that is to call it cannot be started, which is
-    /// tried again once a second. `None` as a rule.
+    /// Why the callback is not called: its thread cannot be started; the start is retried once a second. Normally
+    /// `None`.
     pub fn error(&self) -> Option<Error> {
         let core = self.core.as_ref().filter(|core| !core.state.fork_guard().is_parents())?;
         core.state.dispatch_error()

@@ -15,7 +15,7 @@ type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 /// A callback for all topics that match a pattern; made by [`Node::subscribe_any`]. It ends when this is dropped.
 ///
 /// Dropping waits for callbacks that are running, except inside a callback of the same node.
-#[must_use = "the callback ends when the AnySubscription is dropped"]
+#[must_use = "the callback stops when the AnySubscription is dropped"]
 pub struct AnySubscription {
     // First: no topic is added when those that there are end.
     watch: EndpointWatch,
@@ -34,7 +34,7 @@ impl AnySubscription {
         lock(&self.topics).keys().cloned().collect()
     }
 
-    /// What was received and lost, by topic and publisher, as [`Subscription::stats`].
+    /// Received and lost messages by topic and publisher, as in [`Subscription::stats`].
     pub fn stats(&self) -> BTreeMap<String, Vec<PublisherStats>> {
         let topics = lock(&self.topics);
         topics.iter().map(|(topic, subscription)| (topic.clone(), subscription.stats())).collect()
@@ -51,17 +51,17 @@ rnet_node::debug_by!(
 );
 
 impl Node {
-    /// Calls `callback` for each message of each topic that matches `pattern`, topics that come later included, until
-    /// the returned [`AnySubscription`] is dropped. In a pattern `*` stands for one part of a name and `**` for any
-    /// number of them: `/**` is every topic, those of this node included.
+    /// Calls `callback` for each message of each topic that matches `pattern`, including future topics, until the
+    /// returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name and `**` any number of
+    /// parts: `/**` is every topic, including those of this node.
     ///
-    /// Messages come as bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] say what
-    /// they are. `callback` runs on the dispatch threads as any other: that of urgent topics and that of bulk ones may
-    /// call it at the same time. It is also called with errors, as by [`Subscriber::on_result`], and with that of a topic
-    /// that cannot be subscribed to, which is tried again with the topic's next publisher. A callback that panics is not called again for that topic; for the others it is.
-    /// Each topic is subscribed to
-    /// when its first publisher is found, with the same options; what was sent before is only received with
-    /// `transient_local`.
+    /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] describe
+    /// them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it concurrently. It is
+    /// also called with errors, as in [`Subscriber::on_result`], including the error of a topic that cannot be
+    /// subscribed; that topic is retried with its next publisher. A callback that panics is not called again for that
+    /// topic, but still for the others.
+    /// Each topic is subscribed with the same options when its first publisher is found; earlier messages are received
+    /// only with `transient_local`.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -75,7 +75,7 @@ impl Node {
     /// ```
     ///
     /// # Errors
-    /// `BadName` for a bad pattern; `BadQos`, `BadValue` for options that no topic could have; those of
+    /// `BadName` for an invalid pattern; `BadQos` or `BadValue` for invalid options; the errors of
     /// [`Node::on_endpoint`].
     pub fn subscribe_any(
         &self,

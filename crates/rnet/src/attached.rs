@@ -51,7 +51,7 @@ impl Members {
                 return Err(Error::bad_value(
                     format!("wait for {} in a wait set", one.name()),
                     format!(
-                        "it is of node {theirs} and the set of node {ours}: make one set for each node"
+                        "it belongs to node {theirs}, but the set to node {ours}: use one set per node"
                     ),
                 ));
             }
@@ -86,11 +86,11 @@ pub struct WaitSetHandle {
 }
 
 impl WaitSetHandle {
-    /// Has the set wait for this subscriber, watch or rate, from now on and until what it returns is dropped or
-    /// detached. A wait that goes on includes it.
+    /// Adds a subscriber, watch or rate to the set, until the returned handle is dropped or detached. A wait in
+    /// progress includes it.
     ///
     /// # Errors
-    /// `BadValue` if it is of another node than the set; `Closed` in a forked child. It ends then.
+    /// `BadValue` if it belongs to another node than the set; `Closed` in a forked child. It is dropped then.
     pub fn attach<W: Waitable + Send + 'static>(&self, mut one: W) -> Result<Attached<W>> {
         let members = self.members.clone();
         members.check_fork()?;
@@ -103,14 +103,14 @@ impl WaitSetHandle {
         Ok(Attached { id, member: Some(member), members })
     }
 
-    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds
-    /// something at that moment is over as if it had not been asked.
+    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that becomes ready
+    /// at the same moment returns normally.
     pub fn interrupt(&self) {
         self.members.waiting.ask_to_stop();
     }
 }
 
-/// What a [`crate::WaitSet`] waits for; made by [`WaitSetHandle::attach`]. It ends when this is dropped.
+/// An entry of a [`crate::WaitSet`], created by [`WaitSetHandle::attach`] and removed when dropped.
 pub struct Attached<W: Waitable> {
     id: u64,
     /// `None` once it was detached.
@@ -130,7 +130,7 @@ impl<W: Waitable> Attached<W> {
         self.member.as_ref().map(|member| lock(member)).ok_or_else(closed)
     }
 
-    /// What was attached; the set no longer waits for it, not even in a wait that goes on.
+    /// Removes the entry from the set and returns it. A wait in progress no longer includes it.
     ///
     /// # Errors
     /// `Closed` in a forked child.
@@ -153,7 +153,7 @@ impl<W: Waitable> Attached<W> {
 }
 
 fn closed() -> Error {
-    Error::closed("what was detached from a wait set")
+    Error::closed("an entry detached from a wait set")
 }
 
 impl<T: Message + ?Sized> Attached<Subscriber<T>> {
@@ -170,14 +170,14 @@ impl<T: Message + ?Sized> Attached<Subscriber<T>> {
         self.get().map_or(0, |mut subscriber| subscriber.publisher_count())
     }
 
-    /// What was received and lost, by publisher; those that are gone included.
+    /// Received and lost messages by publisher, including former publishers.
     pub fn stats(&mut self) -> Vec<PublisherStats> {
         self.get().map_or_else(|_| Vec::new(), |subscriber| subscriber.stats())
     }
 }
 
 impl Attached<Watch> {
-    /// The next change, if there is one.
+    /// The next pending change, if any.
     ///
     /// # Errors
     /// As [`Watch::try_recv`].

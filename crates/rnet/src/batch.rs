@@ -11,10 +11,9 @@ use crate::subscriber::Subscriber;
 use crate::{Message, Sample};
 
 impl<T: Message + ?Sized> Subscriber<T> {
-    /// Hands up to `max` messages to `each`, in the order in which [`Subscriber::recv`] gives
-    /// them: waits for the first as `recv` does, and takes of the others what is there. Returns
-    /// how many were handed over, at least one unless `max` is 0; `each` ends the batch with
-    /// [`ControlFlow::Break`].
+    /// Passes up to `max` messages to `each`, in the order of [`Subscriber::recv`]: waits for the first message as
+    /// `recv` does, then takes the available ones. Returns the number of messages, at least one unless `max` is 0.
+    /// `each` can end the batch with [`ControlFlow::Break`].
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -40,8 +39,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// ```
     ///
     /// # Errors
-    /// As for `recv`, and only if no message came before: an error behind messages is kept for
-    /// the next call.
+    /// As for `recv`, if it is the first result: an error after messages is returned by the next call.
     pub fn recv_batch(
         &mut self,
         max: usize,

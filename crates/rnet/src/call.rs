@@ -89,7 +89,7 @@ pub(crate) fn service_name(node: &Node, name: &str) -> Result<TopicName> {
     if named.as_str().len() > MAX_SERVICE_LEN_BYTES {
         let (what, len) = ("topic", named.as_str().len());
         let why = format!(
-            "as the name of a service it is {len} bytes long, and at most {MAX_SERVICE_LEN_BYTES} are allowed"
+            "as a service name it is {len} bytes long; at most {MAX_SERVICE_LEN_BYTES} are allowed"
         );
         return Err(Error::BadName { what, name: named.into(), why });
     }

@@ -31,7 +31,7 @@ fn authority_of(topic: &str) -> Result<TopicName> {
 const ROOT: &str = "/_rnet/command";
 const STATUS: &str = "/status";
 
-/// Where the receiver of a command says who drives, as [`crate::msgs::CommandStatus`].
+/// The topic on which the receiver of a command publishes the current driver, as [`crate::msgs::CommandStatus`].
 pub fn command_status_topic(topic: &str) -> String {
     format!("{ROOT}{topic}{STATUS}")
 }
@@ -51,6 +51,6 @@ fn check_time(what: &str, time: Duration) -> Result<()> {
     if (MIN_TIME..=MAX_TIME).contains(&time) {
         return Ok(());
     }
-    let why = format!("it is {time:?}, and must be 1 ms to 1 h");
+    let why = format!("it is {time:?}; it must be 1 ms to 1 h");
     Err(Error::bad_value(format!("{what} of a command"), why))
 }

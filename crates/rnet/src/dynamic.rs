@@ -9,8 +9,7 @@ use rnet_node::MessageType;
 use rnet_node::message::Carried;
 use rnet_schema::Schema;
 
-/// A protobuf message of a type that is known at run time only. The options of its publisher or
-/// subscriber say which.
+/// A protobuf message whose type is known only at run time, from the options of its publisher or subscriber.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,7 +69,7 @@ impl Carried for Dynamic {
     fn own_type() -> Result<MessageType> {
         Err(Error::bad_value(
             "type of a Dynamic message",
-            "give a protobuf type by PublisherOptions::schema or SubscriberOptions::schema",
+            "set a protobuf type with PublisherOptions::schema or SubscriberOptions::schema",
         ))
     }
     fn type_of(&self) -> Result<MessageType> {
@@ -90,11 +89,11 @@ impl Carried for Dynamic {
         match endpoint.schema() {
             Some(schema) if schema == own => Ok(()),
             Some(schema) if schema.name() != own.name() => {
-                Err(format!("it is a {}, and the publisher sends {}", own.name(), schema.name()))
+                Err(format!("it is a {}, but the publisher sends {}", own.name(), schema.name()))
             }
             _ => Err(format!(
-                "it is of another {} than that of the publisher; make it of the schema that the \
-                 publisher was opened with",
+                "its {} differs from the publisher's; create it from the schema that the publisher \
+                 was opened with",
                 own.name()
             )),
         }
@@ -106,7 +105,7 @@ impl Carried for Dynamic {
         self.0.message().encode_raw(out);
     }
     fn decode(bytes: &[u8], held: &mut Option<Dynamic>) -> std::result::Result<(), String> {
-        let Some(message) = held else { return Err("nobody said which type it is".to_owned()) };
+        let Some(message) = held else { return Err("its type is not known".to_owned()) };
         message.0 = rnet_schema::Dynamic::decode(message.schema(), bytes)
             .map_err(|error| error.to_string())?;
         Ok(())

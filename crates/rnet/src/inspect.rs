@@ -50,8 +50,8 @@ pub use services::{CallType, ServerInfo, service_of};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
-/// What those who follow topics of the domain in this directory tell of themselves by [`Follow::tell`]. They are other
-/// processes: what they tell is not to be trusted.
+/// The self-descriptions of the observers in this domain directory, as set by [`Follow::tell`]. They come from other
+/// processes: do not trust them.
 pub fn told_by_observers(domain: &Path) -> Vec<String> {
     rnet_shm::observers::told(domain).into_iter().map(|(_, text)| text).collect()
 }
@@ -111,7 +111,7 @@ fn as_text_if_any<S: Serializer>(
 /// A node of the domain.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeInfo {
-    /// Who it is.
+    /// Description of the node.
     #[serde(flatten)]
     pub meta: NodeMeta,
     /// Its incarnation, which its endpoints' ids begin with.
@@ -135,12 +135,12 @@ pub struct PublisherInfo {
     pub id: u64,
     /// Its topic.
     pub topic: String,
-    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
+    /// Name of its node; for a proxy `@host/node`, the node that it represents.
     pub node: String,
     /// The node that it is in, if it is a proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// The id of the publisher for which it stands on the other host, if it is a proxy.
+    /// For a proxy: the id of the publisher on the other host that it represents.
     #[serde(skip)]
     pub stands_for: Option<u64>,
     /// The type of its messages.
@@ -149,10 +149,10 @@ pub struct PublisherInfo {
     /// The protobuf type that it names, if that could be read.
     #[serde(skip)]
     pub schema: Option<Schema>,
-    /// Why nobody can read the type that it names. `None` if it was read, and if it was not looked at.
+    /// Why its type cannot be read; `None` if the type was read or not inspected.
     #[serde(skip)]
     pub type_error: Option<String>,
-    /// What it offers.
+    /// The quality of service that it offers.
     pub qos: PublisherQos,
     /// Messages sent.
     pub sent: u64,
@@ -164,11 +164,11 @@ pub struct PublisherInfo {
     pub admitted: Vec<Admitted>,
     /// Times a reliable send found the log full.
     pub full: u64,
-    /// Messages given back because a reader held the log.
+    /// Sends that failed because a reader was full.
     pub refused: u64,
     /// Readers let go because they stood still.
     pub detached: u64,
-    /// Messages that it knows to be missing from all that it sent, by cause: what a link lost.
+    /// Messages that it knows to be missing from its stream, by cause, such as messages lost by a link.
     pub known_lost: LossCounts,
     /// Periods of its deadline in which it sent nothing.
     pub deadline_missed: u64,
@@ -190,8 +190,8 @@ pub struct Admitted {
     /// The subscription.
     #[serde(serialize_with = "as_text")]
     pub subscription: u64,
-    /// Number of the first message that it gets. What was sent since is received, lost, skipped or
-    /// not taken yet: nothing else can become of it, and whoever adds up can check that.
+    /// Sequence number of the first message that it gets. Each later message is received, lost, skipped or not read
+    /// yet, so the counters add up.
     pub start_seq: u64,
 }
 
@@ -208,7 +208,7 @@ pub struct SubscriptionInfo {
     /// The node that it is in, if it is a proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// How many subscriptions it stands for: 1, if it is no proxy.
+    /// Number of subscriptions that it represents: 1 if it is not a proxy.
     pub ends: u32,
     /// The publisher whose messages it forwards to another host, if it is the link's.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
@@ -222,11 +222,11 @@ pub struct SubscriptionInfo {
     /// Why nobody can read the type that it names. `None` if it was read, and if it was not looked at.
     #[serde(skip)]
     pub type_error: Option<String>,
-    /// What it asks for.
+    /// The quality of service that it requests.
     pub qos: SubscriberQos,
-    /// What it has of each publisher.
+    /// Its channel from each publisher.
     pub channels: Vec<ChannelInfo>,
-    /// What it had of publishers that are gone, summed.
+    /// Sum of its channels from former publishers.
     pub past: Option<ChannelInfo>,
 }
 
@@ -252,7 +252,7 @@ pub struct ChannelInfo {
     pub deadline_missed: u64,
     /// Messages sent and not yet taken, and how old the oldest of them is.
     pub behind: Behind,
-    /// Samples held in place.
+    /// Samples held without a copy.
     pub pinned: u64,
     /// Whether the reader sleeps now.
     pub asleep: bool,
@@ -269,13 +269,13 @@ pub struct ChannelInfo {
     /// How far the reader has shown its publisher that it is, a position in the log.
     #[serde(skip)]
     pub cursor: u64,
-    /// Number of the message expected next; 0 before the first look.
+    /// Sequence number of the next expected message; 0 before the first read.
     #[serde(skip)]
     pub next_seq: u64,
 }
 
 impl PublisherInfo {
-    /// Whether it has kept its lease, if it has one; the kernel says of others that they are alive.
+    /// Whether it has kept its liveliness lease. Without a lease, the kernel detects exits.
     pub fn is_alive(&self) -> bool {
         let lease = self.qos.liveliness.lease().map(rnet_core::ns_saturating);
         self.silent_ns.zip(lease).is_none_or(|(silent_ns, lease_ns)| silent_ns < lease_ns)
@@ -290,24 +290,24 @@ impl ChannelInfo {
     }
 }
 
-/// Everything there is in a domain at one moment.
+/// The nodes and endpoints of a domain at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Snapshot {
     /// The nodes, by name.
     pub nodes: Vec<NodeInfo>,
-    /// Nodes of other hosts for whose endpoints proxies stand, by name.
+    /// Nodes of other hosts whose endpoints have proxies here, by name.
     pub remote: Vec<RemoteNode>,
     /// The publishers, by topic and node.
     pub publishers: Vec<PublisherInfo>,
     /// The subscriptions, by topic and node.
     pub subscriptions: Vec<SubscriptionInfo>,
-    /// Subscriptions that forward messages to other hosts; nobody counts them among the others.
+    /// Subscriptions that forward messages to other hosts; they do not count as subscribers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forwarders: Vec<SubscriptionInfo>,
     /// Nodes of this host that have died within ten minutes and have not started again; tools are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<String>,
-    /// What could not be read, in words.
+    /// The parts that could not be read, as text.
     pub problems: Vec<String>,
     /// Types that were not read, and why not; nothing is known to be wrong with them.
     pub unread: Vec<String>,
@@ -343,18 +343,18 @@ impl Domain {
         &self.path
     }
 
-    /// Whether anyone has joined it since the machine was started, as of the last look.
+    /// Whether any node has joined the domain since boot, as of the last inspection.
     pub fn exists(&self) -> bool {
         self.registry.is_some()
     }
 
-    /// Whether there is state in this domain: in memory, or on disk from before. Looks at files only, and makes none.
+    /// Whether the domain has state, in memory or on disk. Only checks for files, and creates none.
     ///
     /// # Errors
-    /// `Io`, `Storage` if it cannot be told.
+    /// `Io` or `Storage` if the files cannot be checked.
     pub fn has_state(&self) -> Result<bool> {
         let exists = |path: &Path| {
-            path.try_exists().map_err(|e| Error::io("cannot look at", path.to_owned(), &e))
+            path.try_exists().map_err(|e| Error::io("cannot inspect", path.to_owned(), &e))
         };
         if exists(&self.path.join("state"))? {
             return Ok(true);
@@ -384,17 +384,16 @@ impl Domain {
         }
     }
 
-    /// Looks at everything.
+    /// Inspects the whole domain.
     ///
     /// # Errors
-    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory; what is wrong with one
-    /// node stands in [`Snapshot::problems`].
+    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory; problems of single nodes are in
+    /// [`Snapshot::problems`].
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         self.collect(|_| true)
     }
 
-    /// Looks at one topic: all nodes, but only the endpoints of this topic. Cheap in a domain of
-    /// many topics.
+    /// Inspects one topic: all nodes, but only the endpoints of this topic. Cheap in a domain with many topics.
     ///
     /// # Errors
     /// As [`Domain::snapshot`], and `BadName`.

@@ -120,8 +120,8 @@ pub mod limits {
     pub use rnet_shm::bell::MAX_SLEEP;
 }
 
-/// Where the time of messages goes: while somebody subscribes to the trace of a topic, those who subscribe to the topic
-/// publish a record of each message there.
+/// Tracing of message latency: while a subscriber of a topic's trace exists, the subscribers of the topic publish a
+/// record of each message there.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -159,14 +159,14 @@ pub mod trace {
     }
 }
 
-/// What a program of robot-net's own asks of the scheduler.
+/// Scheduler settings of robot-net's own programs.
 #[doc(hidden)]
 pub mod cpu {
     pub use rnet_shm::cpu::keep_short_slices;
 }
 
-/// A task that one process of a domain has at a time, for the link between hosts; `inspect::Location::role` opens
-/// one. And what its holder has come to, for the next one.
+/// A role that one process of a domain holds at a time, for the link between hosts, and the state that its holder
+/// leaves for the next one. `inspect::Location::role` opens a role.
 #[doc(hidden)]
 pub mod role {
     pub use rnet_shm::role::{Held, Role};
@@ -179,7 +179,7 @@ pub use rnet_node::remote_nodes::NODES_TOPIC;
 #[doc(hidden)]
 pub use link_start::{configured_by as link_asked_by, program as link_program};
 
-/// What a forked child must not use or end; for bindings whose objects hold those of this crate.
+/// Checks for objects that a forked child must not use or drop; for bindings.
 pub mod fork {
     pub use rnet_shm::fork::{ForkGuard, Own};
 }
@@ -192,23 +192,23 @@ pub fn now_ns() -> u64 {
 /// How far the wall clock is ahead of [`now_ns`], as [`wall_offset`] has found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallOffset {
-    /// What has to be added to [`now_ns`] for ns since 1970-01-01 UTC.
+    /// Add this to [`now_ns`] to get ns since 1970-01-01 UTC.
     pub offset_ns: i64,
     /// By how much the offset may be wrong either way, in ns: the clocks cannot be read at the same moment.
     pub uncertainty_ns: u64,
 }
 
-/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC at this moment, for what leaves the host.
+/// Current offset of CLOCK_REALTIME from CLOCK_MONOTONIC, for times that leave the host.
 ///
-/// It changes when somebody sets the wall clock, and slowly while NTP corrects it; whether the wall clock is right
-/// it does not say.
+/// It changes when the wall clock is set, and slowly while NTP corrects it. It does not show whether the wall clock is
+/// right.
 pub fn wall_offset() -> WallOffset {
     let (offset_ns, uncertainty_ns) = rnet_shm::clock::wall_offset();
     WallOffset { offset_ns, uncertainty_ns }
 }
 
-/// Now, in ns of CLOCK_BOOTTIME, by which the time of keys ends: it goes on while the machine is suspended,
-/// and cannot be set.
+/// The current time in ns of CLOCK_BOOTTIME, which expires keys: it advances while the machine is suspended and cannot
+/// be set.
 pub fn boot_ns() -> u64 {
     rnet_shm::clock::boot_ns()
 }

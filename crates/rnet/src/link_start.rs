@@ -84,7 +84,7 @@ impl Asked {
             let _ = io::Write::write_fmt(
                 &mut io::stderr(),
                 format_args!(
-                    "rnet: a network is configured ({configured_by}), and no other host is reached: {why}\n"
+                    "rnet: a network is configured ({configured_by}), but this host cannot reach others: {why}\n"
                 ),
             );
         }
@@ -103,15 +103,15 @@ impl Asked {
         }
         // Ctrl-C in the terminal of the node is not meant for it.
         command.process_group(0);
-        let failed = |e: io::Error| format!("{} cannot be started: {e}", program.display());
+        let failed = |e: io::Error| format!("cannot start {}: {e}", program.display());
         let mut child = command.spawn().map_err(failed)?;
         // It ends at once, and what it has to say stands on stderr. Who does not wait leaves a zombie.
         spawn("rnet-link", move || drop(child.wait())).map(drop).map_err(|e| e.to_string())
     }
 }
 
-/// Who wants a network, as far as can be told without reading the configuration. A wrong guess costs a process that
-/// ends at once.
+/// The setting that configures a network, as far as known without reading the configuration. A wrong guess only starts
+/// a process that exits at once.
 pub fn configured_by() -> Option<String> {
     if let Some(network) = set("RNET_NETWORK") {
         return (network != "off").then(|| format!("RNET_NETWORK={}", network.display()));
@@ -157,15 +157,17 @@ fn wants_network(text: &str) -> bool {
     speaks
 }
 
-/// The program: named by the environment, beside this one, beside those of the binding, or in the path.
+/// Finds the link program: named by the environment, next to this program, next to the binding's programs, or in the
+/// path.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// A text with the reason.
 pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let can_run =
         |file: &PathBuf| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
     if let Some(named) = set("RNET_LINK").map(PathBuf::from) {
-        let missing = || format!("RNET_LINK names {}, which is no program", named.display());
+        let missing =
+            || format!("RNET_LINK names {}, which is not an executable program", named.display());
         return Some(named.clone()).filter(can_run).ok_or_else(missing);
     }
     let own = std::env::current_exe().ok();
@@ -175,8 +177,8 @@ pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let mut files = beside.map(Path::to_owned).chain(in_path).map(|dir| dir.join(PROGRAM));
     files.find(can_run).ok_or_else(|| {
         format!(
-            "{PROGRAM} is not installed. The package of robot-net brings it (docs/guide/two-computers.md); \
-             RNET_LINK names one that is not in the path; RNET_NETWORK=off does without"
+            "{PROGRAM} is not installed. Install the robot-net package (docs/guide/two-computers.md), or \
+             set RNET_LINK to its path, or set RNET_NETWORK=off to run without it"
         )
     })
 }

@@ -31,11 +31,11 @@ const MAX_FILE_LEN_BYTES: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// For who wrote the program.
+    /// Details for developers.
     Debug = 1,
     /// As expected.
     Info = 2,
-    /// Not as expected; the work goes on.
+    /// Unexpected, but the work continues.
     Warning = 3,
     /// Something could not be done.
     Error = 4,
@@ -52,7 +52,7 @@ impl LogLevel {
         ["debug", "info", "warning", "error", "fatal"][self as usize - 1]
     }
 
-    /// What `foxglove.Log.level` says; `None` for UNKNOWN and for numbers that it does not have.
+    /// The level of a `foxglove.Log.level` number; `None` for UNKNOWN and for undefined numbers.
     pub fn from_number(number: i32) -> Option<LogLevel> {
         LogLevel::ALL.into_iter().find(|level| *level as i32 == number)
     }
@@ -67,19 +67,19 @@ impl FromStr for LogLevel {
         let word = if word == "warn" { "warning" } else { word };
         LogLevel::ALL.into_iter().find(|level| level.name() == word).ok_or_else(|| {
             Error::bad_value(
-                "the level of a log",
-                format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+                "log level",
+                format!("it is {word:?}; it must be debug, info, warning, error or fatal"),
             )
         })
     }
 }
 
-/// The log of a node: lines for people, on the topic `/log` and on stderr.
+/// The log of a node: text lines on the topic `/log` and on stderr.
 ///
-/// Logging returns no errors and waits for nobody: a line that cannot be published is on stderr. Late joiners get the
-/// last 100 lines of each node. What a program does very often it may log every time: of one place in the source 100
-/// lines per second go out, of a node 1,000. The others are counted, and once a second a line says how many they were.
-/// Clones are handles on the same log, and keep its node alive.
+/// Logging never blocks and returns no errors: a line that cannot be published goes to stderr. Late subscribers get the
+/// last 100 lines of each node. Logging is rate limited: 100 lines per second from one place in the source, and 1,000
+/// from a node. Suppressed lines are counted, and reported once a second.
+/// Clones are handles to the same log, and keep its node alive.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -96,7 +96,7 @@ impl FromStr for LogLevel {
 #[derive(Clone)]
 pub struct Logger(Arc<Shared>);
 
-/// A handle on the log of a node that does not keep the node alive; for what stays for the life of the process.
+/// A handle to the log of a node that does not keep the node alive, for objects that live as long as the process.
 #[derive(Clone, Debug)]
 pub struct WeakLogger(Weak<Shared>);
 
@@ -182,7 +182,7 @@ impl Logger {
         self.0.log(level, text, file, line, false);
     }
 
-    /// Lines below it are dropped: info at first, or what `RNET_LOG` says.
+    /// The minimum level: lines below it are dropped. The default is `RNET_LOG`, or info.
     pub fn level(&self) -> LogLevel {
         let number = self.0.level.load(Ordering::Relaxed);
         LogLevel::from_number(i32::from(number)).unwrap_or(LogLevel::Info)
@@ -198,7 +198,7 @@ impl Logger {
         level >= self.level()
     }
 
-    /// How many lines were held back since the node was opened.
+    /// Number of lines suppressed by the rate limit since the node was opened.
     pub fn held_back(&self) -> u64 {
         self.0.held_back.load(Ordering::Relaxed)
     }
@@ -210,7 +210,7 @@ impl Logger {
 }
 
 impl WeakLogger {
-    /// As [`Logger::publish`]. False once the node has ended.
+    /// As [`Logger::publish`]; false once the node is closed.
     pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) -> bool {
         self.put(level, text, (file, line), false)
     }
@@ -271,8 +271,8 @@ impl Shared {
                 line => format!("{}:{line}", place.file),
             };
             let text = format!(
-                "{count} {lines} from {from} held back: at most {LINES_PER_S_OF_A_PLACE} per second of one place, \
-                 {LINES_PER_S_OF_A_NODE} of a node"
+                "{count} {lines} from {from} suppressed: at most {LINES_PER_S_OF_A_PLACE} per second from one place, \
+                 {LINES_PER_S_OF_A_NODE} from a node"
             );
             self.put(level, text, place, to_stderr);
         }
@@ -295,7 +295,7 @@ impl Shared {
             print(
                 LogLevel::Warning,
                 self.name(),
-                &format!("lines do not reach {LOG_TOPIC}: {error}"),
+                &format!("log lines are not published on {LOG_TOPIC}: {error}"),
             );
             if !to_stderr {
                 print(level, self.name(), &message.message);
@@ -360,7 +360,7 @@ fn cut(mut text: String) -> String {
     if end < text.len() {
         let more = text.len() - end;
         text.truncate(end);
-        text += &format!(" [and {more} bytes more]");
+        text += &format!(" [{more} more bytes]");
     }
     text
 }
@@ -380,7 +380,7 @@ pub(crate) fn level_of_environment() -> Result<LogLevel> {
         Some(word) => word.to_string_lossy().parse().map_err(|_| {
             Error::bad_value(
                 "RNET_LOG",
-                format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+                format!("it is {word:?}; it must be debug, info, warning, error or fatal"),
             )
         }),
     }

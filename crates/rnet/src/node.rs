@@ -22,14 +22,13 @@ use crate::{
 
 /// A named participant of a domain.
 ///
-/// A process may hold several. Clones are handles on the same node, which ends when the last
-/// handle, publisher, subscriber and kept sample is gone. It has one control thread, and others
-/// when they are needed: [the crate's page](crate#threads) lists them. They end with it.
+/// A process may have several nodes. Clones are handles to the same node, which is closed when the last handle,
+/// publisher, subscriber and kept sample is dropped. It has one control thread, and others when needed: [the crate's
+/// page](crate#threads) lists them. They stop with the node.
 ///
-/// A process that ends without dropping it has died, for its peers, however it ends; nothing is left
-/// behind that the next start would have to be told to clean. In a process that was forked from this
-/// one, whatever was made before gives `Closed` and does nothing when it is dropped; the child opens
-/// nodes of its own. docs/guide/processes.md says all of it.
+/// If a process exits without dropping the node, its peers see it as died; the next start cleans up automatically. In a
+/// forked child, objects created before the fork return `Closed` and do nothing when dropped; the child opens its own
+/// nodes. See docs/guide/processes.md.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -68,7 +67,7 @@ impl Node {
         Node::builder(name).open()
     }
 
-    /// A node with settings of its own.
+    /// A builder for a node with other settings.
     pub fn builder(name: &str) -> NodeBuilder {
         NodeBuilder { settings: NodeSettings::new(name), state_dir: None, programs: None }
     }
@@ -152,11 +151,10 @@ impl Node {
         State::open(&self.core, clock, self.state_dir.as_deref())
     }
 
-    /// A parameter of this node: a setting that people and other nodes may change while it runs.
+    /// A parameter of this node: a setting that users and other nodes can change while it runs.
     ///
-    /// It is state under `/params/<node>/`, described where every setter looks: whoever sets it, by whichever
-    /// way, to a value that its description forbids gets an error with the reason, and nothing is changed.
-    /// What it was set to outlives the node.
+    /// It is state under `/params/<node>/` with a description that is checked on every write: a write of a forbidden
+    /// value returns an error with the reason and changes nothing. The value outlives the node.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -204,19 +202,19 @@ impl Node {
         self.core.state.own.callback_errors()
     }
 
-    /// What counts them, for bindings whose callbacks run on threads of their own.
+    /// The error counter, for bindings whose callbacks run on their own threads.
     #[doc(hidden)]
     pub fn error_counter(&self) -> Arc<CallbackErrors> {
         self.core.state.errors.clone()
     }
 
-    /// The robot's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time of a node
-    /// that follows it ([`NodeBuilder::sim_time`]).
+    /// The node's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time
+    /// ([`NodeBuilder::sim_time`]).
     ///
-    /// The simulated time is what the last [`crate::msgs::Clock`] on `/clock` said, and 0 until the first one came.
-    /// It stands while none comes, and in a forked child. Of several publishers the first is followed until it is gone. Timers
-    /// ([`Node::timer`]) and rates ([`Node::rate`]) of the node follow it; stamps of messages, deadlines, lifespans,
-    /// liveliness and the limits of waits go by the host's clock.
+    /// The simulated time is the last [`crate::msgs::Clock`] on `/clock`, and 0 before the first one. It stops while no
+    /// clock message arrives, and in a forked child. With several publishers, the node follows the first until it is
+    /// gone. Timers ([`Node::timer`]) and rates ([`Node::rate`]) of the node follow it; message timestamps, deadlines,
+    /// lifespans, liveliness and timeouts use the host's clock.
     pub fn now(&self) -> u64 {
         self.core.state.time.now_ns()
     }
@@ -235,18 +233,17 @@ impl Node {
         Rate::of(self.core.state.time.clone(), hz)
     }
 
-    /// For bindings, which end callbacks before the node: a simulated time stands from now on, and whoever sleeps
-    /// in it gets `Closed`.
+    /// For bindings that stop callbacks before the node: stops a simulated time, and sleeps in it return `Closed`.
     #[doc(hidden)]
     pub fn end_time(&self) {
         self.core.state.time.end();
     }
 
-    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics
-    /// is not called again. A node that came and went before this one looked is told of as joined and then
-    /// gone, if its folder is still there by then; if another node has swept it, not at all.
+    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. A callback that panics is not
+    /// called again. A short-lived node is reported as joined and then gone, if its directory still exists; if another
+    /// node has already removed it, it is not reported.
     ///
-    /// Nodes of other hosts are told of as `@host/node`. They have died, too, when their host is no longer heard.
+    /// Nodes of other hosts are reported as `@host/node`. They also count as died when their host is not reachable.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
         // In a forked child there is no thread to call it.
         if self.core.state.fork_guard().is_parents() {
@@ -272,12 +269,11 @@ impl Node {
         peers.any(|peer| peer.node.meta().name == name && peer.node.meta().is_stopped())
     }
 
-    /// Calls `callback` for each publisher and subscription of the domain, this node's own included: once for each
-    /// that there is, then for each that is opened, and once when one of them goes. Ends when the returned
-    /// [`EndpointWatch`] is dropped.
+    /// Calls `callback` for each publisher and subscription of the domain, including those of this node: once for each
+    /// existing one, then when one is opened or closed. It stops when the returned [`EndpointWatch`] is dropped.
     ///
-    /// It runs on the bulk dispatch thread. One that panics is not called again. An endpoint that is closed again before
-    /// this node has looked at its node's list is not told of: that takes as long as the control thread takes to wake.
+    /// It runs on the bulk dispatch thread. A callback that panics is not called again. An endpoint that is closed
+    /// before the control thread wakes is not reported.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -320,47 +316,46 @@ impl NodeBuilder {
         self
     }
 
-    /// The directory in which domains stand, instead of `RNET_DIR` (default `/dev/shm`).
+    /// The directory of the domains, instead of `RNET_DIR` (default `/dev/shm`).
     pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.dir = Some(path.into());
         self
     }
 
-    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: nobody).
+    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: none).
     pub fn group(mut self, group: &str) -> Self {
         self.settings.group = Some(group.to_owned());
         self
     }
 
-    /// The directory in which durable state is kept, instead of `RNET_STATE_DIR` (default:
-    /// `$XDG_STATE_HOME/rnet`, or `~/.local/state/rnet`). Each domain has a folder of its own in it.
+    /// The directory for durable state, instead of `RNET_STATE_DIR` (default: `$XDG_STATE_HOME/rnet`, or
+    /// `~/.local/state/rnet`). Each domain has its own subdirectory.
     pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(path.into());
         self
     }
 
-    /// Whether waits may change what the scheduler does with the threads that wait, instead of what
-    /// `RNET_TUNE_THREADS` says (`1` or `0`, default `1`).
+    /// Whether waits may change scheduler settings of the waiting threads, instead of `RNET_TUNE_THREADS` (`1` or `0`,
+    /// default `1`).
     ///
-    /// A thread that sleeps adaptively, for an urgent topic or for changes of state has a short time
-    /// slice from then on until the subscriber or watch is dropped, and timers without slack while it
-    /// sleeps until a message is due. A thread for which its user has chosen a policy, a nice value, a
-    /// slice, a slack or processors is left alone, in that. With `false` every thread is. What it
-    /// gains: docs/guide/real-time.md.
+    /// A thread that sleeps adaptively for an urgent topic or for state changes gets a short time slice until the
+    /// subscriber or watch is dropped, and timers without slack while it sleeps until a message is due. Settings that
+    /// the user has chosen for a thread (policy, nice value, slice, slack, processors) are not changed. With `false` no
+    /// thread is changed. For the effect see docs/guide/real-time.md.
     pub fn tune_threads(mut self, yes: bool) -> Self {
         self.settings.tune_threads = Some(yes);
         self
     }
 
-    /// Whether the node's time is the simulated one that `/clock` says, instead of what `RNET_SIM_TIME` says
-    /// (`1` or `0`, default `0`). See [`Node::now`].
+    /// Whether the node uses the simulated time on `/clock`, instead of `RNET_SIM_TIME` (`1` or `0`, default `0`). See
+    /// [`Node::now`].
     pub fn sim_time(mut self, yes: bool) -> Self {
         self.settings.sim_time = Some(yes);
         self
     }
 
-    /// Below what the names without a leading `/` go, instead of `RNET_NAMESPACE` (default: nothing): the node's own,
-    /// and those of its topics, services, actions and commands. Keys of the state stay as they are.
+    /// The namespace of names without a leading `/`, instead of `RNET_NAMESPACE` (default: none): the node's own name,
+    /// and its topics, services, actions and commands. State keys are not changed.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -374,12 +369,12 @@ impl NodeBuilder {
         self
     }
 
-    /// Renames a topic, service, action or command: what the program calls `from` is `to` in the domain. Of several rules
-    /// the first that fits counts, once; those of `RNET_REMAP` (`FROM=TO,FROM=TO`) come after those given here.
+    /// Renames a topic, service, action or command: the program's `from` is `to` in the domain. The first matching rule
+    /// applies, once; rules of `RNET_REMAP` (`FROM=TO,FROM=TO`) come after the rules given here.
     ///
     /// Names in rules are as elsewhere: below the namespace without a leading `/`, below the node's name with `~/`.
     /// `/a/**` to `/b/**` moves all names below `/a`, and `node:lidar` to `eye` renames the node. `/log`, `/clock` and
-    /// `/_rnet/…` stay as they are.
+    /// `/_rnet/…` cannot be renamed.
     pub fn remap(mut self, from: &str, to: &str) -> Self {
         self.settings.remap.push((from.to_owned(), to.to_owned()));
         self
@@ -407,13 +402,12 @@ impl NodeBuilder {
 
     /// Joins the domain.
     ///
-    /// Where a network is configured (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`, `RNET_CONFIG`, or a `robot.toml`
-    /// in the working directory), it starts the link between hosts if there is none: the program `rnet-link`, in the
-    /// background. What prevents that is told on stderr, and is no error of the node.
+    /// If a network is configured (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`, `RNET_CONFIG`, or a `robot.toml` in
+    /// the working directory), this starts the link between hosts, if it does not run: the program `rnet-link`, in the
+    /// background. A failure of that is reported on stderr and is not an error of the node.
     ///
     /// # Errors
-    /// As [`Node::new`], and `BadValue` for a word in `RNET_LOG` that is no level, a namespace that is no name, and a
-    /// rule that cannot be followed.
+    /// As [`Node::new`], and `BadValue` for an invalid level in `RNET_LOG`, an invalid namespace, or an invalid rule.
     pub fn open(self) -> Result<Node> {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let level = log::level_of_environment()?;

@@ -30,10 +30,10 @@ pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result
 const UNCOUNTED_LEN_BYTES: usize = 2 * (MAX_DECODE_VALUES / DECODE_VALUES_PER_MESSAGE);
 const _: () = assert!(UNCOUNTED_LEN_BYTES <= MAX_DECODE_NUMBERS);
 
-/// Decodes into a message that is used again, `lists` of strings included.
+/// Decodes into a reused message, including its `lists` of strings.
 ///
 /// # Errors
-/// What is wrong, with byte and field where they can be told. The message is then empty.
+/// The reason, with byte and field if known. The message is empty then.
 #[inline]
 pub fn decode<M: prost::Message, const N: usize>(
     bytes: &[u8],

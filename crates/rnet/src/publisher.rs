@@ -28,8 +28,8 @@ const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 
 /// Sends messages of type `T` on one topic.
 ///
-/// Dropping it waits, for at most a second, until its reliable subscribers have taken the large
-/// messages that it sent: their memory goes with it. What stands in the log can be read after it.
+/// Dropping it waits for at most a second until its reliable subscribers have read its large messages, because their
+/// memory is freed with it. Messages in the log can still be read afterwards.
 ///
 /// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
 /// share it, or create one per thread: subscribers merge them.
@@ -134,12 +134,11 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.memory_bytes()
     }
 
-    /// Sends one message. On `Err` nothing was sent and nothing already sent is lost.
+    /// Sends one message. On `Err` it was not sent, and earlier messages are not lost.
     ///
     /// # Errors
-    /// `Full` if a reliable subscriber held the publisher back and the chosen [`crate::OnFull`] did not
-    /// help; `OutOfMemory` and `MessageTooLarge` for large messages; `BadValue` for one that is not of
-    /// the publisher's type.
+    /// `Full` if a reliable subscriber is full and the chosen [`crate::OnFull`] did not help; `OutOfMemory` and
+    /// `MessageTooLarge` for large messages; `BadValue` for a message of another type.
     #[inline]
     pub fn send(&mut self, message: &T) -> Result<()> {
         let Some(bytes) = message.as_bytes() else { return self.send_encoded(message) };
@@ -147,8 +146,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.send(bytes)
     }
 
-    /// As [`Publisher::send`], with what the message carries beside its content. Of a message with a known
-    /// gap each subscriber counts the gap as lost, by its cause, even if it is overrun by the message.
+    /// As [`Publisher::send`], with metadata. If the metadata has a known gap, each subscriber counts the gap as lost,
+    /// by its cause, even if the message itself is overrun.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -171,7 +170,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Publisher::send`]; a gap is not counted then.
+    /// As [`Publisher::send`]; on an error a gap is not counted.
     pub fn send_with(&mut self, message: &T, meta: Meta) -> Result<()> {
         if let Some(bytes) = message.as_bytes() {
             self.check_len(bytes.len())?;
@@ -187,12 +186,12 @@ impl<T: Message + ?Sized> Publisher<T> {
         sent
     }
 
-    /// Has each subscriber count `size` messages as lost for this cause, before what is sent next:
-    /// messages that the publisher knows to be missing, those that a link lost for example. Nothing is
-    /// sent; subscribers that wait are woken to count.
+    /// Makes each subscriber count `size` messages as lost for this cause, before the next message: messages that the
+    /// publisher knows to be missing, such as messages lost by a link. Sends no message; waiting subscribers wake up to
+    /// count.
     ///
     /// # Errors
-    /// `Closed` in a forked child, `Io` if the publisher's file was truncated; nothing is counted then.
+    /// `Closed` in a forked child, `Io` if the publisher's file was truncated; the gap is not counted then.
     pub fn publish_gap(&mut self, cause: LossCause, size: u64) -> Result<()> {
         self.writer.publish_gap(KnownGap { cause, size }, None)
     }
@@ -239,13 +238,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.encoded.clear();
     }
 
-    /// Sends one message if that takes no wait and no memory but the log's; `false` if it would,
-    /// and then nothing was sent: [`Publisher::send`] does what it takes.
+    /// Sends one message if that needs neither a wait nor memory beyond the log. Otherwise it sends nothing and returns
+    /// `false`; use [`Publisher::send`] then.
     ///
-    /// For callers that have to let go of something before they may wait.
+    /// For callers that must release something before they wait.
     ///
     /// # Errors
-    /// `BadValue` if the message has another length than its type, or is of another.
+    /// `BadValue` if the message has another length or another type.
     #[inline]
     pub fn try_send(&mut self, message: &T) -> Result<bool> {
         let Some(bytes) = message.as_bytes() else {
@@ -295,13 +294,12 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.state.lock().incompatible.clone()
     }
 
-    /// Waits until at least `n` subscribers are served: whatever is sent then reaches them.
-    /// `None` waits for as long as it takes.
+    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits without a
+    /// limit.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber
-    /// that came and cannot be served; `LimitReached`, once, while nodes cannot be looked at, for want of file
-    /// descriptors say.
+    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that cannot be
+    /// matched; `LimitReached`, once, while nodes cannot be inspected, for example without free file descriptors.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_fork()?;
         let state = &self.state;
@@ -324,12 +322,12 @@ impl<T: Message + ?Sized> Publisher<T> {
         })
     }
 
-    /// A handle for waits for such changes that leave the publisher free to be used meanwhile.
+    /// A handle that waits for match changes without borrowing the publisher.
     pub fn match_changes(&self) -> MatchChanges {
         self.state.changed.clone()
     }
 
-    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
         if self.writer.fork_guard().is_parents() {
             return;
@@ -356,8 +354,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.reader_table().deadline_missed()
     }
 
-    /// Calls `callback` when a period of the deadline has ended without a message, on the node's bulk
-    /// dispatch thread. The first period begins with the first message.
+    /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread. The first
+    /// period starts with the first message.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
         if !self.writer.fork_guard().is_parents() {
             self.state.deadlines.add(Box::new(callback));
@@ -435,7 +433,10 @@ impl Publisher<[u8]> {
             let what = format!("loan on {}", self.topic);
             return Err((
                 loan,
-                Error::bad_value(what, "another publisher lent it: send it with that one"),
+                Error::bad_value(
+                    what,
+                    "it belongs to another publisher: send it with that publisher",
+                ),
             ));
         }
         let publisher = self.id;
@@ -455,7 +456,7 @@ impl Publisher<[u8]> {
 fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
     Error::bad_value(
         format!("message on {topic}"),
-        format!("it has {len} bytes, and its type has {fixed}"),
+        format!("it has {len} bytes, but its type has {fixed}"),
     )
 }
 
@@ -476,7 +477,7 @@ rnet_node::debug_by!(
 
 /// Memory lent by [`Publisher::loan_owned`].
 #[derive(Debug)]
-#[must_use = "the memory stays lent until the loan is sent or dropped by its publisher"]
+#[must_use = "the memory stays on loan until its publisher sends or drops the loan"]
 pub struct OwnedLoan {
     publisher: u64,
     loan: Loaned,
@@ -498,7 +499,7 @@ impl<'a> Loan<'a> {
         self.send_by(Writer::send_loan)
     }
 
-    /// As [`Loan::send`], with what the message carries beside its content.
+    /// As [`Loan::send`], with metadata.
     pub fn send_with(self, meta: Meta) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, None))
     }

@@ -50,8 +50,8 @@ impl Rate {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
         let period = period.flatten().ok_or_else(|| {
             Error::bad_value(
-                "the rate of a loop",
-                format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+                "loop rate",
+                format!("it is {hz} Hz; it must be above 0 and at most 1e9"),
             )
         })?;
         Rate::start(time, period)
@@ -66,17 +66,17 @@ impl Rate {
     }
 
     fn start(time: NodeTime, period: Duration) -> Result<Rate> {
-        let schedule = Schedule::each("the rate of a loop", period, time.run_ns())?;
+        let schedule = Schedule::each("loop rate", period, time.run_ns())?;
         let (overruns, missed, awaited, bell, interruptible) = (0, 0, false, None, false);
         Ok(Rate { time, schedule, period, overruns, missed, awaited, bell, interruptible })
     }
 
-    /// Sleeps until the next tick is due. Returns at once if it is due already, which is an overrun; ticks
-    /// that are over by then are skipped.
+    /// Sleeps until the next tick is due. If it is already due, this returns at once and counts an overrun; missed
+    /// ticks are skipped.
     ///
     /// # Errors
-    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node whose simulated time it keeps has ended,
-    /// and in a forked child.
+    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node of its simulated time is closed, and in a
+    /// forked child.
     pub fn sleep(&mut self) -> Result<Tick> {
         self.sleep_for(Duration::MAX)
     }
@@ -124,7 +124,7 @@ impl Rate {
         Ok(Some(tick))
     }
 
-    /// Whether [`Rate::try_tick`] has something to say. One that is looked at before its tick is due is in time.
+    /// Whether [`Rate::try_tick`] would return a tick.
     pub fn is_due(&mut self) -> bool {
         let is_due = self.is_ready();
         self.awaited |= !is_due;
@@ -147,7 +147,7 @@ impl Rate {
         self.missed
     }
 
-    /// Lets a signal end a sleep with `Interrupted`; otherwise it goes on after the handler.
+    /// Lets a signal interrupt a sleep with `Interrupted`; otherwise the sleep continues after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
     }

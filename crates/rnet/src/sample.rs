@@ -96,7 +96,7 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         self.taken.channel().expire(self.taken.stamp().sent_ns)
     }
 
-    /// Whether it carries anything beside its content: for what forwards messages between hosts.
+    /// Whether it has metadata; for programs that forward messages between hosts.
     #[doc(hidden)]
     #[inline]
     pub fn has_meta(&self) -> bool {
@@ -119,15 +119,15 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         Some(self.taken.channel().uncertain_ns()).filter(|ns| *ns != u64::MAX)
     }
 
-    /// What its publisher says that the message is.
+    /// The type that its publisher declares.
     pub fn type_desc(&self) -> &TypeDesc {
         &self.taken.channel().meta().type_desc
     }
 
-    /// The protobuf type that its publisher names, read anew each time; `None` for messages of another kind.
+    /// The protobuf type that its publisher declares, read on each call; `None` for messages of another kind.
     ///
     /// # Errors
-    /// `Io` once the node is gone; `Corrupt` if what it has there is no such type.
+    /// `Io` once the node is gone; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
         Schemas::default().read_if_any(self.taken.channel().folder(), self.type_desc())
     }
@@ -217,15 +217,15 @@ macro_rules! stamp_accessors {
             pub fn taken_ns(&$self) -> u64 {
                 $stamp.taken_ns
             }
-            /// What it carries beside its content.
+            /// Its metadata.
             pub fn meta(&$self) -> Meta {
                 $meta
             }
-            /// Where it was first sent, if it is forwarded and says so.
+            /// Its origin, if it was forwarded.
             pub fn origin(&$self) -> Option<Origin> {
                 $self.meta().origin
             }
-            /// The time of its source, ns since 1970 UTC, if it says so.
+            /// The time of its source, ns since 1970 UTC, if given.
             pub fn source_ns(&$self) -> Option<i64> {
                 $self.meta().source_ns
             }
@@ -233,7 +233,7 @@ macro_rules! stamp_accessors {
             pub fn is_last_will(&$self) -> bool {
                 $self.meta().last_will
             }
-            /// What ties it to another message, if it says so: the number of a request, in its reply.
+            /// Its correlation with another message, if given: the number of a request, in its reply.
             pub fn correlation(&$self) -> Option<u64> {
                 $self.meta().correlation
             }

@@ -43,7 +43,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.into_source().expect("a stream of this process, not of the one that forked it")
     }
 
-    /// What was received and lost, by publisher; those that are gone included.
+    /// Received and lost messages by publisher, including former publishers.
     pub fn stats(&self) -> Vec<PublisherStats> {
         self.0.look(|subscriber| subscriber.stats())
     }
@@ -53,7 +53,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.look(Subscriber::publisher_count)
     }
 
-    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
         self.0.look(|subscriber| subscriber.on_match(callback));
     }
@@ -73,7 +73,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.look(|subscriber| subscriber.liveliness())
     }
 
-    /// How far it is behind its publishers, all of them together.
+    /// Its backlog from all publishers together.
     pub fn behind(&self) -> Behind {
         self.0.look(|subscriber| subscriber.behind())
     }
@@ -91,21 +91,21 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.try_next(next)
     }
 
-    /// A descriptor that is readable when there may be something to receive, for a loop that waits for
-    /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
+    /// A file descriptor that is readable when a message may be available, for event loops such as epoll, Qt or libuv.
+    /// It is an `eventfd`, created by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] has returned `None`. So receive
-    /// until then; what comes later makes it readable again. It may be readable with nothing there. Read or
-    /// write nothing of it. It takes the place of the task that async code is: use one of both.
+    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] returns `None`, so receive until then. It
+    /// may be readable without a message. Do not read from it or write to it. Use either the descriptor or async code,
+    /// not both.
     ///
     /// # Errors
-    /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
+    /// `LimitReached` if the process has no free file descriptor; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.0.fd()
     }
 
-    /// Whether there is something to take: a message, or an error. Takes nothing, and may be wrong
-    /// in saying yes. If there is nothing, the task is woken once there is.
+    /// Ready if a message or an error is probably available, without taking it; false positives are possible. Otherwise
+    /// the task is woken later.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.0.poll_ready(context)
     }

@@ -22,8 +22,8 @@ const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
-/// Messages of one publisher come in the order in which they were sent; those of several are
-/// merged in turn. What was lost is counted by publisher and cause, see [`Subscriber::stats`].
+/// Messages of one publisher arrive in the order of sending; several publishers are merged in turn. Lost messages are
+/// counted by publisher and cause, see [`Subscriber::stats`].
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -80,12 +80,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// The next message; `None` waits for as long as it takes.
+    /// Waits for the next message; `None` waits without a limit.
     ///
     /// # Errors
-    /// `Timeout`. Others tell, once each, what happened on one channel while the rest goes on:
-    /// `PeerLost`, `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`; or that
-    /// one message is `Malformed`.
+    /// `Timeout`. Other errors report, once each, an event on one channel, while the other channels continue:
+    /// `PeerLost`, `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`, or one `Malformed`
+    /// message.
     #[inline]
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
         match self.receiver.advance()? {
@@ -109,11 +109,10 @@ impl<T: Message + ?Sized> Subscriber<T> {
         )
     }
 
-    /// The newest message that has not been received yet, older ones passed over; with a
-    /// time-out, waits for one if there is none.
+    /// The newest unread message, skipping older ones; waits for one, up to the timeout.
     ///
-    /// With several publishers it is the newest of them all, by the time at which it was sent. What is
-    /// passed over, of each of them, is counted as skipped, and neither as received nor as lost.
+    /// With several publishers it is the newest of all, by the send time. Skipped messages are counted as skipped, not
+    /// as received or lost.
     pub fn latest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
         let until = deadline(timeout);
         loop {
@@ -128,8 +127,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// For bindings that hold a received message: a newer message, if there is one. The older of the two counts as
-    /// skipped, as does each other message that is passed over.
+    /// For bindings that hold a received message: a newer message, if any. The older one and all messages in between
+    /// count as skipped.
     ///
     /// # Errors
     /// As [`Subscriber::latest`].
@@ -189,12 +188,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// Receives for ever: `for sample in subscriber.iter()`.
     ///
-    /// What happens to single publishers, lost, detached or incompatible ones, ends nothing, and
-    /// nothing is said of it: those that were heard have their counts in [`Subscriber::stats`], and
-    /// with none that fits the iterator waits in silence. To be told, call [`Subscriber::recv`] in a
-    /// loop, or give [`Subscriber::on_match`] a callback. The iterator ends when a wait is interrupted (see
-    /// [`Subscriber::set_interruptible`]). While the user keeps as many samples as may be kept, it
-    /// waits for one to be dropped.
+    /// Errors of single publishers (lost, detached, incompatible) do not stop the iterator and are not reported by it:
+    /// they are counted in [`Subscriber::stats`], and without a compatible publisher the iterator waits. To receive
+    /// these errors, call [`Subscriber::recv`] in a loop, or set a callback with [`Subscriber::on_match`]. The iterator
+    /// ends when a wait is interrupted (see [`Subscriber::set_interruptible`]). While the user keeps the maximum number
+    /// of samples, it waits until one is dropped.
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
         std::iter::from_fn(move || {
             loop {
@@ -213,13 +211,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         })
     }
 
-    /// Waits until at least `n` publishers serve this subscriber: whatever they send from then
-    /// on is received or counted.
+    /// Waits until at least `n` publishers are matched: messages sent after that are received or counted as lost.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if a publisher came that does not fit;
-    /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now, or while nodes cannot be
-    /// looked at, for want of file descriptors say.
+    /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if an incompatible publisher appears; `LimitReached` or
+    /// `OutOfMemory`, once, if a publisher cannot be followed for now, or if nodes cannot be inspected, for example
+    /// without free file descriptors.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.receiver.check_fork()?;
         let until = deadline(timeout);
@@ -273,20 +270,19 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.core.state.set_served_by(self.receiver.id, publisher_id, false)
     }
 
-    /// For what forwards messages between hosts: where it has come to with its only publisher, as far as the last
-    /// receive has looked.
+    /// For programs that forward messages between hosts: the read state of its only publisher, as of the last receive.
     #[doc(hidden)]
     pub fn standing(&self) -> Standing {
         self.receiver.standing()
     }
 
-    /// For what forwards messages between hosts: what its only publisher has shown without a message.
+    /// For programs that forward messages between hosts: signals of its only publisher other than messages.
     #[doc(hidden)]
     pub fn signs(&self) -> Signs {
         self.receiver.signs()
     }
 
-    /// For what forwards messages between hosts: the last will that its only publisher has at present.
+    /// For programs that forward messages between hosts: the current last will of its only publisher.
     #[doc(hidden)]
     pub fn last_will(&self) -> Option<Vec<u8>> {
         self.receiver.will()
@@ -306,13 +302,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.count_publishers()
     }
 
-    /// What was received and lost, by publisher; those that are gone included.
+    /// Received and lost messages by publisher, including former publishers.
     pub fn stats(&self) -> Vec<PublisherStats> {
         self.receiver.stats()
     }
 
-    /// How far it is behind its publishers, all of them together: messages not taken yet, and the
-    /// age of the oldest.
+    /// Its backlog from all publishers together: unread messages, and the age of the oldest.
     pub fn behind(&self) -> Behind {
         self.receiver.behind()
     }
@@ -347,12 +342,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.lost_now() + skipped.sum::<u64>()
     }
 
-    /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
+    /// Lets a signal interrupt a wait with `Interrupted`; otherwise waits continue after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.receiver.interruptible = yes;
     }
 
-    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
         if self.receiver.is_parents() {
             return;

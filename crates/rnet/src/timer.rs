@@ -64,7 +64,7 @@ impl TimerOptions {
 /// # let _ = std::fs::remove_dir_all(path);
 /// # Ok(()) }
 /// ```
-#[must_use = "the timer ends when the Timer is dropped; keep it or call detach()"]
+#[must_use = "the timer stops when the Timer is dropped; keep it or call detach()"]
 pub struct Timer {
     id: u64,
     shared: Arc<Shared>,
@@ -138,11 +138,10 @@ impl Node {
 
     /// A timer with options.
     ///
-    /// Timers share their lane's thread with the callbacks of its topics, in one order: when a callback
-    /// has ended, the timers that are due by then run, the one that was due first before the others, and
-    /// then the next message. So a timer waits for one callback at most, or for the other timers that are
-    /// due. The first tick is due one period after this call, and each further one a period after the last was
-    /// due, however late that was taken. A tick that was not taken when the next is due is skipped and counted
+    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due timers run
+    /// in the order of their due times, and then the next message. A timer thus waits for at most one callback, or for
+    /// the other due timers. The first tick is due one period after this call, and each further tick one period after
+    /// the previous due time. A tick that has not run when the next one is due is skipped and counted
     /// ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called again.
     ///
     /// # Errors

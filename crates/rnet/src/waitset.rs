@@ -16,7 +16,7 @@ use crate::attached::{Attached, Members, WaitSetHandle};
 use crate::state::Watch;
 use crate::{Message, Node, Rate, Subscriber};
 
-/// What a [`WaitSet`] waits for: subscribers of any type, watches of the state, and rates.
+/// Objects that a [`WaitSet`] can wait for: subscribers of any type, state watches, and rates.
 pub trait Waitable: Member {
     /// Whether there may be something to take.
     fn is_ready(&mut self) -> bool {
@@ -47,8 +47,8 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 impl Waitable for Watch {}
 impl Waitable for Rate {}
 
-/// Waits until any of several subscribers and watches of a node, and rates, has something: those that a wait
-/// names, and those that are attached.
+/// Waits until one of several subscribers, watches or rates of a node is ready: those passed to a wait, and those
+/// attached.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -64,8 +64,8 @@ impl Waitable for Rate {}
 /// # }
 /// ```
 ///
-/// What is attached comes and goes at run time, by any thread, also while one waits. [`WaitSet::ready`] says
-/// which of it has something:
+/// Any thread can attach and detach entries at run time, also during a wait. [`WaitSet::ready`] returns the ready
+/// entries:
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -94,7 +94,7 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
-    /// A wait set for what is of `node`.
+    /// A wait set for objects of `node`.
     pub fn new(node: &Node) -> WaitSet {
         let node = &node.core().state;
         let waiter = Waiter::new(node.own.bells().clone());
@@ -103,7 +103,7 @@ impl WaitSet {
         WaitSet { waiter, pace, members, ready, interruptible: false, wait: Wait::Block }
     }
 
-    /// Attaches to this set from any thread, and ends its waits, also while one goes on.
+    /// A handle to attach entries and to interrupt waits from any thread, also during a wait.
     pub fn handle(&self) -> WaitSetHandle {
         WaitSetHandle { members: self.members.clone() }
     }
@@ -116,7 +116,7 @@ impl WaitSet {
         self.handle().attach(one)
     }
 
-    /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
+    /// Lets a signal interrupt a wait with `Interrupted`; otherwise waits continue after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
     }
@@ -161,20 +161,19 @@ impl WaitSet {
         self.pace.came(sent_ns, count);
     }
 
-    /// Which of what is attached had something when the last wait ended: the [`Attached::id`] of each. A busy
-    /// one hides no other.
+    /// The attached entries that were ready when the last wait returned: the [`Attached::id`] of each. A busy entry
+    /// does not hide the others.
     pub fn ready(&self) -> &[u64] {
         &self.ready
     }
 
-    /// Waits until one of those named here, or one that is attached, may have a message, a change, a tick or
-    /// an error; returns `false` when the time is over. `None` waits for as long as it takes. What was not
-    /// taken ends the next wait at once.
+    /// Waits until one of the given or attached entries may have a message, a change, a tick or an error; returns
+    /// `false` on a timeout. `None` waits without a limit. If an entry was not read, the next wait returns at once.
     ///
     /// # Errors
     /// `Interrupted`; see [`WaitSet::set_interruptible`], [`WaitSetHandle::interrupt`] and
-    /// [`crate::Interrupter`]. `BadValue` for what is of another node than the set: its publishers wake only
-    /// its own node's threads.
+    /// [`crate::Interrupter`]. `BadValue` for an entry of another node than the set: its publishers wake only the
+    /// threads of its own node.
     pub fn wait(
         &mut self,
         named: &mut [&mut dyn Waitable],

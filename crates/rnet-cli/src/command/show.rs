@@ -176,7 +176,7 @@ fn reason(status: &CommandStatus) -> &'static str {
         Reason::Granted => "authority was granted",
         Reason::Deadline => "no command came within the deadline",
         Reason::Expired => "the driver's lease has passed",
-        Reason::Released => "the driver has released its authority",
+        Reason::Released => "the driver released its authority",
         Reason::DriverLost => "the driver is gone",
         Reason::Preempted => "a driver of a higher priority took authority",
         Reason::Overrun => "a command took longer to apply than the deadline",

@@ -100,7 +100,7 @@ fn a_command_is_taken_driven_and_released() {
     let mut driver = drive(5).take(SOON).unwrap();
     driver.send(&twist(1.0)).unwrap();
     let said = rnet!(place, "command", "take", "/cmd_vel", "--for", "0.1").fails(1);
-    assert!(said.contains("/hand has it with priority 5"), "{said}");
+    assert!(said.contains("/hand holds it with priority 5"), "{said}");
     let data = "{linear: {x: 3}}";
     rnet!(place, "command", "take", "/cmd_vel", data, "-p", "9", "--for", "0.2").ok();
     assert!(applied.lock().unwrap().contains(&3.0));
@@ -254,7 +254,7 @@ fn a_stop_outlasts_its_program_by_the_lease() {
     let Err(rnet::Error::NotInForce { why, .. }) = drive(9).take(SOON) else {
         panic!("it had authority at once");
     };
-    assert!(why.contains("has it with priority 9"), "{why}");
+    assert!(why.contains("holds it with priority 9"), "{why}");
     drive(10).take(SOON).unwrap().release().unwrap();
     drive(0).take(SOON).unwrap().release().unwrap();
     drop(command);

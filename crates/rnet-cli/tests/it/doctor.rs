@@ -238,12 +238,15 @@ fn settings_that_do_not_fit() {
     let (ear, mouth) = pair(&place);
     let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
     for (options, words) in [
-        (SubscriberOptions::new().reliable(), ["asks for reliable", "make the publisher reliable"]),
+        (SubscriberOptions::new().reliable(), ["requests reliable", "make the publisher reliable"]),
         (
             SubscriberOptions::new().transient_local(),
-            ["asks for transient_local", "make the publisher transient_local"],
+            ["requests transient_local", "make the publisher transient_local"],
         ),
-        (SubscriberOptions::new().lane(Lane::Urgent), ["urgent lane", "make the publisher urgent"]),
+        (
+            SubscriberOptions::new().lane(Lane::Urgent),
+            ["urgent lane", "set the publisher's lane to urgent"],
+        ),
     ] {
         let _subscriber = ear.subscriber_with::<[u8]>("/t", options).unwrap();
         let ran = rnet!(place, "--json", "doctor", "ear", "mouth");

@@ -73,7 +73,7 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
     let mut starts = 1;
     for (wrong, said) in [
         ("[node.a\n".to_owned(), "robot.toml:1:8: "),
-        (format!("{old}colour = 1\n"), "node.b.colour: there is no such key"),
+        (format!("{old}colour = 1\n"), "node.b.colour: unknown key"),
         (
             sleeper("b", "after = [\"a\"]"),
             "node.b.after: expected one of the nodes \"/b\", found \"/a\"",

@@ -190,7 +190,7 @@ fn status_says_why_there_is_none() {
     let ran = rnet!(place, "link", "status", "--json");
     assert_eq!((ran.code, &ran.json()["running"]), (Some(1), &false.into()));
     // What is wrong with a setting is what the program says.
-    let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: there is no such key' >&2; exit 1";
+    let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: unknown' >&2; exit 1";
     fs::write(place.dir.join("rnet-link"), script).unwrap();
     let said = rnet!(place, "link", "status").fails(1);
     assert!(said.contains("none can start: robot.toml:3:1: network.lisen"), "{said}");
@@ -485,7 +485,7 @@ fn doctor_says_why_a_host_is_not_reached() {
     let mut said = status();
     said.listen = vec![open_at.replace("127.0.0.1", "0.0.0.0"), closed_at.clone()];
     said.peers[1].state = State::Refused.into();
-    said.peers[1].text = "it speaks version 9 of the wire".into();
+    said.peers[1].text = "it uses wire version 9".into();
     said.peers.push(Peer {
         host: "old".into(),
         address: "tcp/10.0.0.4:7450".into(),
@@ -500,7 +500,7 @@ fn doctor_says_why_a_host_is_not_reached() {
         ..Peer::default()
     });
     said.peers.push(Peer { host: "away".into(), state: State::Lost.into(), ..Peer::default() });
-    said.peers[0].text = "rules of its robot.toml keep 2 of its topics from this host".into();
+    said.peers[0].text = "rules in its robot.toml withhold 2 of its topics from this host".into();
     let long_ago = Timestamp { seconds: timestamp_now().seconds - 12, nanos: 0 };
     said.peers.push(Peer {
         id: "00000000000000ef".into(),
@@ -524,11 +524,11 @@ fn doctor_says_why_a_host_is_not_reached() {
         &["nothing of /camera/front/image goes to host laptop", "robot.toml:7", "forbids"],
     );
     has(&found, "note", &["host old (tcp/10.0.0.4:7450) is connected, of version 0.0.1"]);
-    has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it speaks version 9"]);
+    has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it uses wire version 9"]);
     has(&found, "problem", &["host away was connected and is not heard"]);
     has(&found, "problem", &[&half_at, "answers, and the port above it does not", "both"]);
     has(&found, "note", &[&open_at, "answers", "another domain"]);
-    has(&found, "note", &["host laptop (tcp/10.0.0.2:7450): rules of its robot.toml keep 2"]);
+    has(&found, "note", &["host laptop (tcp/10.0.0.2:7450): rules in its robot.toml withhold 2"]);
     has(&found, "problem", &["host 00000000000000ef is there for 1", "one of the two ports"]);
     has(
         &found,

@@ -84,11 +84,11 @@ fn what_does_not_fit_is_refused_with_the_reason() {
         ("/pid/gain", "10.5", "10.5 is above its maximum 10.0 1/s"),
         ("/pid/gain", "-1", "-1.0 is below its minimum 0.0 1/s"),
         ("/pid/gain", ".nan", "is not a number"),
-        ("/pid/gain", "fast", "\"fast\" is str, and the parameter is float"),
-        ("/mode", "fly", "\"fly\" is none of its choices idle, run"),
-        ("/steps", "1.5", "1.5 is float, and the parameter is int"),
+        ("/pid/gain", "fast", "\"fast\" is str, but the parameter is float"),
+        ("/mode", "fly", "\"fly\" is not one of its choices: idle, run"),
+        ("/steps", "1.5", "1.5 is float, but the parameter is int"),
         ("/limits", "[1, 4]", "4.0 at [1], which is above its maximum 3.0"),
-        ("/limits", "1, 2", "is str, and the parameter is list[float]"),
+        ("/limits", "1, 2", "is str, but the parameter is list[float]"),
     ] {
         let said = rnet!(place, "param", "set", "/arm", name, value).fails(1);
         assert!(said.contains(why), "{said}");
@@ -312,7 +312,7 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
     let said = rnet!(place, "param", "load", &file).fails(1);
     for line in [
         "bad.yaml:3: parameter /pid/gain of /arm: 20.0 is above its maximum 10.0 1/s",
-        "bad.yaml:4: parameter /steps of /arm: [1] is list[int], and the parameter is int",
+        "bad.yaml:4: parameter /steps of /arm: [1] is list[int], but the parameter is int",
         "bad.yaml:5: /arm has no parameter /gain; did you mean",
         "bad.yaml:6: parameter /limits of /arm: [1.0, 9.0] has 9.0 at [1], which is above",
         "bad.yaml:9: bad node name",
@@ -335,7 +335,7 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
         ("/arm:\n  mode: ~\n", "there is no value"),
     ] {
         let said = rnet!(place, "param", "load", write(&place, "bad.yaml", text)).fails(1);
-        assert!(said.contains(why) || said.contains("none of its choices"), "{said}");
+        assert!(said.contains(why) || said.contains("not one of its choices"), "{said}");
     }
     let said = rnet!(place, "param", "load", "/nowhere.yaml").fails(1);
     assert!(said.contains("cannot read /nowhere.yaml"), "{said}");
@@ -448,5 +448,5 @@ fn parameters_of_another_host_are_set_at_their_home() {
     rnet!(place, "param", "set", "/leg", "x", "1", "--host", "robot", "--undeclared").ok();
     assert_eq!(node.state().unwrap().get("/params/leg/x").unwrap(), Some(1.into()));
     let said = rnet!(place, "param", "list", "--host", "desk").fails(1);
-    assert!(said.contains("home on host desk, which is away"), "{said}");
+    assert!(said.contains("home on host desk, which is not reachable"), "{said}");
 }

@@ -86,9 +86,9 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
         ("[7, 255]", "\"\"", "`_data`: \"\" is not an array of bytes"),
         ("[7, 255]", "[7, 255], \"_data_len\": 3", "`_data_len`: 3, and _data has 2 bytes"),
         ("[7, 255]", "[]", "give the data as \"_data\""),
-        ("\"row_stride\": 2,", "", "row_stride is 0, and the pixels of a row have 2 bytes"),
-        ("camera", &"c".repeat(65), "`frame_id`: a text of 65 bytes, and at most 64 fit"),
-        ("camera", "c\\u0000", "`frame_id`: a text with a zero inside"),
+        ("\"row_stride\": 2,", "", "row_stride is 0, but the pixels of a row have 2 bytes"),
+        ("camera", &"c".repeat(65), "`frame_id`: the text has 65 bytes; at most 64 fit"),
+        ("camera", "c\\u0000", "`frame_id`: the text contains a zero byte"),
     ] {
         assert!(data.contains(from), "{from}");
         let said =
@@ -233,7 +233,7 @@ fn two_nodes_of_one_name_are_refused() {
     let place = Place::new();
     let _taken = place.node("ticker");
     let said = rnet!(place, "topic", "pub", "/t", "--text", "x", "-n", "/ticker").fails(1);
-    assert!(said.contains("already a node /ticker"), "{said}");
+    assert!(said.contains("node /ticker already exists"), "{said}");
 }
 
 #[test]

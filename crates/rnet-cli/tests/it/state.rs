@@ -489,8 +489,8 @@ fn keys_of_another_host_are_those_of_its_home() {
     let said = rnet!(place, "state", "get", "@robot/arm/mode").fails(1);
     assert!(said.contains("there is no key /arm/mode on host robot"), "{said}");
     let said = rnet!(place, "state", "get", "@desk/k").fails(1);
-    assert!(said.contains("home on host desk, which is away"), "{said}");
+    assert!(said.contains("home on host desk, which is not reachable"), "{said}");
     let said = rnet!(place, "state", "set", "@robot/k", "1", "--last-will-delete").fails(2);
-    assert!(said.contains("takes no last will"), "{said}");
+    assert!(said.contains("cannot have a last will"), "{said}");
     rnet!(place, "state", "add", "@robot/k").fails(2);
 }

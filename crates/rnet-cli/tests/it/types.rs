@@ -277,7 +277,7 @@ fn check_lists_changes_that_do_no_harm() {
          note field.renamed `force`: writer has double load = 1, reader has double force = 1\n    \
          note field.writer_only `torque`: writer has double torque = 9, reader has nothing\n    \
          note field.reader_only `note`: writer has nothing, reader has string note = 8\n  \
-         warning field.not_reserved `note`: string note = 8 -> no reservation of its number and name\n\
+         warning field.not_reserved `note`: string note = 8 -> its number and name are not reserved\n\
          robot.Leg.Foot: no change\n"
     );
     let json = rnet!(place, "type", "check", old, new, "--json").json();

@@ -45,7 +45,7 @@ pub(super) fn incompatible_text(
     let Some(part) = part else {
         return format!(
             "incompatible types on {topic}: {detail} (publisher {publisher_node}, subscriber {subscriber_node}); give \
-             both sides types that fit, or the topic another name"
+             both sides matching types, or rename the topic"
         );
     };
     let (detail, client, server) = match part {
@@ -54,12 +54,12 @@ pub(super) fn incompatible_text(
     };
     let part: &str = part.into();
     format!(
-        "incompatible types of the calls of {topic}: {part}: {detail} (client {client}, server {server}); give client \
-         and server types that fit, or the service another name"
+        "incompatible types for calls of {topic}: {part}: {detail} (client {client}, server {server}); give client and \
+         server matching types, or rename the service"
     )
 }
 
-/// What the handler of a service said when it failed.
+/// The error that a service handler reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The type of its error; `panic` for a panic.
@@ -79,19 +79,19 @@ impl std::fmt::Display for Failure {
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Its caller has cancelled it.
+    /// Its caller cancelled it.
     Caller,
     /// The node of its caller is gone.
     CallerGone,
-    /// Its time was over.
+    /// It timed out.
     TimedOut,
-    /// A newer goal of the action has taken its place.
+    /// A newer goal of the action replaced it.
     Preempted,
-    /// Its server closes.
+    /// Its server is closing.
     ServerClosing,
-    /// Somebody else has ended all goals of the action.
+    /// Another node cancelled all goals of the action.
     Operator,
-    /// The server has said none that is known here.
+    /// The server gave no reason known to this version.
     Unknown,
 }
 
@@ -107,11 +107,11 @@ impl std::fmt::Display for CancelReason {
         f.write_str(match self {
             Self::Caller => "by its caller",
             Self::CallerGone => "because its caller is gone",
-            Self::TimedOut => "because its time was over",
+            Self::TimedOut => "because it timed out",
             Self::Preempted => "for a newer goal",
-            Self::ServerClosing => "because its server closes",
+            Self::ServerClosing => "because its server is closing",
             Self::Operator => "by an operator",
-            Self::Unknown => "for a reason that is not known here",
+            Self::Unknown => "for an unknown reason",
         })
     }
 }
@@ -120,11 +120,11 @@ impl std::fmt::Display for CancelReason {
 pub(super) fn busy_text(backlog: &u32, running: &str) -> String {
     if running.is_empty() {
         format!(
-            "{backlog} calls wait there already; call again later, or give it a longer backlog or more handlers"
+            "{backlog} calls already wait there; call again later, or give it a longer backlog or more handlers"
         )
     } else {
         format!(
-            "it runs a goal of {running}, and {backlog} more may wait; send again later, or give it the policy queue or replace"
+            "it runs a goal of {running}, and at most {backlog} more can wait; send again later, or use the queue or replace policy"
         )
     }
 }

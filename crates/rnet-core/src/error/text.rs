@@ -6,19 +6,19 @@ pub fn pid_text(pid: &Option<u32>) -> String {
 
 pub fn conflict_text(expected: u64, found: u64) -> String {
     match (expected, found) {
-        (0, found) => format!("it was to be absent, and is at revision {found}"),
-        (expected, 0) => format!("it was to be at revision {expected}, and is absent"),
+        (0, found) => format!("expected it to be absent, found revision {found}"),
+        (expected, 0) => format!("expected revision {expected}, but the key is absent"),
         (expected, found) => {
-            format!("it was to be at revision {expected}, and is at revision {found}")
+            format!("expected revision {expected}, found revision {found}")
         }
     }
 }
 
 pub fn home_text(may_hold: bool) -> &'static str {
     match may_hold {
-        true => "the write may hold there or not; read the key once that host is back",
+        true => "the write may or may not have been applied; read the key once that host is back",
         false => {
-            "nothing has changed there; wait for that host, or ask `rnet link status` about it"
+            "nothing has changed there; wait for that host, or check it with `rnet link status`"
         }
     }
 }

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use strum::{IntoStaticStr, VariantArray};
 
-/// The first difference that keeps a subscriber from reading what a publisher sends.
+/// The first difference that prevents a subscriber from reading a publisher's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TypeMismatch {
     /// The field, from the outside in: `pose.x`, `legs[].force`. Empty when the types as a whole differ.
     pub field_path: String,
-    /// What the publisher has there, in words.
+    /// The publisher's side, as text.
     pub publisher: String,
-    /// What the subscriber has there, in words.
+    /// The subscriber's side, as text.
     pub subscriber: String,
 }
 
@@ -54,9 +54,9 @@ pub struct TypeChange {
     /// The field, from the outside in, by the publisher's names where it has the field: `pose.x`. Empty when the types as a
     /// whole are meant.
     pub path: String,
-    /// What the publisher has there; empty for nothing.
+    /// The publisher's side; empty if absent.
     pub publisher: String,
-    /// What the subscriber has there; empty for nothing.
+    /// The subscriber's side; empty if absent.
     pub subscriber: String,
 }
 
@@ -119,13 +119,13 @@ impl Rule {
     }
 }
 
-/// Whether a subscriber of one type can read what a publisher of the other sends, and what differs all the same. A raw
-/// subscriber takes everything; a plain one takes the plain type of the same name if each of its fields stands at the same
-/// place in the publisher's, or is read as zero because the publisher does not have it yet.
+/// Checks that a subscriber's type can read a publisher's type, and returns the remaining differences. A raw subscriber
+/// accepts every type. A plain subscriber accepts the plain type of the same name if each of its fields has the same
+/// offset in the publisher's type, or is read as zero because the publisher does not have it yet.
 ///
 /// # Errors
-/// The first difference that makes it impossible. Offsets in it count from the start of the message (in arrays, of the first
-/// element). [`compare`] has all of them.
+/// The first incompatible difference. Its offsets count from the start of the message (in arrays, of the first
+/// element). [`compare`] returns all differences.
 ///
 /// ```
 /// use rnet_core::{Field, FieldType, PlainType, Prim, TypeDesc, types_compatible};
@@ -152,8 +152,8 @@ pub fn compatible(
     }
 }
 
-/// Everything that differs between a publisher's and a subscriber's type, what keeps it from being read first; nothing for a raw subscriber, which looks at no field.
-/// The alignment, the order of the fields in the description and the names of padding are no differences.
+/// All differences between a publisher's and a subscriber's type, incompatible ones first; empty for a raw subscriber.
+/// The alignment, the order of the fields in the description and the names of padding do not count as differences.
 pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
     let mut walk = Walk::default();
     let whole = |walk: &mut Walk, rule| {
@@ -330,7 +330,7 @@ impl Walk {
         let beyond = if outermost { stop.saturating_sub(start.max(p.size)) } else { 0 };
         let reserved = p.reserved_bytes(start, stop);
         let (rule, publisher) = if beyond.saturating_add(reserved) < stop - start {
-            (Rule::PaddingFilled, "padding there that is not known to be zero")
+            (Rule::PaddingFilled, "padding there that may not be zero")
         } else if reserved > 0 {
             (Rule::ReservedUsed, "zeros there")
         } else {

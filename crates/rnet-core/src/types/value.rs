@@ -14,9 +14,9 @@ use std::borrow::Cow;
 const DATA: &str = "_data";
 
 impl PlainType {
-    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, filled up with zeros where
-    /// it is shorter. Of a publisher whose header is shorter and is followed by data, give the header only, because its data is no
-    /// field of this type.
+    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded with zeros
+    /// if the message is shorter. If the publisher's header is shorter and is followed by data, pass only the header,
+    /// because its data is not a field of this type.
     ///
     /// ```
     /// # use rnet_core::PlainType;
@@ -41,7 +41,8 @@ impl PlainType {
     }
 
     /// The message as a JSON object, its fields in the order of the description; padding (`_…`) is left out. A field whose bytes are
-    /// missing (a message shorter than the type) is `null`. Of bytes that follow a header the number is told, as `_data_len`.
+    /// missing (a message shorter than the type) is `null`. For data after a header, the output has only its length, as
+    /// `_data_len`.
     ///
     /// ```
     /// use rnet_core::{Field, FieldType, PlainType, Prim};
@@ -70,13 +71,14 @@ impl PlainType {
         Value::Object(object)
     }
 
-    /// The bytes of a message from a JSON object. Fields that are not named are zero. An array of `u8` may be a text, which is filled
-    /// up with zeros. Where data follows the header, `_data` is the array of its bytes, or `_data_len` the number of them, all
-    /// zero; fields that say where the data is are not filled in. Padding (`_…`) stays zero and cannot be named.
+    /// Encodes a JSON object as the bytes of a message. Omitted fields are zero. An array of `u8` may be given as text,
+    /// which is padded with zeros. If data follows the header, `_data` is the array of its bytes, or `_data_len` the
+    /// number of zero bytes; the fields that locate the data are not filled in. Padding (`_…`) stays zero and cannot be
+    /// given.
     ///
     /// # Errors
-    /// [`Error::BadValue`] names the field (`legs[2].force`) and says what is wrong: no such field, not a number, out of
-    /// range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in all.
+    /// [`Error::BadValue`] with the field (`legs[2].force`) and the reason: no such field, not a number, out of range,
+    /// an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
         let part = |name| value.get(name).filter(|_| self.tail);
         let data = part(DATA).map(data_bytes).transpose()?;
@@ -88,13 +90,13 @@ impl PlainType {
         if let (Some(said), Some(given)) = (said, given)
             && said != given
         {
-            return Err(bad(DATA_LEN, format!("{said}, and {DATA} has {given} bytes")));
+            return Err(bad(DATA_LEN, format!("{said}, but {DATA} has {given} bytes")));
         }
         let data_len = given.or(said).unwrap_or(0);
         let len = u64::try_from(self.size).unwrap_or(u64::MAX).saturating_add(data_len);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > MAX_MESSAGE_LEN_BYTES {
-            let why = format!("{len} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed");
+            let why = format!("{len} bytes exceed the limit of {MAX_MESSAGE_LEN_BYTES}");
             return Err(bad(&self.name, why));
         }
         let mut bytes = vec![0; len];
@@ -156,7 +158,7 @@ fn format_prim(prim: Prim, bytes: &[u8]) -> Option<Value> {
     })
 }
 
-/// A number of JSON; what JSON has no number for is `"nan"`, `"inf"` or `"-inf"`.
+/// A JSON number; non-finite values become `"nan"`, `"inf"` or `"-inf"`.
 pub fn float_to_json(v: f64) -> Value {
     if v.is_nan() {
         return Value::from("nan");
@@ -199,7 +201,7 @@ fn encode_struct(plain: &PlainType, value: &Value, out: &mut [u8], path: &str) -
         let at = join(path, &field.name);
         let slot = out.get_mut(field.offset..).and_then(|rest| rest.get_mut(..field.ty.size()));
         let slot = slot.ok_or_else(|| {
-            bad(&at, "the type description puts it outside of its struct".to_owned())
+            bad(&at, "the type description puts it outside its struct".to_owned())
         })?;
         encode_type(&field.ty, value, slot, &at)?;
     }
@@ -225,7 +227,7 @@ fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Res
     match object.keys().find(|key| !known(key)) {
         Some(key) => Err(bad(
             &join(path, key),
-            format!("there is no such field; {} has {}", plain.name, names(plain)),
+            format!("no such field; {} has {}", plain.name, names(plain)),
         )),
         None => Ok(()),
     }
@@ -247,7 +249,7 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
                 return Err(bad(path, format!("{} is not an array of {len}", shown(value))));
             };
             if items.len() != *len as usize {
-                return Err(bad(path, format!("{} elements, and {ty} has {len}", items.len())));
+                return Err(bad(path, format!("{} elements, but {ty} has {len}", items.len())));
             }
             let size = of.size().max(1);
             for (index, (item, slot)) in items.iter().zip(out.chunks_exact_mut(size)).enumerate() {
@@ -262,12 +264,12 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
 /// A text without a zero inside; what is left of `out` stays zero.
 fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
     if text.contains('\0') {
-        return Err("a text with a zero inside".to_owned());
+        return Err("the text contains a zero byte".to_owned());
     }
     let most = out.len();
     let place = out
         .get_mut(..text.len())
-        .ok_or_else(|| format!("a text of {} bytes, and at most {most} fit", text.len()))?;
+        .ok_or_else(|| format!("the text has {} bytes; at most {most} fit", text.len()))?;
     place.copy_from_slice(text.as_bytes());
     Ok(())
 }
@@ -302,17 +304,18 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
             let wide = float_from_json(value)?;
             let narrow = wide as f32;
             if wide.is_finite() && !narrow.is_finite() {
-                return Err(format!("{} is out of the range of f32", shown(value)));
+                return Err(format!("{} is outside the range of f32", shown(value)));
             }
             Ok(u64::from(narrow.to_bits()).to_le_bytes())
         }
     }
 }
 
-/// A float from JSON: a number, or a word as [`float_to_json`] writes it, in either case, also with `+` and in full.
+/// Parses a float from JSON: a number, or a word as written by [`float_to_json`], in any case, also with `+` or as
+/// `infinity`.
 ///
 /// # Errors
-/// In words, what it is instead.
+/// A text that describes the given value.
 pub fn float_from_json(value: &Value) -> std::result::Result<f64, String> {
     let special = value.as_str().and_then(|s| match s.to_ascii_lowercase().as_str() {
         "nan" => Some(f64::NAN),

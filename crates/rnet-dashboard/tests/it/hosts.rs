@@ -142,11 +142,11 @@ fn state_and_parameters_of_another_host_are_shown_and_changed_at_their_home() {
     assert!(away["known_s"].as_f64().unwrap() > 0.0, "{away}");
     let away =
         page.data(params, |data| data["away"].as_str().map(|why| (why.to_owned(), data.clone())));
-    assert!(away.0.contains("home on host robot, which is away"), "{away:?}");
+    assert!(away.0.contains("home on host robot, which is not reachable"), "{away:?}");
     assert_eq!(away.1["params"][0]["value"], 4.0, "{away:?}");
     let answer = page.ask(json!({"op": "state.set", "key": "@robot/arm/mode", "value": "x"}));
     assert!(
-        answer["error"]["message"].as_str().unwrap().contains("robot, which is away"),
+        answer["error"]["message"].as_str().unwrap().contains("robot, which is not reachable"),
         "{answer}"
     );
 }
@@ -165,7 +165,7 @@ fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
     for what in ["state", "params"] {
         let sub = page.sub(json!({"what": what, "host": "desk"}));
         let why = trouble(&mut page, sub);
-        assert!(why.contains("home on host desk, which is away"), "{why}");
+        assert!(why.contains("home on host desk, which is not reachable"), "{why}");
         assert_eq!(page.refused(json!({"op": "sub", "what": what, "host": ""})), "bad_request");
         page.ask(json!({"op": "unsub", "sub": sub}));
     }
@@ -179,7 +179,7 @@ fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
     let last = other.sub(ask);
     assert!(trouble(&mut other, last).contains("32 views of pages look at other hosts already"));
     page.ask(json!({"op": "unsub", "sub": looks[0]}));
-    while !trouble(&mut other, last).contains("home on host desk, which is away") {}
+    while !trouble(&mut other, last).contains("home on host desk, which is not reachable") {}
 }
 
 /// Waits until `/healthz` says so: it looks as often as it is asked, at most.

@@ -172,11 +172,11 @@ fn a_namespace_and_rules_hold_for_the_process_and_for_the_file() {
 fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
     let node = |key: &str| format!("[node.arm]\ncommand = [\"true\"]\n{key}\n");
     for (key, expected) in [
-        ("comand = 1", "comand: there is no such key; expected "),
+        ("comand = 1", "comand: unknown key; expected "),
         ("namespace = 1", "namespace: expected a namespace, as \"/left\", found 1"),
         (
             "namespace = \"a b\"",
-            "namespace: expected names (\"a b\" is no name: ' ' at character 2 is",
+            "namespace: expected names (invalid name \"a b\": ' ' at character 2 is",
         ),
         ("remap = [\"/a\"]", "remap: expected a table, as { \"/scan\" = \"/left/scan\" }, found "),
         ("remap = { \"/a\" = 1 }", "remap./a: expected a name, found 1"),
@@ -189,7 +189,7 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
             "namespace = \"a\"\nenv = { RNET_NAMESPACE = \"b\" }",
             "env.RNET_NAMESPACE: expected no RNET_NAMESPACE beside namespace, which sets it",
         ),
-        ("after = \"b\"", "after: expected an array, as [\"…\", \"…\"], found \"b\""),
+        ("after = \"b\"", "after: expected an array, such as [\"…\", \"…\"], found \"b\""),
         ("after = [\"b-c\"]", "after: expected the name of a node ('-' at character 2 is not"),
         ("after = [\"b\"]", "after: expected one of the nodes \"/arm\", found \"/b\""),
         ("after = [\"arm\"]", "after: expected no cycle, found /arm -> /arm (each waits for the"),
@@ -304,7 +304,7 @@ fn mistakes_around_nodes_are_told() {
     );
     refused(
         "[nodes.arm]",
-        "robot.toml:1:2: nodes: there is no such key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \"node\"?",
+        "robot.toml:1:2: nodes: unknown key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \"node\"?",
     );
     refused("node = 3", "robot.toml:1:8: node: expected tables [node.NAME], found 3");
     refused("[node]\narm = 3", "robot.toml:2:7: node.arm: expected a table [node.NAME], found 3");
@@ -374,10 +374,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
     }
     assert_eq!(loaded("[blackbox]\nafter_s = 1").unwrap(), None, "there is no node");
     for (table, expected) in [
-        (
-            "before = 3",
-            "robot.toml:2:1: blackbox.before: there is no such key; expected \"enabled\"",
-        ),
+        ("before = 3", "robot.toml:2:1: blackbox.before: unknown key; expected \"enabled\""),
         (
             "before_s = 601",
             "robot.toml:2:12: blackbox.before_s: expected seconds, 0 to 600, found 601",

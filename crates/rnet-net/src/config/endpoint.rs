@@ -8,7 +8,8 @@ use std::str::FromStr;
 const MAX_HOST_LEN_BYTES: usize = 253;
 
 /// What an endpoint looks like, for errors.
-pub(super) const FORM: &str = "an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to 65534";
+pub(super) const FORM: &str =
+    "an endpoint such as \"tcp/10.0.0.2:7450\", with a port of 1 to 65534";
 
 /// Where a link can be reached: `tcp/HOST:PORT`, with an IPv6 address in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,27 +62,27 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> Result<Endpoint, &'static str> {
         let Some((protocol, address)) = text.split_once('/') else {
-            return Err("it does not begin with \"tcp/\"");
+            return Err("it does not start with \"tcp/\"");
         };
         if protocol != "tcp" {
             return Err("the protocol is not tcp");
         }
         let (host, port) = address.rsplit_once(':').ok_or("it has no port")?;
         let port = match port.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => match port.parse().map_err(|_| "its port is none")? {
-                0 => return Err("its port is none"),
-                u16::MAX => return Err("the bulk lane takes the port above, and there is none"),
+            true => match port.parse().map_err(|_| "its port is invalid")? {
+                0 => return Err("its port is invalid"),
+                u16::MAX => return Err("the bulk lane needs the next port, which does not exist"),
                 port => port,
             },
-            false => return Err("its port is no number"),
+            false => return Err("its port is not a number"),
         };
         let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(inner) => {
                 let address = inner.split_once('%').map_or(inner, |(address, _)| address);
-                address.parse::<std::net::Ipv6Addr>().map_err(|_| "its IPv6 address is none")?;
+                address.parse::<std::net::Ipv6Addr>().map_err(|_| "its IPv6 address is invalid")?;
                 inner
             }
-            None if host.contains(':') => return Err("an IPv6 address stands in brackets"),
+            None if host.contains(':') => return Err("an IPv6 address must be in brackets"),
             None => host,
         };
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');

@@ -103,7 +103,7 @@ pub(super) fn merge(
         return Err(ConfigError::Value {
             from: mode_from.to_string(),
             expected: "listen or connect endpoints (network.listen, network.connect, RNET_LISTEN, \
-                       RNET_CONNECT) beside the mode \"peers\""
+                       RNET_CONNECT) with mode \"peers\""
                 .into(),
             found: "neither".into(),
             hint: None,
@@ -113,7 +113,7 @@ pub(super) fn merge(
     if let (Mode::Peers, Some(interface)) = (mode, interfaces.first()) {
         return Err(ConfigError::Value {
             from: interface.from.clone(),
-            expected: "the mode \"lan\" beside interfaces".into(),
+            expected: "mode \"lan\" with interfaces".into(),
             found: format!("{:?} ({mode_from})", mode.to_string()),
             hint: None,
         });
@@ -151,8 +151,8 @@ fn lanes_apart(listen: &[Listed<Endpoint>]) -> Result<(), ConfigError> {
             return Err(ConfigError::Value {
                 from: second.from.clone(),
                 expected: format!(
-                    "another address than that of \"{first}\", or a port that is two or more away: the urgent lane \
-                     takes the port that is named, and the bulk lane the one above it"
+                    "an address other than that of \"{first}\", or a port at least two away: the urgent lane uses \
+                     the given port, and the bulk lane the next one"
                 ),
                 found: format!("\"{second}\""),
                 hint: None,

@@ -74,7 +74,7 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
     parsed.host = table.opt("host", Entry::host)?;
     if let Some(interfaces) = table.get("interfaces") {
         if parsed.mode.as_ref().is_some_and(|(mode, _)| *mode != Mode::Lan) {
-            return Err(interfaces.wrong("mode = \"lan\" beside interfaces"));
+            return Err(interfaces.wrong("mode = \"lan\" with interfaces"));
         }
         parsed.interfaces = interfaces.each(|entry| listed(entry, interface(entry)?))?;
     }
@@ -87,11 +87,11 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
     parsed.lost_after = table.opt("lost_after_ms", silence)?;
     parsed.insecure = table.opt("insecure", Entry::truth)?;
     if let Some(rules) = table.get("rule") {
-        let form = "[[network.rule]] in double brackets, one for each rule";
+        let form = "[[network.rule]] in double brackets, one per rule";
         parsed.rules = tables(&rules, form, rule)?;
     }
     if let Some(topics) = table.get("topic") {
-        let form = "[[network.topic]] in double brackets, one for each entry";
+        let form = "[[network.topic]] in double brackets, one per entry";
         parsed.topics = tables(&topics, form, topic)?;
     }
     Ok(())
@@ -153,7 +153,7 @@ fn resend_limit(entry: &Entry<'_>) -> Result<u64> {
 }
 
 fn interface(entry: &Entry<'_>) -> Result<String> {
-    let text = entry.text("the name of a network interface, as \"eth0\"")?;
+    let text = entry.text("a network interface name, such as \"eth0\"")?;
     match why_no_interface(text) {
         Some(expected) => Err(entry.wrong(expected)),
         None => Ok(text.to_owned()),
@@ -165,7 +165,7 @@ pub(super) fn why_no_interface(text: &str) -> Option<String> {
     let fine = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
     let is_one = (1..=MAX_INTERFACE_LEN_BYTES).contains(&text.len()) && text.bytes().all(fine);
     (!is_one).then(|| {
-        format!("the name of a network interface, of at most {MAX_INTERFACE_LEN_BYTES} letters")
+        format!("a network interface name of at most {MAX_INTERFACE_LEN_BYTES} characters")
     })
 }
 
@@ -189,7 +189,7 @@ fn reached(entry: &Entry<'_>) -> Result<Endpoint> {
 
 /// Which topics.
 fn topics(entry: &Entry<'_>) -> Result<rnet::NamePattern> {
-    let text = entry.text("a topic pattern, as \"/camera/**\"")?;
+    let text = entry.text("a topic pattern, such as \"/camera/**\"")?;
     pattern(text).map_err(|error| match error {
         rnet::Error::BadName { why, .. } => entry.wrong(format!("a topic pattern ({why})")),
         other => entry.wrong(format!("a topic pattern ({other})")),

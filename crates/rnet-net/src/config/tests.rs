@@ -191,22 +191,22 @@ fn what_a_word_leaves_out_of_nothing_is_allowed() {
 fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
     refused(
         "[netwrok]\nmode = \"lan\"",
-        "robot.toml:1:2: netwrok: there is no such key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \
+        "robot.toml:1:2: netwrok: unknown key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \
          \"network\"?",
     );
     refused(
         "[network]\nmode = \"lan\"\n  lisen = []",
-        "robot.toml:3:3: network.lisen: there is no such key; expected \"mode\", \"host\", \
+        "robot.toml:3:3: network.lisen: unknown key; expected \"mode\", \"host\", \
          \"interfaces\", \"listen\", \"connect\", \"lost_after_ms\", \"insecure\", \"rule\" or \"topic\"; did you mean \"listen\"?",
     );
     refused(
         "[[network.rule]]\ntopic = \"/a\"\nallow = true\nhots = \"b\"",
-        "robot.toml:4:1: network.rule.hots: there is no such key; expected \"topic\", \
+        "robot.toml:4:1: network.rule.hots: unknown key; expected \"topic\", \
          \"direction\", \"host\" or \"allow\"; did you mean \"host\"?",
     );
     refused(
         "[[network.topic]]\ntopic = \"/a\"\nzzz = 1",
-        "robot.toml:3:1: network.topic.zzz: there is no such key; expected \"topic\", \
+        "robot.toml:3:1: network.topic.zzz: unknown key; expected \"topic\", \
          \"rate_limit_hz\", \"newest_only\", \"every\", \"compression\" or \"resend_limit_bytes\"",
     );
     // Of several, the first.
@@ -237,9 +237,9 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
     let rate = "messages per second, 0.00001 to 1000000";
     let count = "a whole number, 1 to 4294967295";
     let resend = "a whole number of bytes, 0 to 268435456";
-    let interface = "the name of a network interface";
-    let rules = "[[network.rule]] in double brackets, one for each rule";
-    let topics = "[[network.topic]] in double brackets, one for each entry";
+    let interface = "a network interface name";
+    let rules = "[[network.rule]] in double brackets, one per rule";
+    let topics = "[[network.topic]] in double brackets, one per entry";
     for (key, value, expected, found) in [
         ("network", "3", "a table, or \"off\" or \"lan\"", "3"),
         ("network", "\"of\"", modes, "\"of\"; did you mean \"off\"?"),
@@ -247,22 +247,22 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
         ("network.mode", "\"wan\"", modes, "\"wan\"; did you mean \"lan\"?"),
         ("network.mode", "\"internet\"", modes, "\"internet\""),
         ("network.mode", "true", modes, "true"),
-        ("network.host", "1.5", "the name of a host", "1.5"),
+        ("network.host", "1.5", "a host name", "1.5"),
         (
             "network.host",
             "\"a b\"",
             "a name of 1 to 64 letters, digits, '-', '.' and '_'",
             "\"a b\"",
         ),
-        ("network.interfaces", "\"eth0\"", "an array, as [\"…\", \"…\"]", "\"eth0\""),
-        ("network.interfaces", "[1]", &format!("{interface}, as \"eth0\""), "1"),
+        ("network.interfaces", "\"eth0\"", "an array, such as [\"…\", \"…\"]", "\"eth0\""),
+        ("network.interfaces", "[1]", &format!("{interface}, such as \"eth0\""), "1"),
         (
             "network.interfaces",
             "[\"a/b\"]",
-            &format!("{interface}, of at most 15 letters"),
+            &format!("{interface} of at most 15 characters"),
             "\"a/b\"",
         ),
-        ("network.listen", "{ a = 1 }", "an array, as [\"…\", \"…\"]", "a table"),
+        ("network.listen", "{ a = 1 }", "an array, such as [\"…\", \"…\"]", "a table"),
         ("network.connect", "[[]]", endpoint::FORM, "an empty array"),
         ("network.lost_after_ms", "1.5", silence, "1.5"),
         ("network.lost_after_ms", "100", silence, "100"),
@@ -316,7 +316,7 @@ fn a_bad_pattern_is_told_with_its_reason() {
     for (pattern, why) in [
         ("/camera/fro*", "'*' at character 12 is not allowed"),
         ("", "it is empty"),
-        ("/a//b", "there is nothing between"),
+        ("/a//b", "before the '/' at character 4 is empty"),
         (&"/a".repeat(500), "at most 255 are allowed"),
     ] {
         for table in ["rule", "topic"] {
@@ -333,17 +333,17 @@ fn a_bad_pattern_is_told_with_its_reason() {
 #[test]
 fn a_bad_endpoint_is_told_with_its_reason() {
     for (text, why) in [
-        ("", "it does not begin with \"tcp/\""),
-        ("10.0.0.2:7450", "it does not begin with \"tcp/\""),
+        ("", "it does not start with \"tcp/\""),
+        ("10.0.0.2:7450", "it does not start with \"tcp/\""),
         ("udp/10.0.0.2:7450", "the protocol is not tcp"),
         ("tcp/10.0.0.2", "it has no port"),
-        ("tcp/10.0.0.2:", "its port is none"),
-        ("tcp/10.0.0.2:0", "its port is none"),
-        ("tcp/10.0.0.2:65536", "its port is none"),
-        ("tcp/10.0.0.2:65535", "the bulk lane takes the port above, and there is none"),
-        ("tcp/10.0.0.2:+1", "its port is no number"),
-        ("tcp/fe80::1:7450", "an IPv6 address stands in brackets"),
-        ("tcp/[fe80::xyz]:7450", "its IPv6 address is none"),
+        ("tcp/10.0.0.2:", "its port is invalid"),
+        ("tcp/10.0.0.2:0", "its port is invalid"),
+        ("tcp/10.0.0.2:65536", "its port is invalid"),
+        ("tcp/10.0.0.2:65535", "the bulk lane needs the next port, which does not exist"),
+        ("tcp/10.0.0.2:+1", "its port is not a number"),
+        ("tcp/fe80::1:7450", "an IPv6 address must be in brackets"),
+        ("tcp/[fe80::xyz]:7450", "its IPv6 address is invalid"),
         ("tcp/:7450", "its host is neither an address nor a name"),
         ("tcp/a b:7450", "its host is neither an address nor a name"),
         ("tcp/a#x:7450", "its host is neither an address nor a name"),
@@ -365,11 +365,11 @@ fn what_contradicts_itself_is_refused() {
     refused(
         "network.mode = \"peers\"",
         "robot.toml:1: expected listen or connect endpoints (network.listen, network.connect, \
-         RNET_LISTEN, RNET_CONNECT) beside the mode \"peers\", found neither",
+         RNET_LISTEN, RNET_CONNECT) with mode \"peers\", found neither",
     );
     refused(
         "[network]\nmode = \"peers\"\nlisten = [\"tcp/a:1\"]\ninterfaces = [\"eth0\"]",
-        "robot.toml:4:14: network.interfaces: expected mode = \"lan\" beside interfaces, found an \
+        "robot.toml:4:14: network.interfaces: expected mode = \"lan\" with interfaces, found an \
          array",
     );
 }
@@ -452,7 +452,7 @@ fn a_wrong_variable_or_flag_is_named() {
             "RNET_NETWORK",
             OsStr::new("peers"),
             "RNET_NETWORK: expected listen or connect endpoints (network.listen, network.connect, \
-             RNET_LISTEN, RNET_CONNECT) beside the mode \"peers\", found neither",
+             RNET_LISTEN, RNET_CONNECT) with mode \"peers\", found neither",
         ),
         (
             "RNET_HOST",
@@ -464,13 +464,13 @@ fn a_wrong_variable_or_flag_is_named() {
         (
             "RNET_CONNECT",
             OsStr::new("tcp/a:1,b"),
-            "RNET_CONNECT: expected an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to \
-             65534 (it does not begin with \"tcp/\"), found \"b\"",
+            "RNET_CONNECT: expected an endpoint such as \"tcp/10.0.0.2:7450\", with a port of \
+             1 to 65534 (it does not start with \"tcp/\"), found \"b\"",
         ),
         (
             "RNET_INTERFACES",
             OsStr::new("eth0,et/h1"),
-            "RNET_INTERFACES: expected the name of a network interface, of at most 15 letters, \
+            "RNET_INTERFACES: expected a network interface name of at most 15 characters, \
              found \"et/h1\"",
         ),
         (

@@ -314,7 +314,7 @@ impl Shared {
         proxy.give_up(piece.seq);
         let limit = MAX_PARTIAL_LEN_BYTES;
         let what = format!(
-            "bytes of large messages of host {} that are half there, so one of {} with {} bytes is lost",
+            "bytes of incomplete large messages from host {}, so a message on {} of {} bytes is lost",
             state.host,
             proxy.topic(),
             piece.total

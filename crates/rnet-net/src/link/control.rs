@@ -121,7 +121,7 @@ impl Control {
             match event {
                 Ok(Event::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 Ok(Event::RoleLost) => {
-                    self.known.shared.end("another process holds the role of the link");
+                    self.known.shared.end("another process is now the link");
                     break;
                 }
                 Ok(Event::TransportFailed(error)) => {
@@ -213,8 +213,8 @@ impl Control {
     /// A host has not kept to the protocol. What it had is lost, and it begins anew after a pause.
     fn refuse(&mut self, id: HostId, why: String) {
         let Some(host) = self.hosts.remove(&id) else { return };
-        let what = format!("what host {} says", host.name());
-        self.status.lose(&self.known, id, &host, format!("this host gave it up: {why}"));
+        let what = format!("data from host {}", host.name());
+        self.status.lose(&self.known, id, &host, format!("this host disconnected it: {why}"));
         host.lose(&mut self.known);
         self.pause(id, Some(why.clone()));
         self.known.fault(&Error::BadValue { what, why });
@@ -223,8 +223,8 @@ impl Control {
     /// Another host has not gone on with this one.
     fn refused(&mut self, id: HostId, text: &[u8]) {
         let Some(host) = self.hosts.get(&id) else { return };
-        let what = format!("what this host says to {}", host.name());
-        match from_json::<Refused>("what another host refuses", text) {
+        let what = format!("data from this host to {}", host.name());
+        match from_json::<Refused>("refusal from another host", text) {
             Ok(Refused { text: why }) => self.known.fault(&Error::BadValue { what, why }),
             Err(error) => self.known.fault(&error),
         }
@@ -255,7 +255,7 @@ impl Control {
     fn begin(&mut self, presence: Presence, refused: Option<String>) {
         if self.hosts.len() >= MAX_HOSTS {
             let what = "hosts of a domain".to_owned();
-            let hint = "give the robots domains of their own (RNET_DOMAIN)".to_owned();
+            let hint = "give each robot its own domain (RNET_DOMAIN)".to_owned();
             self.known.fault(&Error::LimitReached { what, limit: MAX_HOSTS, hint });
             self.pause(presence.host, refused);
             return;
@@ -520,9 +520,8 @@ impl Control {
                 && anew::may_begin(shared.node.domain_path(), rnet::boot_ns())
             {
                 let name = self.hosts.get(&id).map_or_else(|| id.to_string(), Host::name);
-                shared.end_network(format!(
-                    "host {name} is there, and the network does not bring what it says"
-                ));
+                shared
+                    .end_network(format!("host {name} is visible, but its messages do not arrive"));
             }
             self.begin_anew(id);
         }
@@ -549,7 +548,7 @@ impl Control {
         let overfull: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_overfull()).map(|(id, _)| *id).collect();
         for id in overfull {
-            self.refuse(id, "it asks for more than it takes".to_owned());
+            self.refuse(id, "it requests more data than it reads".to_owned());
         }
         self.resume();
         if self.asked.elapsed() >= ASK_AGAIN {

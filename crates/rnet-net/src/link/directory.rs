@@ -195,7 +195,7 @@ impl Remote {
                 || named.schema.len() != 32
                 || u128::from_str_radix(&named.schema, 16).is_err())
         {
-            let why = "its name is too long, or its hash is none".to_owned();
+            let why = "its name is too long, or its hash is invalid".to_owned();
             return Err(Error::BadValue { what: "type description".to_owned(), why });
         }
         match &described.qos {

@@ -284,7 +284,8 @@ impl Host {
         let known_here = self.publishers.len() + self.subscriptions.len();
         if known_here + self.unknown.len() >= MAX_ENDPOINTS {
             let what = format!("endpoints of host {}", self.name);
-            let hint = "the other host has more than any robot; look at what opens them".to_owned();
+            let hint = "the other host has an implausible number; check which program opens them"
+                .to_owned();
             return Err(Error::LimitReached { what, limit: MAX_ENDPOINTS, hint });
         }
         let remote = Remote::check(&self.name, &described)?;

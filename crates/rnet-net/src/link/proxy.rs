@@ -358,7 +358,10 @@ impl Proxy {
             self.waiting_len_bytes -= bytes.len() as u64 + MESSAGE_COST;
             self.lose(LossCause::Link, 1);
             let what = format!("message of host {}", self.host);
-            return Err(Error::BadValue { what, why: "it is more than was asked for".to_owned() });
+            return Err(Error::BadValue {
+                what,
+                why: "it exceeds the requested credit".to_owned(),
+            });
         }
         let (gap, message, came) = (None, None, self.came);
         self.waiting.push_back(Waiting {

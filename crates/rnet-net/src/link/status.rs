@@ -183,7 +183,7 @@ impl Told {
         let step_ns = self.step(host);
         if let Some(by_ns) = step_ns {
             eprintln!(
-                "rnet-link: the clock of host {} has stepped by {:.6} s against this host's",
+                "rnet-link: the clock of host {} has stepped by {:.6} s relative to this host's",
                 host.name(),
                 by_ns as f64 / 1e9
             );
@@ -403,12 +403,12 @@ impl Status {
 fn half_text(lane: Lane) -> &'static str {
     match lane {
         Lane::Urgent => {
-            "its urgent lane is connected, and its bulk lane, which takes the port above, is not, as where something \
-             on the way lets only the lower of the two ports through"
+            "its urgent lane is connected, but its bulk lane, on the next port, is not; a firewall \
+             may let only the lower of the two ports through"
         }
         Lane::Bulk => {
-            "its bulk lane is connected, and its urgent lane, which takes the port below, is not, as where something \
-             on the way lets only the upper of the two ports through"
+            "its bulk lane is connected, but its urgent lane, on the port below, is not; a firewall \
+             may let only the upper of the two ports through"
         }
     }
 }
@@ -488,13 +488,13 @@ fn explain(reason: &Reason, inwards: bool) -> (link_status::Cause, String) {
     use link_status::Cause;
     let of = |cause, text: &str| (cause, text.to_owned());
     match reason {
-        Reason::Credit(_) if inwards => of(Cause::Credit, "a reliable subscriber here has no room"),
+        Reason::Credit(_) if inwards => of(Cause::Credit, "a reliable subscriber here is full"),
         Reason::Credit(_) => {
-            of(Cause::Credit, "the other host has no room: its subscribers are behind")
+            of(Cause::Credit, "the other host is full: its subscribers are behind")
         }
-        Reason::Window(_) => of(Cause::Window, "the network takes no more"),
-        Reason::NoSubscriber if inwards => of(Cause::NoSubscriber, "nobody here subscribes"),
-        Reason::NoSubscriber => of(Cause::NoSubscriber, "nobody there subscribes"),
+        Reason::Window(_) => of(Cause::Window, "the network is saturated"),
+        Reason::NoSubscriber if inwards => of(Cause::NoSubscriber, "no subscriber here"),
+        Reason::NoSubscriber => of(Cause::NoSubscriber, "no subscriber there"),
         Reason::Rule(rule) => (Cause::Rule, rule.clone()),
         Reason::Configured(shaping) => match shaping.rate_limit_hz {
             Some(hz) => (Cause::RateLimit, format!("at most {hz} Hz cross")),

@@ -95,13 +95,13 @@ impl Deref for Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// The other link has not been heard of; [`Accept::NewPeerTerm`] says when it has.
-    #[error("the link of the other host has not been heard of")]
+    #[error("no link of the other host has been found")]
     NoPeer,
     /// Too much waits. There may be room after the next [`Stream::poll`] or [`Stream::accept`].
-    #[error("too much waits for the other host")]
+    #[error("the queue for the other host is full")]
     Full,
     /// No frame holds it: a message has to be cut.
-    #[error("an item of {0} bytes is longer than a frame: it has to be cut")]
+    #[error("an item of {0} bytes is longer than a frame: it must be split")]
     TooLong(usize),
 }
 

@@ -10,10 +10,10 @@ pub enum WireError {
     #[error("a frame of {0} bytes is shorter than its header of {HEADER_LEN}")]
     Short(usize),
     /// No frame at all.
-    #[error("a frame begins with {0:#06x}: this is no frame of a robot-net link")]
+    #[error("a frame starts with {0:#06x}: it is not a frame of a robot-net link")]
     Magic(u16),
     /// The frame says another length than it has.
-    #[error("a frame of {is} bytes says that it has {says}")]
+    #[error("a frame of {is} bytes declares {says}")]
     Length {
         /// What its header says.
         says: u32,
@@ -21,19 +21,19 @@ pub enum WireError {
         is: usize,
     },
     /// Longer than any frame.
-    #[error("a frame of {0} bytes is longer than the longest of {MAX_FRAME_LEN}")]
+    #[error("a frame of {0} bytes exceeds the limit of {MAX_FRAME_LEN}")]
     Long(usize),
     /// A kind that must be understood and is not.
     #[error(
-        "an item of kind {0:#04x} has to be understood, and is not known to version {VERSION} of the link's protocol: \
-         install the same release of robot-net on both hosts"
+        "an item has the mandatory kind {0:#04x}, which version {VERSION} of the link protocol does not support: install \
+         the same release of robot-net on both hosts"
     )]
     Kind(u8),
     /// An item that ends before its fields do, or whose length exceeds its frame.
-    #[error("an item of kind {0:#04x} is cut short")]
+    #[error("an item of kind {0:#04x} is truncated")]
     Cut(u8),
     /// A number that cannot be what it stands for.
-    #[error("an item of kind {kind:#04x} has a {field} that cannot be")]
+    #[error("an item of kind {kind:#04x} has an invalid {field}")]
     Field {
         /// Kind of the item.
         kind: u8,
@@ -41,7 +41,7 @@ pub enum WireError {
         field: &'static str,
     },
     /// More than the receiver takes.
-    #[error("{len} bytes are announced, and at most {limit} are taken")]
+    #[error("{len} bytes are announced; at most {limit} are accepted")]
     Limit {
         /// What was announced.
         len: u64,
@@ -50,7 +50,7 @@ pub enum WireError {
     },
     /// A part that does not follow the one before it.
     #[error(
-        "a part of {len} bytes at {offset} of {total} does not follow the {have} of {known} that are there"
+        "a part of {len} bytes at {offset} of {total} does not follow the {have} of {known} received"
     )]
     Part {
         /// Length of the part.
@@ -65,12 +65,12 @@ pub enum WireError {
         known: u64,
     },
     /// A header that no peer that follows the protocol sends.
-    #[error("it acknowledges what was never sent, or is sent before its receiver is known")]
+    #[error("it acknowledges data that was never sent, or was sent before its receiver is known")]
     Stream,
     /// More was said than is looked at in time.
-    #[error("too much is asked at once")]
+    #[error("too many requests at once")]
     Backlog,
     /// Compressed bytes that are not.
-    #[error("{0} compressed bytes cannot be decompressed to the length that they state")]
+    #[error("{0} compressed bytes cannot be decompressed to the length that they declare")]
     Compressed(usize),
 }

@@ -103,5 +103,5 @@ fn two_hosts_of_one_name_are_both_read_by_the_names_that_are_shown() {
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = desk.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
     let problems = statuses.recv(LONG).unwrap().problems.join(" ");
-    assert!(problems.contains("it is the name of two hosts"), "{problems}");
+    assert!(problems.contains("two hosts have this name"), "{problems}");
 }

@@ -109,7 +109,7 @@ fn a_mistake_is_told_before_anything_starts() {
         assert_eq!(ran.status.code(), Some(1));
         let said = text(&ran.stderr);
         assert!(
-            said.starts_with("rnet-link: robot.toml:3:1: network.lisen: there is no such key"),
+            said.starts_with("rnet-link: robot.toml:3:1: network.lisen: unknown key"),
             "{said}"
         );
     }
@@ -189,7 +189,10 @@ fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
         assert_eq!(rustix::process::getsid(pid).unwrap(), pid.unwrap());
     }
     let again = text(&place.run(&["start"]).stdout);
-    assert_eq!(again, format!("process {link} links this host, and process {standby} stands by\n"));
+    assert_eq!(
+        again,
+        format!("process {link} is the link of this host, process {standby} is the standby\n")
+    );
 
     // The next in line takes over, and has one itself.
     signal(link, Signal::KILL);
@@ -283,7 +286,7 @@ fn what_keeps_a_link_from_listening_is_said() {
         // In the background it is said as well.
         let (child, said) = first_line(command);
         let words = "rnet-link: --listen: cannot listen on tcp/127.0.0.1:";
-        assert!(said.starts_with(words) && said.ends_with("tried again until it works"), "{said}");
+        assert!(said.starts_with(words) && said.ends_with("retrying until it works"), "{said}");
         end(child);
     }
     for (config, words) in [
@@ -346,7 +349,7 @@ fn lan_says_that_anyone_can_join() {
     let first = lines.next().unwrap().unwrap();
     assert_eq!(
         first,
-        "rnet-link: the network of domain linktest is \"lan\": anyone on the LAN can join it, hear its topics and \
+        "rnet-link: the network of domain linktest is \"lan\": anyone on the LAN can join it, read its topics and \
          publish on them"
     );
     eventually("it links", || place.is_linked());
@@ -491,7 +494,7 @@ fn a_host_of_another_domain_is_a_problem_that_is_named() {
             let status = statuses.recv(Some(LONG)).unwrap();
             assert!(status.peers.is_empty());
             let Some(problem) = status.problems.first() else { continue };
-            assert!(problem.contains(&format!("it is of domain {domain}, and this")), "{problem}");
+            assert!(problem.contains(&format!("it is in domain {domain}, this one")), "{problem}");
             assert!(problem.contains("RNET_DOMAIN"), "{problem}");
             break;
         }
@@ -534,7 +537,7 @@ fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
     });
     let problem = &told.problems[0];
     assert!(problem.contains("robot.toml:4") && problem.contains("lisen"), "{problem}");
-    assert!(problem.contains("what it said before holds"), "{problem}");
+    assert!(problem.contains("the previous settings stay in effect"), "{problem}");
     assert_eq!((told.host.as_str(), told.pid), ("one", link));
     // Mended, it holds: the one that stood by links, by what the file says now.
     place.configure(&file("two", RULE));

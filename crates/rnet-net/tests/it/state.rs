@@ -182,7 +182,7 @@ fn a_write_that_was_cut_off_says_that_it_may_hold() {
     hosts.cut(0, 1);
     let error = writing.join().unwrap().unwrap_err();
     assert!(away(&error), "{error}");
-    assert!(error.to_string().contains("may hold there or not"), "{error}");
+    assert!(error.to_string().contains("may or may not have been applied"), "{error}");
     hosts.heal(0, 1);
     // It is not sent again.
     let again = desk.state_of("host0").unwrap();
@@ -288,7 +288,7 @@ fn a_rule_that_holds_writes_lets_reads_pass() {
     let remote = desk.state_of("host0").unwrap();
     assert_eq!(remote.get("/a").unwrap().value, Some(1.into()));
     let error = remote.set("/a", 2).unwrap_err();
-    assert!(!away(&error) && error.to_string().contains("a rule of its robot.toml"), "{error}");
+    assert!(!away(&error) && error.to_string().contains("a rule in its robot.toml"), "{error}");
     assert_eq!(remote.get("/a").unwrap().value, Some(1.into()));
 }
 

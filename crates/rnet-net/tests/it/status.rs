@@ -60,7 +60,7 @@ fn hosts_that_only_a_third_one_hears_are_named() {
                 let peers = watch.last.iter().flat_map(|last| &last.peers);
                 let mut middle = peers.filter(|peer| peer.host == "host0");
                 middle.next().is_some_and(|peer| {
-                    peer.text.contains(&format!("it hears {other}, which")) == named
+                    peer.text.contains(&format!("it reaches {other}, which")) == named
                 })
             });
         }
@@ -108,7 +108,7 @@ fn what_does_not_cross_is_told_with_its_cause() {
         });
     }
     // Without the names of the topics that the rules withhold, which do not cross either.
-    let withheld = "rules of its robot.toml keep 2 of its topics from this host";
+    let withheld = "rules in its robot.toml withhold 2 of its topics from this host";
     eventually("both topics are counted", || {
         there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
             topic.held_back() == Cause::NoSubscriber

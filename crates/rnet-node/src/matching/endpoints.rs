@@ -213,7 +213,7 @@ impl Matching {
             }
         };
         if TopicName::new(&topic)?.hash() != entry.topic_hash {
-            let what = "its entry is of another topic than its file".to_owned();
+            let what = "its entry and its file name different topics".to_owned();
             return Err(Error::Corrupt { topic, publisher_node: place.node, what });
         }
         let (node, folder) = (shown(&proxy, &place.node), place.folder);

@@ -15,10 +15,7 @@ impl Matching {
         let (limit, hint) = if peers.len() >= MAX_NODES_PER_DOMAIN {
             (MAX_NODES_PER_DOMAIN, "")
         } else if !is_tool && others() >= MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS {
-            (
-                MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS,
-                ", of which there are more for tools alone",
-            )
+            (MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS, " (more are reserved for tools)")
         } else {
             return Ok(());
         };

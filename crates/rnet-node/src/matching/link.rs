@@ -75,7 +75,7 @@ impl Matching {
             return Err(Error::closed("the subscription"));
         };
         if !own.meta.is_passive() {
-            let why = "it chooses for itself: open it as a passive one".to_owned();
+            let why = "it chooses its publishers itself: open it as passive".to_owned();
             return Err(Error::bad_value("publishers of a subscription", why));
         }
         if yes {

@@ -73,8 +73,8 @@ impl Matching {
             return Err(Error::closed("the subscription"));
         };
         if !is_proxy {
-            let why = "it stands for itself: open it as a proxy".to_owned();
-            return Err(Error::bad_value("ends of a subscription", why));
+            let why = "it is not a proxy: open it as a proxy".to_owned();
+            return Err(Error::bad_value("endpoints of a subscription", why));
         }
         let Some(before) = self.entry_of(id, topic_hash).filter(|entry| entry.ends != ends) else {
             return Ok(());

@@ -41,7 +41,7 @@ pub enum RerunError {
     #[error(transparent)]
     Rnet(#[from] rnet::Error),
     /// The system failed.
-    #[error("cannot look at the process of the node: {0}")]
+    #[error("cannot inspect the process of the node: {0}")]
     Process(#[from] std::io::Error),
     /// The command cannot be run.
     #[error("cannot start {program}: {source}")]

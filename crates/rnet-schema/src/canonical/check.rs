@@ -30,7 +30,9 @@ pub(super) fn full_name(scope: &str, name: &str) -> Result<String> {
         return limit("a name", name_of, max, name.len());
     }
     if !is_identifier(name) {
-        let why = format!("{name:?} is no name: letters, digits and `_`, no digit first");
+        let why = format!(
+            "{name:?} is not a valid name: use letters, digits and `_`, and do not start with a digit"
+        );
         return Err(invalid(scope, why));
     }
     let full = join(scope, name);
@@ -58,7 +60,7 @@ pub(super) fn lookups(index: &Index<'_>, reached: &BTreeSet<String>) -> Result<(
     if found <= MAX_SCHEMA_LOOKUPS {
         return Ok(());
     }
-    let what = "fields and enum values times what they are held against".to_owned();
+    let what = "comparisons of fields and enum values".to_owned();
     let (limit_name, limit) = ("MAX_SCHEMA_LOOKUPS", MAX_SCHEMA_LOOKUPS);
     Err(SchemaError::Limit { what, limit_name, limit, found })
 }
@@ -85,7 +87,7 @@ pub(super) fn message(
     for field in &message.field {
         let at = full_name(full, field.name())?;
         if !names.insert(field.name()) {
-            return Err(invalid(&at, "there are two fields of this name"));
+            return Err(invalid(&at, "two fields have this name"));
         }
         if !numbers.insert(field.number()) {
             let why = format!("number {} is used by another field", field.number());
@@ -135,15 +137,17 @@ fn field(
 ) -> std::result::Result<(), String> {
     let number = field.number();
     if !(1..=0x1fff_ffff).contains(&number) || (19_000..20_000).contains(&number) {
-        return Err(format!("{number} is no field number: 1 to 536870911 without 19000 to 19999"));
+        return Err(format!(
+            "{number} is not a field number: use 1 to 536870911, except 19000 to 19999"
+        ));
     }
     if field.json_name.as_ref().is_some_and(|name| name.len() > MAX_SCHEMA_NAME_LEN_BYTES) {
-        return Err("its name in JSON is too long".into());
+        return Err("its JSON name is too long".into());
     }
     let kind = field.r#type.map(Type::try_from).and_then(std::result::Result::ok);
-    let kind = kind.ok_or("it has no type that exists")?;
+    let kind = kind.ok_or("its type does not exist")?;
     let label = Label::try_from(field.label.unwrap_or(Label::Optional as i32))
-        .map_err(|_| "its label is none of optional, required, repeated")?;
+        .map_err(|_| "its label is not optional, required or repeated")?;
     if proto3 && (label == Label::Required || kind == Type::Group) {
         return Err("required fields and groups do not exist in proto3".into());
     }
@@ -175,7 +179,7 @@ fn target(
     if !matches!(kind, Type::Message | Type::Group | Type::Enum) {
         return match &field.type_name {
             None => Ok(()),
-            Some(_) => Err("a number, string or bytes has no type name".into()),
+            Some(_) => Err("a number, string or bytes field cannot have a type name".into()),
         };
     }
     let name = target_of(field).ok_or("its type name is missing, or does not start with a dot")?;
@@ -195,7 +199,7 @@ fn target(
             }
         }
         (Item::Message(_), Type::Message | Type::Group) => Ok(()),
-        _ => Err(format!("{name} is not of the kind that the field says")),
+        _ => Err(format!("{name} does not have the kind that the field declares")),
     }
 }
 
@@ -207,26 +211,26 @@ fn oneof(
 ) -> std::result::Result<(), String> {
     let Some(oneof) = field.oneof_index else {
         return if field.proto3_optional() {
-            Err("an optional field of proto3 needs a oneof of its own".into())
+            Err("an optional proto3 field needs its own oneof".into())
         } else {
             Ok(())
         };
     };
     if usize::try_from(oneof).ok().is_none_or(|i| i >= message.oneof_decl.len()) {
-        return Err(format!("there is no oneof {oneof}"));
+        return Err(format!("oneof {oneof} does not exist"));
     }
     if label != Label::Optional {
         return Err("a repeated or required field cannot be in a oneof".into());
     }
     if field.proto3_optional() && (members.get(&oneof) != Some(&1) || !proto3) {
-        return Err("an optional field of proto3 needs a oneof of its own".into());
+        return Err("an optional proto3 field needs its own oneof".into());
     }
     Ok(())
 }
 
 fn map_entry(full: &str, message: &DescriptorProto) -> Result<()> {
     let [key, value] = &*message.field else {
-        return Err(invalid(full, "a map entry has two fields"));
+        return Err(invalid(full, "a map entry must have two fields"));
     };
     let plain = |f: &FieldDescriptorProto, name, number| {
         f.name() == name
@@ -239,7 +243,7 @@ fn map_entry(full: &str, message: &DescriptorProto) -> Result<()> {
     let no_key =
         [Type::Double, Type::Float, Type::Bytes, Type::Message, Type::Enum].contains(&key.r#type());
     if !plain(key, "key", 1) || !plain(value, "value", 2) || no_key {
-        let why = "a map entry has key = 1, a number, bool or string, and value = 2";
+        let why = "a map entry must have key = 1, a number, bool or string, and value = 2";
         return Err(invalid(full, why));
     }
     Ok(())
@@ -258,7 +262,7 @@ fn default_value(kind: Type, text: &str) -> std::result::Result<(), String> {
         // That an enum has a value of this name is checked where the pool is built.
         Type::String | Type::Enum | Type::Message | Type::Group => true,
     };
-    if fits { Ok(()) } else { Err("its default is no value of its type".into()) }
+    if fits { Ok(()) } else { Err("its default is not a value of its type".into()) }
 }
 
 /// Bytes as C writes them in a string: plain ASCII, `\n` and the like, `\377`, `\xff`.
@@ -299,5 +303,5 @@ fn well_known(full: &str, message: &DescriptorProto) -> Result<()> {
     if shape(message) == shape(real.descriptor_proto()) {
         return Ok(());
     }
-    Err(invalid(full, "it is not the well-known type of this name; give it a name of your own"))
+    Err(invalid(full, "it differs from the well-known type of this name; rename it"))
 }

@@ -68,7 +68,7 @@ impl Walk {
             }
             if by_reader.has(wv.number().into(), wv.name()) {
                 losses = true;
-                let reserved = "a reservation".to_owned();
+                let reserved = "a reserved number or name".to_owned();
                 self.add(Rule::EnumValueRemoved, &value_at, text(&wv), reserved);
             } else if is_closed(reader) {
                 losses = true;

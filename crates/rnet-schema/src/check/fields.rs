@@ -45,7 +45,7 @@ impl Walk {
     ) {
         let at = join(path, wf.name());
         if by_reader.has(wf.number().into(), wf.name()) {
-            self.add(Rule::FieldReserved, &at, field_text(wf), "a reservation".into());
+            self.add(Rule::FieldReserved, &at, field_text(wf), "a reserved number or name".into());
         }
         // Under another number it is reported as that.
         if reader.get_field_by_name(wf.name()).is_none() {
@@ -65,7 +65,7 @@ impl Walk {
             self.add(Rule::FieldRequired, &at, String::new(), field_text(rf));
         }
         if by_writer.has(rf.number().into(), rf.name()) {
-            self.add(Rule::FieldReserved, &at, "a reservation".into(), field_text(rf));
+            self.add(Rule::FieldReserved, &at, "a reserved number or name".into(), field_text(rf));
         }
         if extensible.has(rf.number().into(), "") {
             // The writer's extensions are known to nobody here, so nobody can say what it sends.

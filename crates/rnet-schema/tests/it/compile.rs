@@ -130,7 +130,7 @@ fn a_missing_import_says_where_it_was_looked_for() {
     let SchemaError::MissingImport { place, name, looked_in } = &error else { panic!("{error}") };
     assert_eq!((place, name.as_str()), (&at(2, 1), "no/such.proto"));
     assert_eq!(looked_in, &[folder.0.display().to_string(), include.display().to_string()]);
-    assert!(error.to_string().contains("add an include folder"), "{error}");
+    assert!(error.to_string().contains("add an include directory"), "{error}");
 }
 
 #[test]

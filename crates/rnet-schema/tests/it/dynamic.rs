@@ -114,7 +114,7 @@ fn json_faults_name_the_field() {
         ),
         (
             json!({"inner": {"inner": {"nope": 1}}}),
-            "field `inner.inner.nope`: there is no such field; M has stamp,",
+            "field `inner.inner.nope`: no such field; M has stamp,",
         ),
         (
             json!({"mode": "RUN"}),
@@ -124,7 +124,7 @@ fn json_faults_name_the_field() {
             json!({"cells": {"left": {"volt": []}}}),
             "field `cells[\"left\"].volt`: expected double, found []",
         ),
-        (json!({"byId": {"x": 1.0}}), "field `byId[\"x\"]`: the key is no int32"),
+        (json!({"byId": {"x": 1.0}}), "field `byId[\"x\"]`: the key is not of type int32"),
         (json!({"legs": {}}), "field `legs`: expected a list […], found {}"),
         (json!({"inner": 3}), "field `inner`: expected an object {…} for M, found 3"),
         (json!({"image": "§"}), "field `image`: expected bytes"),
@@ -132,9 +132,12 @@ fn json_faults_name_the_field() {
         (json!({"legs": [null]}), "field `legs[0]`"),
         (json!({"modes": ["WALK", null]}), "field `modes[1]`: expected enum Mode"),
         (json!({"modes": "WALK"}), "field `modes`: expected a list […], found \"WALK\""),
-        (json!({"byId": {"1": null}}), "field `byId[\"1\"]`: a map has no null values"),
-        (json!({"frameId": "a", "frame_id": "b"}), "field `frame_id`: the field is there twice"),
-        (json!({"stamp": "yesterday"}), "field `stamp`: it is no google.protobuf.Timestamp"),
+        (json!({"byId": {"1": null}}), "field `byId[\"1\"]`: map values cannot be null"),
+        (json!({"frameId": "a", "frame_id": "b"}), "field `frame_id`: the field is given twice"),
+        (
+            json!({"stamp": "yesterday"}),
+            "field `stamp`: it is not a valid google.protobuf.Timestamp",
+        ),
         (json!([]), "expected an object {…} for M, found []"),
     ];
     for (value, expected) in cases {
@@ -170,9 +173,9 @@ fn paths_reach_what_they_name() {
 #[test]
 fn paths_that_name_nothing_say_what_there_is() {
     let cases = [
-        ("", "there is no such field; M has stamp"),
-        ("legs.id", "field `legs`: it has many values; say which one, such as legs[0]"),
-        ("legs[0].speed", "field `legs[0].speed`: there is no such field; Leg has force, id"),
+        ("", "no such field; M has stamp"),
+        ("legs.id", "field `legs`: it has many values; select one, such as legs[0]"),
+        ("legs[0].speed", "field `legs[0].speed`: no such field; Leg has force, id"),
         ("frame_id.x", "it is a single value and has no fields"),
         ("frame_id[0]", "neither a list nor a map"),
         ("legs[x]", "an index is a number"),
@@ -180,7 +183,7 @@ fn paths_that_name_nothing_say_what_there_is() {
         ("legs[0", "has no `]`"),
         ("legs[0]x", "expected a `.` or the end"),
         ("by_id[a]", "the keys of this map are int32"),
-        ("legs[0].", "there is no such field"),
+        ("legs[0].", "no such field"),
         ("legs[\"0\"]", "an index is a number"),
     ];
     for (path, expected) in cases {
@@ -355,7 +358,7 @@ fn a_newer_message_keeps_what_this_type_does_not_know() {
     let bytes =
         Dynamic::from_json(&new, &json!({"x": 1.5, "note": "hello"})).expect("valid").encode();
     let passed = Dynamic::decode(&old, &bytes).expect("it is compatible");
-    assert!(passed.to_text().contains("# and 1 value of fields"), "{}", passed.to_text());
+    assert!(passed.to_text().contains("# and 1 value of unknown fields"), "{}", passed.to_text());
     let back = Dynamic::decode(&new, &passed.encode()).expect("unchanged");
     assert_eq!(back.to_json(&JsonOptions::default()), json!({"x": 1.5, "note": "hello"}));
 }
@@ -379,11 +382,11 @@ fn bytes_that_do_not_decode_are_named_by_byte_and_field() {
     assert_eq!(malformed(&m, b"\x12\x00\x12\x05\x12\x03abc").1, "many.f");
     let (offset, path, why) = malformed(&m, b"\x18\x01");
     assert_eq!((offset, path.as_str()), (0, "d"));
-    assert_eq!(why, "the type says double d = 3, and the bytes have a varint");
+    assert_eq!(why, "the type declares double d = 3, but the bytes contain a varint");
     // Two gigabytes that are not there.
     let (offset, path, why) = malformed(&m, b"\x0a\x06\x0a\xff\xff\xff\xff\x07");
     assert_eq!((offset, path.as_str()), (8, "i"));
-    assert!(why.contains("longer than what is left"), "{why}");
+    assert!(why.contains("longer than the rest"), "{why}");
     let error = Dynamic::decode(&m, b"\x18\x01").expect_err("no double").to_string();
     assert!(error.starts_with("malformed M at byte 0 (field `d`): "), "{error}");
 }
@@ -454,7 +457,7 @@ proptest! {
         let m = schema("message M { M a = 1; repeated sint64 b = 2; fixed32 c = 3; string d = 4; map<int32, M> e = 5; repeated double f = 6; }");
         let walked = Dynamic::decode(&m, &bytes);
         // prost-reflect 0.16 reads an entry of a map whatever its wire type is.
-        let is_entry = |error: &DecodeError| error.to_string().contains("the type says map<");
+        let is_entry = |error: &DecodeError| error.to_string().contains("the type declares map<");
         prop_assume!(!walked.as_ref().is_err_and(is_entry));
         let decoded = rnet_schema::prost_reflect::DynamicMessage::decode(m.descriptor().clone(), &*bytes);
         prop_assert_eq!(walked.is_ok(), decoded.is_ok(), "{:?} {:?}", walked.err(), decoded.err());

@@ -245,37 +245,37 @@ fn oneofs_are_put_in_order() {
 fn a_set_that_contradicts_itself_is_refused_with_the_place() {
     let bad_field = |field: FieldDescriptorProto| fault_of(vec![message("M", vec![field])]);
     let cases = [
-        (bad_field(field("a", 0, Type::Bool)), "M.a: 0 is no field number"),
-        (bad_field(field("a", 19_000, Type::Bool)), "19000 is no field number"),
-        (bad_field(field("1a", 1, Type::Bool)), "\"1a\" is no name"),
+        (bad_field(field("a", 0, Type::Bool)), "M.a: 0 is not a field number"),
+        (bad_field(field("a", 19_000, Type::Bool)), "19000 is not a field number"),
+        (bad_field(field("1a", 1, Type::Bool)), "\"1a\" is not a valid name"),
         (bad_field(field("a", 1, Type::Message)), "M.a: its type name is missing"),
         (bad_field(of_type(field("a", 1, Type::Message), "M")), "does not start with a dot"),
         (bad_field(of_type(field("a", 1, Type::Message), ".No")), "\"No\" is not defined"),
-        (bad_field(of_type(field("a", 1, Type::Enum), ".M")), "not of the kind"),
-        (bad_field(of_type(field("a", 1, Type::Bool), ".M")), "has no type name"),
+        (bad_field(of_type(field("a", 1, Type::Enum), ".M")), "does not have the kind"),
+        (bad_field(of_type(field("a", 1, Type::Bool), ".M")), "cannot have a type name"),
         (bad_field(of_type(field("a", 1, Type::Group), ".M")), "do not exist in proto3"),
         (
             bad_field(FieldDescriptorProto { r#type: Some(99), ..field("a", 1, Type::Bool) }),
-            "no type that exists",
+            "its type does not exist",
         ),
         (
             bad_field(FieldDescriptorProto { label: Some(9), ..field("a", 1, Type::Bool) }),
-            "label is none of",
+            "label is not optional",
         ),
         (
             bad_field(FieldDescriptorProto { oneof_index: Some(7), ..field("a", 1, Type::Bool) }),
-            "no oneof 7",
+            "oneof 7 does not exist",
         ),
         (
             bad_field(FieldDescriptorProto { oneof_index: Some(-1), ..field("a", 1, Type::Bool) }),
-            "no oneof -1",
+            "oneof -1 does not exist",
         ),
         (
             bad_field(FieldDescriptorProto {
                 proto3_optional: Some(true),
                 ..field("a", 1, Type::Bool)
             }),
-            "oneof of its own",
+            "its own oneof",
         ),
         (
             bad_field(FieldDescriptorProto {
@@ -432,7 +432,10 @@ fn a_false_well_known_type_is_refused() {
         )],
     );
     let error = read(vec![wkt, m]).expect_err("no timestamp").to_string();
-    assert!(error.contains("google.protobuf.Timestamp: it is not the well-known type"), "{error}");
+    assert!(
+        error.contains("google.protobuf.Timestamp: it differs from the well-known type"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -460,7 +463,7 @@ fn an_unknown_type_is_answered_with_those_that_are_there() {
     );
     let error =
         Schema::from_descriptor_set(set.descriptor_set(), "x.Inner").expect_err("no such type");
-    assert_eq!(error.to_string(), "there is no message type \"x.Inner\"; defined are M.Inner, M");
+    assert_eq!(error.to_string(), "unknown message type \"x.Inner\"; known types: M.Inner, M");
 }
 
 /// A set that uses all that there is.
@@ -502,13 +505,10 @@ fn a_fault_of_the_wire_is_named_with_its_byte() {
         Err(SchemaError::Malformed { offset, why }) => (offset, why),
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        at(b"\x0a\x05\x0a"),
-        (2, "a value is longer than what is left of the message".into())
-    );
+    assert_eq!(at(b"\x0a\x05\x0a"), (2, "a value is longer than the rest of the message".into()));
     assert_eq!(
         at(b"\x0a\x02\x0a\x7f"),
-        (4, "a value is longer than what is left of the message".into())
+        (4, "a value is longer than the rest of the message".into())
     );
     assert_eq!(at(b"\x0f"), (1, "wire types 6 and 7 do not exist".into()));
     assert_eq!(

@@ -57,7 +57,7 @@ impl Reader {
             return Err(ChannelError::Corrupt("a chunk reference is malformed"));
         };
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
-            return Err(ChannelError::Corrupt("a message is longer than a message may be"));
+            return Err(ChannelError::Corrupt("a message exceeds the maximum message length"));
         }
         let chunk = match self.chunks.get(&self.origin.path, self.publisher, reference.chunk) {
             Ok(Some(chunk)) => chunk,

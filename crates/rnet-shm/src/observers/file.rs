@@ -67,7 +67,7 @@ impl ObserverFile {
             return Err(Error::LimitReached {
                 what: format!("observers in domain {}", dir.id()),
                 limit: MAX_OBSERVERS_PER_DOMAIN,
-                hint: "end some of the tools that listen".to_owned(),
+                hint: "stop some of the tools that observe this domain".to_owned(),
             });
         }
         let id = random_u64();

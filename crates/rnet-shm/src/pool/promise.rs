@@ -24,16 +24,16 @@ pub(crate) fn check_history(qos: &PublisherQos, type_desc: &TypeDesc) -> Result<
     let most = MAX_CHUNKS_PER_CHANNEL as u64 - 1;
     if depth > most {
         return bad(format!(
-            "transient_local keeps {depth} messages of {len} bytes, and of more than \
-             {MAX_INLINE_LEN_BYTES} bytes it can keep {most}: keep fewer"
+            "transient_local keeps {depth} messages of {len} bytes; of messages longer \
+             than {MAX_INLINE_LEN_BYTES} bytes it can keep {most}: keep fewer"
         ));
     }
     let needed = size_for(len).saturating_mul(depth + 1);
     let limit = qos.pool_limit_bytes;
     if needed > limit {
         return bad(format!(
-            "transient_local keeps {depth} messages of {len} bytes, for which, and for the next one, \
-             the pool needs {needed} bytes, and pool_limit_bytes is {limit}: raise it, or keep fewer"
+            "transient_local keeps {depth} messages of {len} bytes; with the next message the pool \
+             needs {needed} bytes, but pool_limit_bytes is {limit}: raise it, or keep fewer"
         ));
     }
     Ok(())

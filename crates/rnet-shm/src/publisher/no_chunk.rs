@@ -17,8 +17,8 @@ impl Writer {
         let limit_bytes = self.qos.pool_limit_bytes;
         let history = for_history_bytes.map(|_| {
             format!(
-                "transient_local keeps the last {} messages, beside which this one of {len} bytes has no \
-                 room ({loaned} of {chunks} chunks are out on loan)",
+                "transient_local keeps the last {} messages, and this one of {len} bytes does not fit \
+                 beside them ({loaned} of {chunks} chunks are on loan)",
                 self.history
             )
         });
@@ -33,9 +33,9 @@ impl Writer {
                             .to_owned()
                     }
                     None => format!(
-                        "the publisher's pool_limit_bytes is reached, {loaned} of its chunks are out on \
-                         loan and {others} hold samples that subscribers or transient_local keep; \
-                         return loans, let them drop samples or raise the limit"
+                        "the publisher's pool_limit_bytes is reached: {loaned} of its chunks are on loan \
+                         and {others} hold samples that subscribers or transient_local keep; return \
+                         loans, drop samples or raise the limit"
                     ),
                 };
                 Error::OutOfMemory { topic: self.topic.clone(), needed_bytes, limit_bytes, why }
@@ -45,7 +45,7 @@ impl Writer {
                 limit: MAX_CHUNKS_PER_CHANNEL,
                 hint: match history {
                     Some(history) => format!("{history}: keep fewer, or return loans"),
-                    None => "return loans, or let subscribers drop samples".to_owned(),
+                    None => "return loans, or drop samples in the subscribers".to_owned(),
                 },
             },
             (Wall::System(errno), history) => {

@@ -12,7 +12,7 @@ use crate::sigbus;
 /// A file of our own was cut off: nobody sees what is written there.
 #[cold]
 pub(super) fn truncated(path: &Path) -> Error {
-    let doing = "somebody truncated a file of this publisher, which has to be opened anew; cannot send \
+    let doing = "a file of this publisher was truncated, so the publisher must be reopened; cannot send \
                  through";
     io_error(doing, path, io::ErrorKind::UnexpectedEof)
 }

@@ -80,10 +80,9 @@ impl Writer {
         if self.map.will_at.is_none() {
             return Err(Error::BadValue {
                 what: format!("last will on {}", self.topic),
-                why:
-                    "the publisher was opened without one: give it a last will when it is opened, \
-                      which takes the memory for it"
-                        .to_owned(),
+                why: "the publisher was opened without a last will: set one when you open it, so \
+                      that memory is reserved for it"
+                    .to_owned(),
             });
         }
         check_will(&self.topic, message.unwrap_or_default())?;
@@ -135,7 +134,7 @@ pub(super) fn check_will(topic: &str, message: &[u8]) -> Result<(), Error> {
     Err(Error::BadValue {
         what: format!("last will on {topic}"),
         why: format!(
-            "it has {len} bytes, and a last will has at most {limit}, whatever the length of messages: shorten it"
+            "it has {len} bytes; a last will has at most {limit}, regardless of the message limit: shorten it"
         ),
     })
 }

@@ -92,7 +92,7 @@ impl ReaderTable {
             return Err(Error::LimitReached {
                 what: format!("readers of {topic}"),
                 limit: READERS_PER_LOG,
-                hint: "let one subscriber per process feed the others".to_owned(),
+                hint: "share one subscriber per process".to_owned(),
             });
         };
         self.map

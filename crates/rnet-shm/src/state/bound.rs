@@ -20,7 +20,7 @@ impl Disk {
         let mut record = Record::default();
         let now = || inner.clock.boot_ns();
         let found = ring.get(inner.process_slot, &key, &now, &mut record.raw);
-        let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"));
+        let found = found.map_err(|_| inner.unread(&ring, "a read does not finish"));
         Ok(found?.then(|| String::from_utf8_lossy(record.value()).into_owned()))
     }
 
@@ -46,7 +46,7 @@ impl Disk {
                 Err(Refused::Check(error)) => return Err(error),
                 Err(Refused::NoRoom(_)) => return Err(inner.no_room(place.len())),
                 Err(Refused::Stuck) => {
-                    return Err(inner.corrupt("writing does not come to an end"));
+                    return Err(inner.corrupt("a write does not finish"));
                 }
             }
         }

@@ -170,7 +170,7 @@ impl Disk {
                 see(&shown);
             }
         });
-        walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))
+        walked.map_err(|_| self.inner.corrupt("a list walk does not finish"))
     }
 
     /// What is to be on disk of a key, as the region has it; `None`: nothing.
@@ -214,7 +214,7 @@ impl Disk {
                 Err(Refused::Check(error)) => return Err(error),
                 Err(Refused::NoRoom(_)) => return Err(inner.no_room(value.bytes.len())),
                 Err(Refused::Stuck) => {
-                    return Err(inner.corrupt("writing does not come to an end"));
+                    return Err(inner.corrupt("a write does not finish"));
                 }
             }
         }
@@ -397,7 +397,7 @@ impl Inner {
         match concluded {
             Ok(Ok(revision)) => Ok(revision),
             Ok(Err(reason)) => Err(waited.err().unwrap_or_else(|| self.refused(reason))),
-            Err(_) => Err(self.corrupt("a transaction does not come to an end")),
+            Err(_) => Err(self.corrupt("a transaction does not finish")),
         }
     }
 
@@ -545,7 +545,7 @@ fn late() -> Error {
     Error::Timeout {
         topic: String::new(),
         what:
-            "the persister of durable state to write to disk; what it has begun to write may come yet"
+            "the persister of durable state to write to disk; a write that has started may still complete"
                 .to_owned(),
         after_ms: WAIT_LIMIT.as_millis() as u64,
     }

@@ -86,7 +86,7 @@ impl StateFile {
                 Err(errno) => return Err(io_error("cannot open", &path, errno)),
             }
         }
-        Err(io_error("cannot make", &path, Errno::NOENT))
+        Err(io_error("cannot create", &path, Errno::NOENT))
     }
 
     fn make(dir: &DomainDir) -> Result<(), Error> {
@@ -110,7 +110,7 @@ impl StateFile {
             files::write_all_at(&file, &word.to_le_bytes(), at as u64 * 8).map_err(failed)?;
         }
         fail_point!("state.made");
-        let placed = draft.place(&path).map_err(|errno| io_error("cannot make", &path, errno))?;
+        let placed = draft.place(&path).map_err(|errno| io_error("cannot create", &path, errno))?;
         // A link to a region whose last holder has ended is in nobody's way.
         if !placed && matches!(files::open_read(&path), Err(Errno::NOENT)) {
             let _ = rustix::fs::unlink(&path);
@@ -120,9 +120,9 @@ impl StateFile {
 
     fn map(path: PathBuf, fd: OwnedFd, locks: Unshared) -> Result<(StateFile, u64), Error> {
         let len = Geometry::DOMAIN.words() * 8;
-        let found = files::len_of(&fd).map_err(|errno| io_error("cannot look at", &path, errno))?;
+        let found = files::len_of(&fd).map_err(|errno| io_error("cannot inspect", &path, errno))?;
         if found != len as u64 {
-            return Err(wrong(&path, "it is not as long as a state file is"));
+            return Err(wrong(&path, "it does not have the length of a state file"));
         }
         let map = Mapping::new(fd.as_fd(), 0, len, Access::Write, false)
             .map_err(|errno| io_error("cannot map", &path, errno))?;
@@ -137,7 +137,7 @@ impl StateFile {
             });
         }
         if magic != MAGIC || word(GEOMETRY_AT) != Geometry::DOMAIN.packed() {
-            return Err(file.wrong("it does not begin as a state file does"));
+            return Err(file.wrong("it does not start with the header of a state file"));
         }
         let seed = word(SEED_AT);
         Ok((file, seed))
@@ -183,10 +183,10 @@ impl StateFile {
     pub(super) fn why_corrupt(&self) -> &'static str {
         match self.apart.load(Ordering::Relaxed) {
             true => {
-                "the domain's directory was removed while this node could not put it back, and other nodes \
-                 have begun a new state there: what this node has is not seen by them; start it anew"
+                "the domain's directory was removed and this node could not restore it; other nodes have \
+                 started a new state there and do not see the state of this node; restart this node"
             }
-            false => "the file was truncated; end the nodes of this domain and remove the file",
+            false => "the file was truncated; stop the nodes of this domain and remove the file",
         }
     }
 
@@ -203,7 +203,7 @@ impl StateFile {
             }
             Err(Errno::NOENT) => put_back(&self.path, &self.fd)
                 .map(|()| Standing::PutBack)
-                .map_err(|errno| io_error("cannot put back", &self.path, errno)),
+                .map_err(|errno| io_error("cannot restore", &self.path, errno)),
             Err(errno) => Err(io_error("cannot open", &self.path, errno)),
         }
     }
@@ -225,6 +225,6 @@ fn wrong(path: &std::path::Path, what: &str) -> Error {
     Error::Corrupt {
         topic: "state".to_owned(),
         publisher_node: path.display().to_string(),
-        what: format!("{what}; end the nodes of this domain and remove the file"),
+        what: format!("{what}; stop the nodes of this domain and remove the file"),
     }
 }

@@ -167,7 +167,7 @@ impl Region {
                 record.meta.revision,
             ));
         });
-        walked.map_err(|_| inner.corrupt("a walk does not come to an end"))?;
+        walked.map_err(|_| inner.corrupt("a list walk does not finish"))?;
         // Swept by another, and claimed by one who lives: these may be his.
         if ring.process_slot(usize::from(process_slot), PROCESS_OWNER).load(Ordering::Acquire)
             != owner

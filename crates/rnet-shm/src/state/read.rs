@@ -59,7 +59,7 @@ impl Region {
         let inner = &*self.inner;
         let ring = inner.sound()?;
         let found = ring.get(inner.process_slot, key, now, &mut into.raw);
-        let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"))?;
+        let found = found.map_err(|_| inner.unread(&ring, "a read does not finish"))?;
         if found {
             into.shown();
         }
@@ -107,7 +107,7 @@ impl Region {
             shown.shown();
             see(&shown);
         })
-        .map_err(|_| inner.unread(&ring, "a snapshot does not come to an end"))
+        .map_err(|_| inner.unread(&ring, "a snapshot does not finish"))
     }
 }
 

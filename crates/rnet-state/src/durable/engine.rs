@@ -47,10 +47,10 @@ impl From<redb::Error> for Fault {
                 _ => Fault::Io(e),
             },
             redb::Error::PreviousIo | redb::Error::DatabaseClosed => {
-                Fault::Io(io::Error::other("an earlier write has failed"))
+                Fault::Io(io::Error::other("an earlier write failed"))
             }
             redb::Error::UpgradeRequired(version) => {
-                Fault::Version(format!("its file format is version {version} of redb's"))
+                Fault::Version(format!("its file format is redb version {version}"))
             }
             other => Fault::Damaged(other.to_string()),
         }
@@ -67,7 +67,7 @@ impl From<BadRecord> for Fault {
 }
 
 fn newer(format: u64) -> String {
-    format!("a newer robot-net wrote it (format {format}, this one knows {})", record::FORMAT)
+    format!("a newer robot-net wrote it (format {format}, this one supports {})", record::FORMAT)
 }
 
 /// redb gives each of its functions an error type of its own; all of them fit into one.
@@ -83,7 +83,7 @@ fn contain<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        Err(Fault::Damaged(format!("reading it ended in a panic: {text}")))
+        Err(Fault::Damaged(format!("reading it panicked: {text}")))
     })
 }
 
@@ -161,7 +161,7 @@ impl Engine {
         match format.map(|format| format.value()) {
             Some(format) if format == u64::from(record::FORMAT) => {}
             Some(format) => return Err(Fault::Version(newer(format))),
-            None => return Err(Fault::Damaged("it does not say its format".to_owned())),
+            None => return Err(Fault::Damaged("it does not state its format".to_owned())),
         }
         read.open_table(STATE).map_err(missing)?;
         Ok(())

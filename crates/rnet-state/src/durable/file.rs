@@ -43,7 +43,7 @@ impl StoreFile {
         if self.fence.holds() {
             return Ok(());
         }
-        Err(io::Error::other("another process writes the store by now"))
+        Err(io::Error::other("another process now writes the store"))
     }
 }
 

@@ -103,14 +103,14 @@ impl Folder {
             }
             (None, Some(_)) => {
                 return Err(nowhere(
-                    "a domain that a group shares has no home directory; set RNET_STATE_DIR to a \
-                     directory in which all of the group may write",
+                    "a domain shared by a group has no home directory; set RNET_STATE_DIR to a \
+                     directory that the whole group may write to",
                 ));
             }
             (None, None) => absolute(&places.xdg)
                 .or_else(|| Some(absolute(&places.home)?.join(".local/state")))
                 .map(|state| state.join("rnet"))
-                .ok_or_else(|| nowhere("HOME is not set; set it or RNET_STATE_DIR"))?,
+                .ok_or_else(|| nowhere("HOME is not set; set HOME or RNET_STATE_DIR"))?,
         };
         Ok(Folder { path: root.join(name), gid, chosen: places.chosen.is_some() })
     }
@@ -160,9 +160,9 @@ impl Folder {
                 return Err(Error::Storage {
                     path: own.path.clone(),
                     why: format!(
-                        "the state of domain {} is kept in {}, and this node is configured to keep it in {}; \
-                         choose the same RNET_STATE_DIR for all nodes of the domain. If it was moved, end them all \
-                         and remove {}",
+                        "the state of domain {} is stored in {}, but this node is configured to store it in \
+                         {}; use the same RNET_STATE_DIR for all nodes of the domain. If the directory was moved, \
+                         stop all nodes and remove {}",
                         domain.id(),
                         path.display(),
                         own.path.display(),
@@ -242,7 +242,7 @@ impl Folder {
                 no(format!("it belongs to group {}, the domain to group {gid}", stat.st_gid))
             }
             gid if stat.st_mode & if gid.is_some() { 0o007 } else { 0o077 } != 0 => no(format!(
-                "others may enter it (mode {:o}); run: chmod {:o} {}",
+                "other users may enter it (mode {:o}); run: chmod {:o} {}",
                 stat.st_mode & 0o7777,
                 self.mode(),
                 self.path.display()
@@ -322,7 +322,7 @@ impl Folder {
         }
         Err(Error::Storage {
             path: from.to_owned(),
-            why: "it is damaged, and too many damaged ones stand beside it to move it away".into(),
+            why: "it is damaged and cannot be moved aside, because too many damaged files are already there; remove some".into(),
         })
     }
 
@@ -402,29 +402,29 @@ pub(super) fn storage(path: &Path, error: &io::Error) -> Error {
                 .or_else(|_| rustix::fs::statvfs(path.parent().unwrap_or(path)))
                 .map_or((0, 0), |s| (s.f_bavail * s.f_frsize, s.f_blocks * s.f_frsize));
             format!(
-                "the disk is full ({free} of {all} bytes are free); make room, or set RNET_STATE_DIR to another disk"
+                "the disk is full ({free} of {all} bytes are free); free space, or set RNET_STATE_DIR to another disk"
             )
         }
         Some(Errno::DQUOT) => {
             format!(
-                "the quota of user {user} is used up; remove files, have it raised, or set RNET_STATE_DIR"
+                "the quota of user {user} is used up; remove files, raise the quota, or set RNET_STATE_DIR"
             )
         }
         Some(Errno::ROFS) => {
-            "the file system is read-only; mount it to be written, or set RNET_STATE_DIR".to_owned()
+            "the file system is read-only; mount it read-write, or set RNET_STATE_DIR".to_owned()
         }
         Some(Errno::ACCESS | Errno::PERM) => format!(
-            "user {user} may not write there; give it to them (chown {user}), or set RNET_STATE_DIR"
+            "user {user} may not write there; change its owner (chown {user}), or set RNET_STATE_DIR"
         ),
         Some(Errno::NOLCK | Errno::OPNOTSUPP) => {
-            "its file system has no locks; set RNET_STATE_DIR to a local disk".to_owned()
+            "its file system does not support locks; set RNET_STATE_DIR to a local disk".to_owned()
         }
         Some(Errno::NOTDIR | Errno::EXIST) => {
-            "on the way to it stands what is no directory; move that away, or set RNET_STATE_DIR"
+            "a part of the path is not a directory; move that file away, or set RNET_STATE_DIR"
                 .to_owned()
         }
         Some(Errno::IO) => {
-            "the disk could not read or write it (I/O error); look into the kernel's log (dmesg)"
+            "the disk could not read or write it (I/O error); check the kernel log (dmesg)"
                 .to_owned()
         }
         _ => error.to_string(),

@@ -75,9 +75,9 @@ pub(super) enum BadRecord {
 /// Reads a record, checking all of it.
 pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, BadRecord> {
     let damaged = BadRecord::Damaged;
-    let (head, rest) = bytes.split_at_checked(HEAD_LEN_BYTES).ok_or(damaged("it is cut short"))?;
+    let (head, rest) = bytes.split_at_checked(HEAD_LEN_BYTES).ok_or(damaged("it is truncated"))?;
     if sum(key, bytes) != word(head, SUM_AT) {
-        return Err(damaged("its checksum does not hold"));
+        return Err(damaged("its checksum does not match"));
     }
     if head[2] != FORMAT {
         return Err(BadRecord::Newer(head[2]));
@@ -90,7 +90,7 @@ pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, Bad
     // What no leaf of the region has room for.
     let will_limit = MAX_VALUE_LEN_BYTES + 16;
     if writer_len > 255 || value_len > MAX_VALUE_LEN_BYTES || will_len > will_limit {
-        return Err(damaged("it is longer than a record can be"));
+        return Err(damaged("it exceeds the maximum record length"));
     }
     let (writer, rest) = rest.split_at(writer_len);
     let (value, will) = rest.split_at(value_len);
@@ -102,7 +102,7 @@ pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, Bad
         revision: word(head, 32),
         written_unix_ns: word(head, 40),
         expires_boot_ns: word(head, 48),
-        writer: std::str::from_utf8(writer).map_err(|_| damaged("its writer is no text"))?,
+        writer: std::str::from_utf8(writer).map_err(|_| damaged("its writer is not text"))?,
         value,
         will: (head[3] & HAS_WILL != 0).then_some(will),
     })

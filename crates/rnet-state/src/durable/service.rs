@@ -223,7 +223,7 @@ impl Shared {
         let taken = taker.take();
         for report in taker.take_reports() {
             self.report(format!(
-                "the state on disk was damaged: {} ({}); it is now {}, and a new one was begun",
+                "the state on disk was damaged: {} ({}); the damaged file is now {}, and a new one was created",
                 report.path.display(),
                 report.why,
                 report.moved_to.display()
@@ -269,7 +269,7 @@ impl Shared {
                 Ok(true) => return,
                 Ok(false) if begun.elapsed() < WAIT_LIMIT => std::thread::sleep(LOOK / 4),
                 Ok(false) => {
-                    self.report("another process loads the state on disk and does not end".into());
+                    self.report("another process is still loading the state from disk".into());
                     return self.give_up();
                 }
                 Err(error) => {
@@ -344,7 +344,7 @@ impl Shared {
             }
         });
         if let Some(error) = read.err().or(failed) {
-            self.report(format!("nor can it be read: {error}"));
+            self.report(format!("the state on disk cannot be read either: {error}"));
         }
     }
 }

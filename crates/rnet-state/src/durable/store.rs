@@ -43,8 +43,8 @@ impl Failure {
     pub fn explain(self, folder: &Folder) -> Error {
         let path = folder.path();
         match self.errno {
-            libc::EBADMSG => explain(path, Fault::Damaged("found while it was written".to_owned())),
-            libc::EPROTO => explain(path, Fault::Version("it is of another version".to_owned())),
+            libc::EBADMSG => explain(path, Fault::Damaged("found during a write".to_owned())),
+            libc::EPROTO => explain(path, Fault::Version("it has another version".to_owned())),
             errno => storage(path, &std::io::Error::from_raw_os_error(errno)),
         }
     }
@@ -180,10 +180,10 @@ pub(super) fn explain(path: &Path, fault: Fault) -> Error {
     let why = match fault {
         Fault::Io(error) => return storage(path, &error),
         Fault::Damaged(why) => format!(
-            "the file is damaged ({why}); the next durable write sets it aside and begins a new one"
+            "the file is damaged ({why}); the next durable write moves it aside and creates a new one"
         ),
         Fault::Version(why) => {
-            format!("{why}; use that version, or move the file away to begin a new one")
+            format!("{why}; use that version, or move the file away to create a new one")
         }
     };
     Error::Storage { path: path.to_owned(), why }

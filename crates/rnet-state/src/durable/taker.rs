@@ -174,8 +174,8 @@ impl Taker {
             }
             Ok(Asked::Taken(_)) => Err(Error::Storage {
                 path,
-                why: "a domain in another directory (RNET_DIR), or in another container, writes it; end \
-                      its nodes, or set RNET_STATE_DIR to a directory of its own"
+                why: "a domain in another directory (RNET_DIR), or in another container, writes it; stop \
+                      its nodes, or set RNET_STATE_DIR to a separate directory"
                     .to_owned(),
             }),
             Err(Errno::NOENT) => Ok(Step::Again),

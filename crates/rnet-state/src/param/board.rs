@@ -20,14 +20,14 @@ pub(crate) fn value_of(record: &Record) -> Option<Value> {
 /// The description that a record holds, or what is wrong with it.
 pub(crate) fn description(record: &Record) -> Result<ParamDescription, String> {
     if record.kind != kind::JSON {
-        return Err("it is no JSON".to_owned());
+        return Err("it is not JSON".to_owned());
     }
     description_in(record.value())
 }
 
 /// The description in these bytes, or what is wrong with it.
 pub(crate) fn description_in(bytes: &[u8]) -> Result<ParamDescription, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     ParamDescription::from_json(text)
 }
 

@@ -18,8 +18,8 @@ use crate::State;
 type OnChange<T> = Box<dyn FnMut(T) + Send>;
 type OnRefused = Box<dyn FnOnce(&Refused) + Send>;
 
-/// What a parameter is to be; made by `Node::param`, ended by [`ParamBuilder::declare`].
-#[must_use = "a parameter is there once it is declared: call declare()"]
+/// A builder for a parameter, created by `Node::param` and finished by [`ParamBuilder::declare`].
+#[must_use = "the parameter is not declared until declare() is called"]
 pub struct ParamBuilder<T: ParamType> {
     state: Result<State>,
     kind: Option<ParamKind>,
@@ -32,8 +32,8 @@ pub struct ParamBuilder<T: ParamType> {
 }
 
 impl<T: ParamType> ParamBuilder<T> {
-    /// A parameter of the node whose state this is; that the state could not be opened is told by
-    /// [`ParamBuilder::declare`].
+    /// A parameter of the node that owns this state; [`ParamBuilder::declare`] reports a state that could not be
+    /// opened.
     #[doc(hidden)]
     pub fn new(state: Result<State>, name: &str) -> ParamBuilder<T> {
         ParamBuilder {
@@ -47,8 +47,7 @@ impl<T: ParamType> ParamBuilder<T> {
         }
     }
 
-    /// What it is where nobody has set it. A parameter without a default must have been set before its
-    /// node starts.
+    /// The value of an unset parameter. A parameter without a default must be set before its node starts.
     pub fn default(mut self, value: T) -> Self {
         self.default = Some(value);
         self
@@ -72,7 +71,7 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// What it, or each item of a list, may be.
+    /// The allowed values of the parameter, or of each item of a list.
     pub fn choices<S: Into<String>>(mut self, choices: impl IntoIterator<Item = S>) -> Self
     where
         T: ParamText,
@@ -87,52 +86,51 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// What it is for, for people.
+    /// A description for users.
     pub fn description(mut self, text: &str) -> Self {
         self.said.text = text.to_owned();
         self
     }
 
-    /// Nobody can set it while this node runs; set it before the node starts.
+    /// Makes it read-only while this node runs; set it before the node starts.
     pub fn read_only(mut self) -> Self {
         self.said.read_only = true;
         self
     }
 
-    /// What it is set to outlives a power cut, not only the end of this node: it is kept on disk.
+    /// Stores its value on disk, so that it outlives a power cut, not only the exit of this node.
     pub fn durable(mut self) -> Self {
         self.said.durable = true;
         self
     }
 
-    /// Calls `callback` with each new value, whoever set it; on the node's thread for changes of state, for as
-    /// long as there is a clone of the parameter's handle. A value that is set again is no change.
+    /// Calls `callback` with each new value from any writer, on the node's thread for state changes, as long as a clone
+    /// of the parameter's handle exists. Setting the same value again is not a change.
     pub fn on_change(mut self, callback: impl FnMut(T) + Send + 'static) -> Self {
         self.on_change = Some(Box::new(callback));
         self
     }
 
-    /// Calls `callback` if a value stands there that does not fit, so that the parameter becomes its default.
-    /// Without this a line on stderr says it; `rnet param list` shows it in either case.
+    /// Calls `callback` if the stored value is invalid, so that the parameter gets its default. Without a callback, a
+    /// line on stderr reports it; `rnet param list` shows it in either case.
     pub fn on_refused(mut self, callback: impl FnOnce(&Refused) + Send + 'static) -> Self {
         self.on_refused = Some(Box::new(callback));
         self
     }
 
-    /// The kind of its values; for a [`crate::Value`], whose type does not say it, and which has no default to say it.
+    /// The kind of its values; for a [`crate::Value`] without a default, whose type does not determine the kind.
     pub fn kind(mut self, kind: ParamKind) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    /// Declares the parameter. A value that was set before stays if it fits; if not, the parameter becomes
-    /// its default, and that is told ([`ParamBuilder::on_refused`]).
+    /// Declares the parameter. A stored value is kept if it is valid; otherwise the parameter gets its default, and
+    /// this is reported ([`ParamBuilder::on_refused`]).
     ///
     /// # Errors
-    /// `BadName`; `BadValue` if the description contradicts itself, if this node has declared the parameter with other
-    /// rules, if there is neither a value that fits nor a
-    /// default, or if the key is that of another living node's parameter (`/b/c` of `/a` and `/c` of `/a/b`);
-    /// those of `Node::state` and of writing state.
+    /// `BadName`; `BadValue` if the description is inconsistent, if this node has declared the parameter with other
+    /// rules, if there is neither a valid value nor a default, or if another running node's parameter has the key
+    /// (`/b/c` of `/a` and `/c` of `/a/b`); the errors of `Node::state` and of writing state.
     pub fn declare(self) -> Result<Param<T>> {
         let state = self.state?;
         let place = Place::new(state.core.state.own.name(), &self.said.name)?;
@@ -141,7 +139,7 @@ impl<T: ParamType> ParamBuilder<T> {
         let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
         let kind = kind.ok_or_else(|| match &default {
             Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
-            None => bad("it has neither a type nor a default: give it one of them".to_owned()),
+            None => bad("it has neither a type nor a default: set one of them".to_owned()),
         })?;
         let (node, name) = (place.node.clone(), place.name.clone());
         let mut description = ParamDescription { node, name, kind, ..self.said };
@@ -153,7 +151,7 @@ impl<T: ParamType> ParamBuilder<T> {
             && let Some(difference) = before.difference(&description)
         {
             return Err(bad(format!(
-                "this node has declared it with another {difference}; declare it once, or with the same rules"
+                "this node already declared it with another {difference}; declare it once, or with the same rules"
             )));
         }
         let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
@@ -192,7 +190,7 @@ fn say(place: &Place, refused: &Refused, description: &ParamDescription) {
     // A closed stderr is a wish not to be told.
     let _ = writeln!(
         std::io::stderr(),
-        "rnet: {}: {value}, set by {set_by}, {why}; it is its default {default} now",
+        "rnet: {}: {value}, set by {set_by}, {why}; using the default {default} instead",
         place.words()
     );
 }

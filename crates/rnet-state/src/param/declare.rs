@@ -37,7 +37,7 @@ pub(crate) fn declare(
         {
             // No reason for a robot not to start: what is declared holds in memory, and the disk is made so
             // when it can be written.
-            eprintln!("rnet: {} is declared without the disk: {error}", place.words());
+            eprintln!("rnet: {} is declared in memory only: {error}", place.words());
             // A default is never on disk, and a value that fits stays where it is kept.
             let durable = plan.refused.is_none() && before.durable;
             let held = plan.value.clone().map(|(value, _)| (value, durable));
@@ -51,7 +51,7 @@ pub(crate) fn declare(
             Ok(revision) => return Ok(Declared { refused: plan.refused, revision }),
         }
     }
-    conflict.map_or_else(|| Err(bad("it changes all the time: try again".to_owned())), Err)
+    conflict.map_or_else(|| Err(bad("it keeps changing: try again".to_owned())), Err)
 }
 
 /// What came of a declaration.
@@ -85,7 +85,7 @@ fn plan(
         && is_present(own, &old.node)
     {
         return Err(format!(
-            "its key in the state is that of parameter {} of {}; give one of them another name",
+            "its state key is the key of parameter {} of {}; rename one of them",
             old.name, old.node
         ));
     }
@@ -94,7 +94,7 @@ fn plan(
     let mut refused = None;
     let write = match (value, &wanted.default) {
         (None, None) => {
-            return Err("it has no default, and nobody has set it: rnet param set does".to_owned());
+            return Err("it has no default and no value: set it with rnet param set".to_owned());
         }
         // Nobody has set it: it follows the program.
         (None, Some(default)) => Some(default),
@@ -167,7 +167,7 @@ fn fitting(wanted: &ParamDescription, record: &Record) -> Result<Value, Refused>
         Err(Refused { value, why, set_by: record.writer().to_owned() })
     };
     let Some(value) = board::value_of(record) else {
-        return refused("the value".to_owned(), format!("is no {}", wanted.kind));
+        return refused("the value".to_owned(), format!("is not of type {}", wanted.kind));
     };
     let value = wanted.adapt(value);
     match wanted.check(&value) {

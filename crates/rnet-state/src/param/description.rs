@@ -20,7 +20,7 @@ pub const MAX_CHOICES: usize = 256;
 pub const MAX_ITEMS: usize = 4096;
 /// Longest unit, choice and text of a parameter, in bytes.
 pub const MAX_TEXT_LEN_BYTES: usize = 4096;
-/// What a node said of a parameter when it declared it.
+/// The declaration of a parameter by its node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParamDescription {
@@ -33,7 +33,7 @@ pub struct ParamDescription {
     /// The type of its values.
     #[serde(rename = "type")]
     pub kind: ParamKind,
-    /// What it is where nobody has set it; `None`: somebody has to.
+    /// The value of an unset parameter; `None`: it must be set.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The least that it may be.
@@ -42,22 +42,22 @@ pub struct ParamDescription {
     /// The most that it may be.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub max: Option<Value>,
-    /// What it may be, where that is a choice; else empty.
+    /// The allowed values; empty if any value is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// The unit of its values, for people: `1/s`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// What it is for, for people.
+    /// The description for users.
     #[serde(default, rename = "description", skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// It stays as it is while its node runs.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub read_only: bool,
-    /// What it is set to outlives a power cut.
+    /// Whether its value outlives a power cut.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub durable: bool,
-    /// The value that its node found and could not take, while nobody has set another.
+    /// The invalid value that its node found, until another value is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
     /// The value that was written together with this is the default. It still is while both bear
@@ -94,15 +94,15 @@ impl ParamDescription {
         let texts = self.choices.iter().chain([&self.unit, &self.text]);
         if let Some(long) = texts.map(String::len).find(|len| *len > MAX_TEXT_LEN_BYTES) {
             return Err(format!(
-                "a text of {long} bytes; unit, description and each choice have at most {MAX_TEXT_LEN_BYTES}"
+                "a text has {long} bytes; unit, description and each choice may have at most {MAX_TEXT_LEN_BYTES}"
             ));
         }
         if self.choices.len() > MAX_CHOICES {
             let count = self.choices.len();
-            return Err(format!("{count} choices, and at most {MAX_CHOICES} are allowed"));
+            return Err(format!("{count} choices; at most {MAX_CHOICES} are allowed"));
         }
         if !self.choices.is_empty() && !self.kind.is_of_text() {
-            return Err(format!("choices are for text, and it is {}", self.kind));
+            return Err(format!("choices are for text; this parameter is {}", self.kind));
         }
         self.check_bounds()?;
         if let Some(default) = &self.default {
@@ -111,7 +111,7 @@ impl ParamDescription {
         let len = self.to_json().len();
         if len > MAX_META_LEN_BYTES {
             return Err(format!(
-                "its description has {len} bytes, and at most {MAX_META_LEN_BYTES} fit"
+                "its description has {len} bytes; at most {MAX_META_LEN_BYTES} fit"
             ));
         }
         Ok(())
@@ -121,10 +121,10 @@ impl ParamDescription {
         for (bound, word) in [(&self.min, "minimum"), (&self.max, "maximum")] {
             let Some(bound) = bound else { continue };
             if !self.kind.is_of_numbers() {
-                return Err(format!("a {word} is for numbers, and it is {}", self.kind));
+                return Err(format!("a {word} is for numbers; this parameter is {}", self.kind));
             }
             if !self.single().takes(bound) {
-                return Err(format!("its {word} {} is no {}", show(bound), self.single()));
+                return Err(format!("its {word} {} is not of type {}", show(bound), self.single()));
             }
             if is_nan(bound) {
                 return Err(format!("its {word} is not a number"));
@@ -152,16 +152,16 @@ impl ParamDescription {
             if let Some(i) = self.inexact(value) {
                 let (float, kind) = (i as f64, self.kind);
                 let found = match value {
-                    Value::List(_) => format!("has {i}, an int that no float equals"),
-                    _ => "is an int that no float equals".to_owned(),
+                    Value::List(_) => format!("has {i}, an int that has no exact float value"),
+                    _ => "is an int that has no exact float value".to_owned(),
                 };
-                return Err(format!("{found}, and the parameter is {kind}; give {float:?}"));
+                return Err(format!("{found}, but the parameter is {kind}; use {float:?}"));
             }
-            return Err(format!("is {}, and the parameter is {}", kind_word(value), self.kind));
+            return Err(format!("is {}, but the parameter is {}", kind_word(value), self.kind));
         }
         let Value::List(items) = value else { return self.check_single(value) };
         if items.len() > MAX_ITEMS {
-            return Err(format!("has {} items, and at most {MAX_ITEMS} are allowed", items.len()));
+            return Err(format!("has {} items; at most {MAX_ITEMS} are allowed", items.len()));
         }
         for (at, item) in items.iter().enumerate() {
             let place = |why| format!("has {} at [{at}], which {why}", show(item));
@@ -194,17 +194,17 @@ impl ParamDescription {
         }
         match value {
             Value::Str(text) if !self.choices.is_empty() && !self.choices.contains(text) => {
-                Err(format!("is none of its choices {}", self.choices.join(", ")))
+                Err(format!("is not one of its choices: {}", self.choices.join(", ")))
             }
             Value::Str(text) if text.len() > MAX_TEXT_LEN_BYTES => Err(format!(
-                "has {} bytes, and a parameter has at most {MAX_TEXT_LEN_BYTES}",
+                "has {} bytes; a parameter has at most {MAX_TEXT_LEN_BYTES}",
                 text.len()
             )),
             _ => Ok(()),
         }
     }
 
-    /// The value as one of this parameter's type, if it says the same: a whole number is a number.
+    /// The value converted to this parameter's type, if it is equal: an int becomes a float.
     pub fn adapt(&self, value: Value) -> Value {
         adapt(self.single(), value)
     }
@@ -303,7 +303,7 @@ mod plain {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
         let Some(json) = Option::<Json>::deserialize(from)? else { return Ok(None) };
-        of_plain(&json).map(Some).ok_or_else(|| D::Error::custom(format!("{json} is no value")))
+        of_plain(&json).map(Some).ok_or_else(|| D::Error::custom(format!("{json} is not a value")))
     }
 
     fn to_plain(value: &Value) -> Json {

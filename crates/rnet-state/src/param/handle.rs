@@ -50,11 +50,11 @@ pub(super) struct Inner<T: ParamType> {
 }
 
 impl<T: ParamType> Param<T> {
-    /// The present value. Waits for nobody; of a `bool`, `i64` and `f64` it allocates nothing, so it may be
-    /// called in every turn of a control loop.
+    /// The current value. It never waits, and does not allocate for a `bool`, `i64` or `f64`, so it can be called in a
+    /// control loop.
     ///
     /// # Errors
-    /// `Closed` in a forked child; `BadValue` or `StateType` if another writer than robot-net was at work.
+    /// `Closed` in a forked child; `BadValue` or `StateType` if a program other than robot-net has written it.
     pub fn get(&self) -> Result<T> {
         let stored = match self.inner.cell.try_lock() {
             Ok(mut cell) => cell.get(),
@@ -62,28 +62,28 @@ impl<T: ParamType> Param<T> {
             Err(TryLockError::WouldBlock) => self.inner.state.cell(self.key())?.get(),
         };
         match stored? {
-            Some(stored) => T::from_stored(stored)
-                .ok_or_else(|| self.bad("what stands there is none of its values: set it anew")),
+            Some(stored) => T::from_stored(stored).ok_or_else(|| {
+                self.bad("the stored value is not valid for this parameter: set it again")
+            }),
             // Deleted: that is how anybody makes it its default again.
-            None => {
-                self.inner.default.clone().ok_or_else(|| {
-                    self.bad("it has no default, and its value was taken away: set it")
-                })
-            }
+            None => self
+                .inner
+                .default
+                .clone()
+                .ok_or_else(|| self.bad("it has no default, and its value was deleted: set it")),
         }
     }
 
-    /// Sets it, as anybody may.
+    /// Sets the value.
     ///
     /// # Errors
-    /// `BadValue` with the reason if the value does not fit, or the parameter is read-only; as
-    /// [`State::set`].
+    /// `BadValue` with the reason if the value is invalid or the parameter is read-only; as [`State::set`].
     pub fn set(&self, value: T) -> Result<()> {
         let value = self.inner.description.adapt(value.to_value());
         self.inner.state.set(&self.inner.place.key, value).map(drop)
     }
 
-    /// Makes it its default, as if nobody had set it.
+    /// Resets it to its default.
     ///
     /// # Errors
     /// `BadValue` if it has no default, or is read-only.
@@ -92,7 +92,7 @@ impl<T: ParamType> Param<T> {
         reset(state.shared.region(), &state.core.state.own, place)
     }
 
-    /// Calls `callback` with each new value from now on, whoever set it, until the handle is dropped.
+    /// Calls `callback` with each new value from any writer, until the handle is dropped.
     ///
     /// # Errors
     /// Those of [`State::watch`].
@@ -148,7 +148,7 @@ impl<T: ParamType> Param<T> {
         &self.inner.place.key
     }
 
-    /// What was declared.
+    /// The declaration.
     pub fn description(&self) -> &ParamDescription {
         &self.inner.description
     }

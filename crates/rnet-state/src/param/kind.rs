@@ -109,7 +109,7 @@ pub(crate) fn kind_word(value: &Value) -> String {
     match (ParamKind::of(value), value) {
         (Some(kind), _) => kind.name().to_owned(),
         (None, Value::List(items)) if items.is_empty() => "an empty list".to_owned(),
-        (None, Value::List(_)) => "a list of different things".to_owned(),
+        (None, Value::List(_)) => "a list of mixed types".to_owned(),
         (None, other) => other.type_text(),
     }
 }
@@ -135,7 +135,7 @@ mod tests {
         assert!(!ParamKind::Float.takes(&floats) && !ParamKind::Floats.takes(&Value::Float(1.0)));
         let mixed = Value::List(vec![Value::Int(1), Value::Float(1.0)]);
         assert_eq!(ParamKind::of(&mixed), None);
-        assert_eq!(kind_word(&mixed), "a list of different things");
+        assert_eq!(kind_word(&mixed), "a list of mixed types");
         let nested = Value::List(vec![floats]);
         assert!(ParamKind::of(&nested).is_none() && !ParamKind::Floats.takes(&nested));
         let empty = Value::List(Vec::new());

@@ -11,24 +11,24 @@ use super::description::ParamDescription;
 use super::place::{ALL_DESCRIPTIONS, ALL_VALUES, Place, value_of};
 use crate::{Entry, State, Value};
 
-/// A parameter as it stands in the domain.
+/// A parameter of the domain.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ParamInfo {
     /// Its key: `/params/arm/gain`.
     pub key: String,
-    /// What its node declared; `None`: it was set before any node declared it.
+    /// The declaration of its node; `None`: it was set before any node declared it.
     pub description: Option<ParamDescription>,
     /// Why its description cannot be read, if it cannot.
     pub problem: Option<String>,
-    /// What stands there; `None`: it was deleted, and is its default.
+    /// The stored entry; `None`: it was deleted, and the default applies.
     pub entry: Option<Entry>,
-    /// Nobody has set it.
+    /// Whether it is unset.
     pub is_default: bool,
 }
 
 impl ParamInfo {
-    /// The present value; `None` if there is none.
+    /// The current value, if any.
     pub fn value(&self) -> Option<&Value> {
         match &self.entry {
             Some(entry) => Some(&entry.value),
@@ -58,7 +58,7 @@ impl State {
         Ok((about.is_some() || entry.is_some()).then(|| info(place.key, about, entry)))
     }
 
-    /// Makes a parameter its default, as if nobody had set it.
+    /// Resets a parameter to its default.
     ///
     /// # Errors
     /// `BadName`; `BadValue` if no node has declared it, or it has no default, or is read-only and its node

@@ -41,7 +41,7 @@ impl Place {
         let key = format!("{VALUES}{node}{name}");
         if key.len() > MAX_KEY_LEN_BYTES {
             let why =
-                format!("{key} has {} bytes, and a key has at most {MAX_KEY_LEN_BYTES}", key.len());
+                format!("{key} has {} bytes; a key has at most {MAX_KEY_LEN_BYTES}", key.len());
             return Err(bad(&name, why));
         }
         let about = format!("{DESCRIPTIONS}{node}{name}");

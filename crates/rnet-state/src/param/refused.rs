@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What stood at a parameter when its node declared it and did not fit: the node goes on with the
-/// default. It stays written beside the parameter until somebody sets another value.
+/// An invalid value that was stored when the node declared the parameter: the node continues with the default. It is
+/// kept with the parameter until another value is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Refused {

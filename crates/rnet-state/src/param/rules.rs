@@ -88,21 +88,21 @@ fn judge(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<Rul
 /// Whether the description allows a write; if not, why.
 fn allow(own: &OwnNode, description: &ParamDescription, write: &Write<'_>) -> Result<(), String> {
     may_be_set(own, description)?;
-    let kept = if description.durable { "kept on disk" } else { "not kept on disk" };
+    let kept = if description.durable { "stored on disk" } else { "not stored on disk" };
     if write.durable.is_some_and(|durable| durable != description.durable) {
-        return Err(format!("it is {kept}, as its node declared it"));
+        return Err(format!("it is {kept}, as its node declared"));
     }
     let Some(stored) = &write.value else {
         return match description.default {
             Some(_) => Ok(()),
-            None => Err("it has no default, and so it cannot be deleted".to_owned()),
+            None => Err("it has no default, so it cannot be deleted".to_owned()),
         };
     };
     if stored.will.is_some() {
-        return Err("a parameter takes no last will".to_owned());
+        return Err("a parameter cannot have a last will".to_owned());
     }
     if stored.expires_boot_ns != 0 && description.default.is_none() {
-        return Err("it has no default, and so its value cannot expire".to_owned());
+        return Err("it has no default, so its value cannot expire".to_owned());
     }
     check(description, stored)
 }
@@ -120,7 +120,7 @@ pub(super) fn may_be_set(own: &OwnNode, description: &ParamDescription) -> Resul
 
 fn check(description: &ParamDescription, stored: &Stored<'_>) -> Result<(), String> {
     let value = board::value(stored.kind, stored.bytes).ok_or_else(|| {
-        format!("a value of another kind was given, and it is {}", description.kind)
+        format!("the value has another kind; the parameter is {}", description.kind)
     })?;
     description.check(&value).map_err(|why| format!("{} {why}", show(&value)))
 }

@@ -12,7 +12,7 @@ use super::service::{CallContext, HandlerError, Service, guarded};
 use super::settings::DeskSettings;
 use crate::{Message, MessageType, Node};
 
-/// What an action does with a goal that comes while one runs.
+/// Policy of an action for a goal that arrives while another one runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
@@ -51,7 +51,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
         }
     }
 
-    /// What is done with a goal that comes while one runs; `Reject` by default.
+    /// Policy for a goal that arrives while another one runs; `Reject` by default.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -91,7 +91,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
             Policy::Reject => (0, false),
             Policy::Queue(0) => {
                 let (what, why) =
-                    (format!("the queue of {name}"), "it is 0; take Reject".to_owned());
+                    (format!("queue of {name}"), "it is 0; use Reject instead".to_owned());
                 return Err(Error::BadValue { what, why });
             }
             Policy::Queue(goals) => (goals, false),
@@ -129,8 +129,8 @@ pub struct ActionContext<'a, F: Message + ?Sized> {
 }
 
 impl<F: Message + ?Sized> ActionContext<'_, F> {
-    /// Sends feedback. It waits for a caller only at the first of it, until that one hears it; feedback for which a
-    /// caller that does not read has no room is dropped, and counted at the caller.
+    /// Sends feedback. Only the first call waits until the caller is connected. If the caller does not read, feedback
+    /// that does not fit is dropped and counted at the caller.
     ///
     /// # Errors
     /// `Cancelled` if the goal was; `BadValue` for a message of another type; `IncompatibleType`.
@@ -156,7 +156,7 @@ impl<F: Message + ?Sized> ActionContext<'_, F> {
         self.call.caller()
     }
 
-    /// What other threads may ask about the goal.
+    /// A handle for other threads to query the goal.
     pub fn context(&self) -> CallContext {
         self.call.context()
     }

@@ -21,7 +21,7 @@ const MAX_FEEDBACK_WAITING: usize = 1024;
 /// Memory for a request that is kept for the next one.
 const MAX_SPARE_LEN_BYTES: usize = 4096;
 
-/// What a client has asked so far.
+/// Counters of a client's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientStats {
@@ -29,7 +29,7 @@ pub struct ClientStats {
     pub calls: u64,
     /// Calls that are open at this moment.
     pub open: usize,
-    /// Answers that were dropped because their call had ended before.
+    /// Answers that were dropped because their call had already ended.
     pub late: u64,
     /// Calls that were sent to another server because one refused.
     pub moved: u64,
@@ -216,7 +216,7 @@ impl Book {
         if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
             let (what, limit) =
                 (format!("calls in flight of one client of {}", self.service), MAX_IN_FLIGHT);
-            let hint = "wait for some of them, or use another client".to_owned();
+            let hint = "wait for some of them to finish, or use another client".to_owned();
             return Err(Error::LimitReached { what, limit, hint });
         }
         Ok(Some(server))
@@ -229,8 +229,8 @@ impl Book {
         };
         if open.replies.len() >= MAX_REPLIES_WAITING {
             let (what, limit) =
-                (format!("replies of a call of {} that wait", self.service), MAX_REPLIES_WAITING);
-            let hint = "take them sooner, or use a client for this call alone".to_owned();
+                (format!("unread replies of a call of {}", self.service), MAX_REPLIES_WAITING);
+            let hint = "read them sooner, or use a separate client for this call".to_owned();
             open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
             if let Some(server) = &open.server {
                 let _ = server.cancel(word, Action::Cancel);

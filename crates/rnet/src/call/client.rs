@@ -32,8 +32,8 @@ impl CallOptions {
         CallOptions::default()
     }
 
-    /// How long the call may take, from now until its last reply. It then ends with `Timeout`, and its server
-    /// is told.
+    /// Time limit of the call, from now until its last reply. After that it fails with `Timeout`, and its server is
+    /// notified.
     pub fn timeout(mut self, timeout: Duration) -> CallOptions {
         self.timeout = Some(timeout);
         self
@@ -71,7 +71,7 @@ impl Held {
 
 /// Why there is no reply.
 pub fn ended() -> Error {
-    Error::closed("a call that has ended")
+    Error::closed("a finished call")
 }
 
 impl Drop for Held {
@@ -134,12 +134,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         &self.held.name
     }
 
-    /// Calls, and waits for the reply and for a server if there is none yet. `None` is 10 s.
+    /// Calls and waits for the reply, including the wait for a server. `None` is 10 s.
     ///
     /// # Errors
-    /// `Timeout`; `ServerLost` if the server goes before it has answered; `CallFailed` with what its handler
-    /// said; `Refused` if the backlogs of all servers are full; `Full` if the server stands still;
-    /// `IncompatibleType`; `BadValue` for a request that is not of its type; `Malformed`.
+    /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its handler;
+    /// `Refused` if the backlogs of all servers are full; `Full` if the server does not read; `IncompatibleType`;
+    /// `BadValue` for a request of another type; `Malformed`.
     pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
         let held = &*self.held;
         held.line.check_fork()?;
@@ -150,11 +150,10 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         held.decode(reply.ok_or_else(ended)?)
     }
 
-    /// Begins a call that wants one reply, without a wait. The result is a future too.
+    /// Starts a call with one reply, without a wait. The result is also a future.
     ///
     /// # Errors
-    /// `BadValue` for a request that is not of its type; `Closed` in a forked child. What else goes wrong is
-    /// told by what is returned.
+    /// `BadValue` for a request of another type; `Closed` in a forked child. The returned object reports other errors.
     pub fn start(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
         self.begin(request, options, 0)
     }
@@ -195,7 +194,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         self.held.line.server_count()
     }
 
-    /// What was asked so far.
+    /// Counters of the calls so far.
     pub fn stats(&self) -> ClientStats {
         self.held.line.stats()
     }

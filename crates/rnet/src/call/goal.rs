@@ -50,8 +50,8 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         self.client.name()
     }
 
-    /// Sends a goal, without a wait; to the first server that comes, if there is none yet. Its time has no end
-    /// unless the options give one.
+    /// Sends a goal, without a wait; if no server exists yet, the first server gets it. It has no time limit unless the
+    /// options set one.
     ///
     /// # Errors
     /// As [`Client::start`].
@@ -66,16 +66,16 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         self.client.server_count()
     }
 
-    /// Asks the servers that are there to end all goals of the action, whosesoever they are: for an operator, or a
-    /// supervisor. They end with the reason `Operator`. Returns how many servers were asked.
+    /// Asks all servers of the action to cancel all goals of all callers: for an operator or a supervisor. The reason
+    /// is `Operator`. Returns the number of servers.
     ///
     /// # Errors
-    /// `Full` if a server stands still; `Closed` in a forked child.
+    /// `Full` if a server does not read; `Closed` in a forked child.
     pub fn cancel_all(&self) -> Result<usize> {
         self.client.held.line.stop_all()
     }
 
-    /// What was asked so far.
+    /// Counters of the goals so far.
     pub fn stats(&self) -> ClientStats {
         self.client.stats()
     }
@@ -92,8 +92,8 @@ pub struct Goal<F: Message + ?Sized, R: Message + ?Sized> {
 }
 
 impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
-    /// Waits for the next feedback; `None` once the goal has ended, however it has. Up to 1,024 messages wait to be
-    /// taken; of more, the oldest are passed over.
+    /// Waits for the next feedback; `None` once the goal has ended. Up to 1,024 messages are queued; beyond that, the
+    /// oldest are skipped.
     ///
     /// # Errors
     /// `BadValue` for feedback that is malformed; `Closed` in a forked child.
@@ -101,10 +101,11 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         self.wait_for_feedback(None)
     }
 
-    /// As [`Goal::feedback`] for a part of the wait; with no time at all, what is there. Any number of threads.
+    /// As [`Goal::feedback`] with a limit; a limit of zero returns only available feedback. Any number of threads may
+    /// call it.
     ///
     /// # Errors
-    /// As there; `Interrupted` when `limit` is over or a signal has come.
+    /// As there; `Interrupted` after `limit` or on a signal.
     pub fn feedback_within(&self, limit: Duration) -> Result<Option<Received<F>>> {
         self.wait_for_feedback(Instant::now().checked_add(limit))
     }
@@ -127,12 +128,11 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// Waits for the result, which is had once; the goal goes on where `timeout` ends the wait. `None` waits for as
-    /// long as the goal takes.
+    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without a limit.
     ///
     /// # Errors
-    /// `Timeout`; `Cancelled` with its reason once the handler has ended; `CallFailed`, `ServerLost`, `Refused` and
-    /// the others of [`Client::call`]; `Closed` for a result that was had.
+    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`, `Refused` and
+    /// the other errors of [`Client::call`]; `Closed` if the result was already returned.
     pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
         let until = deadline(timeout);
         loop {
@@ -160,7 +160,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         self.pending.only(next)
     }
 
-    /// As [`Goal::result`], and calls `hear` with each feedback that comes before it, in this thread.
+    /// As [`Goal::result`], and calls `hear` with each feedback before it, in this thread.
     ///
     /// # Errors
     /// As there.
@@ -183,11 +183,11 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// Asks the server to end the goal. It ends with [`Error::Cancelled`] once its handler has ended, or with the
-    /// result if that came first; at once where no server has it yet.
+    /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned, or with the
+    /// result if that came first; at once if no server has it yet.
     ///
     /// # Errors
-    /// `Full` if the server stands still, and was not asked; `Closed` in a forked child.
+    /// `Full` if the server does not read, and was not asked; `Closed` in a forked child.
     pub fn cancel(&self) -> Result<()> {
         self.pending.held.line.ask_to_end(self.pending.number)
     }
@@ -198,8 +198,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         self.pending.cancel();
     }
 
-    /// Whether there is something of the one that is wanted at once: feedback, the result, an error or the end. If not,
-    /// the task is woken once there is.
+    /// Ready if feedback, the result, an error or the end is available. Otherwise the task is woken later.
     pub fn poll_feedback_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         let Pending { held, number, .. } = &self.pending;
         let ready = held.line.check_fork().is_err()

@@ -245,7 +245,7 @@ impl Line {
         let what = match server {
             Some(server) => format!("an answer of {topic} from {} on {}", server.node, server.host),
             None if book.servers.is_empty() => format!("a server of {topic}"),
-            None => format!("a server of {topic} that can take the call"),
+            None => format!("a server of {topic} that can accept the call"),
         };
         let after_ms = rnet_core::time::ms_ceil(after);
         book.time_out(number, Error::Timeout { topic, what, after_ms });

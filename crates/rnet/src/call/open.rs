@@ -14,8 +14,8 @@ use super::service_name;
 use crate::{Message, MessageType, Node};
 
 impl Node {
-    /// A server of a service, which is opened by [`ServiceBuilder::serve`] or [`ServiceBuilder::serve_stream`].
-    /// Several nodes may serve one name: each call goes to the server that has the fewest of the client.
+    /// A builder for a server of a service, opened by [`ServiceBuilder::serve`] or [`ServiceBuilder::serve_stream`].
+    /// Several nodes may serve one name: each call goes to the server with the fewest open calls of the client.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {

@@ -324,7 +324,7 @@ impl Peer {
                 End::Failed
             }
             Outcome::Returned if number & WANTS_DONE == 0 => {
-                let text = "the handler has returned without a reply";
+                let text = "the handler returned without a reply";
                 self.end(number, End::Failed, &HandlerError::new("no_reply", text))
             }
             _ => self.end(number, End::Sent, &none),

@@ -16,9 +16,9 @@ use super::open_call::Wanted;
 use super::{Bytes, Received};
 use crate::Message;
 
-/// A call that was begun. Dropping it cancels it.
+/// A call in progress. Dropping it cancels the call.
 ///
-/// A future of the reply; a [`Stream`] of the replies of a call that was begun by [`crate::Client::stream`].
+/// A future of the reply; for a call started by [`crate::Client::stream`], a [`Stream`] of the replies.
 #[must_use = "dropping it cancels the call"]
 pub struct Pending<R: Message + ?Sized> {
     pub(super) held: Arc<Held>,
@@ -52,10 +52,11 @@ impl<R: Message + ?Sized> Pending<R> {
         self.wait_for_next(None)
     }
 
-    /// As [`Pending::next`] for a part of the wait; with no time at all, what is there. Any number of threads.
+    /// As [`Pending::next`] with a limit; a limit of zero returns only available replies. Any number of threads may
+    /// call it.
     ///
     /// # Errors
-    /// `Interrupted` when `limit` is over or a signal has come: the call goes on, and may be asked again.
+    /// `Interrupted` after `limit` or on a signal: the call continues, and you can wait again.
     pub fn next_within(&self, limit: Duration) -> Result<Option<Received<R>>> {
         self.wait_for_next(Instant::now().checked_add(limit))
     }
@@ -79,7 +80,7 @@ impl<R: Message + ?Sized> Pending<R> {
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Cancels the call; its server is told, and who waits for it gets `Cancelled`. As dropping it.
+    /// Cancels the call, as dropping it does: its server is notified, and waits for it return `Cancelled`.
     pub fn cancel(&self) {
         self.held.line.cancel(self.number);
     }

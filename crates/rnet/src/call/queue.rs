@@ -9,8 +9,8 @@ pub use pull::{Job, JobContext, PullBuilder, Puller};
 pub use push::{PushBuilder, PushStats, Pusher, Undelivered};
 
 impl Node {
-    /// The pushing end of a work queue, which is opened by [`PushBuilder::open`]. Each job goes to one worker that
-    /// is free, whichever nodes [`Node::pull`] from that name.
+    /// A builder for the pushing end of a work queue, opened by [`PushBuilder::open`]. Each job goes to one free worker
+    /// among the nodes that [`Node::pull`] from that name.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {

@@ -18,7 +18,7 @@ use super::service_stats::ServiceStats;
 use super::settings::DeskSettings;
 use crate::{Message, MessageType, Node};
 
-/// Why a handler failed, as the caller is told: made by `?` of any error, or by [`HandlerError::new`].
+/// The error of a handler, as sent to the caller: created by `?` from any error, or by [`HandlerError::new`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct HandlerError {
     pub(crate) kind: String,
@@ -26,7 +26,7 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// Of a type, which programs can tell apart, with a text for people.
+    /// An error with a kind for programs and a text for users.
     pub fn new(kind: impl Into<String>, text: impl Into<String>) -> HandlerError {
         HandlerError { kind: kind.into(), text: text.into() }
     }
@@ -72,7 +72,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self
     }
 
-    /// How many handlers may run at once, each in a thread of its own: 1 to 256, 1 by default.
+    /// Maximum number of concurrent handlers, each in its own thread: 1 to 256, 1 by default.
     pub fn at_once(mut self, handlers: usize) -> Self {
         self.settings.at_once = handlers;
         self
@@ -162,7 +162,7 @@ pub(super) fn guarded<Q: Message + ?Sized>(
     }
 }
 
-/// With what a handler answers one call.
+/// Sends the replies of a handler to one call.
 pub struct Responder<'a, R: Message + ?Sized> {
     call: &'a mut Call,
     ty: &'a MessageType,
@@ -171,11 +171,11 @@ pub struct Responder<'a, R: Message + ?Sized> {
 }
 
 impl<R: Message + ?Sized> Responder<'_, R> {
-    /// Sends a reply. Waits for at most a second where the caller does not read those that it has.
+    /// Sends a reply. Waits for at most a second if the caller does not read.
     ///
     /// # Errors
-    /// `Cancelled` if the caller has cancelled or is gone, or wanted one reply and has it; `Full` if it reads
-    /// nothing; `BadValue` for a message of another type.
+    /// `Cancelled` if the caller has cancelled or is gone, or wants one reply and has it; `Full` if it does not read;
+    /// `BadValue` for a message of another type.
     pub fn send(&mut self, reply: &R) -> Result<()> {
         let what = || format!("reply of {}", self.call.service());
         Bytes::encode(reply, self.ty, &mut self.encoded)
@@ -194,7 +194,7 @@ impl<R: Message + ?Sized> Responder<'_, R> {
         }
     }
 
-    /// Whether nobody wants the answer any more: the caller has cancelled or is gone, or the service closes.
+    /// Whether the answer is no longer needed: the caller has cancelled or is gone, or the service is closing.
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
     }
@@ -204,13 +204,13 @@ impl<R: Message + ?Sized> Responder<'_, R> {
         self.call.caller()
     }
 
-    /// What other threads may ask about the call.
+    /// A handle for other threads to query the call.
     pub fn context(&self) -> CallContext {
         self.call.context()
     }
 }
 
-/// A call at its server, to be asked about by any thread, also when it has ended.
+/// Status of a call at its server, for any thread, also after the call has ended.
 #[derive(Clone)]
 pub struct CallContext {
     pub(crate) peer: Arc<Peer>,
@@ -227,7 +227,7 @@ impl CallContext {
         self.peer.has_ended(self.number)
     }
 
-    /// Why it was cancelled; `None` where it was not, and when the call has ended.
+    /// Why it was cancelled; `None` if it was not, and after the call has ended.
     pub fn cancel_reason(&self) -> Option<CancelReason> {
         self.peer.cancel_reason(self.number)
     }
@@ -255,7 +255,7 @@ impl CallContext {
 
 /// A server of a service, or of an action. Dropping it cancels its calls, waits for handlers that run, and closes it: its callers
 /// get `ServerLost`.
-#[must_use = "the service ends when this is dropped"]
+#[must_use = "the service stops when this is dropped"]
 pub struct Service {
     desk: Arc<Desk>,
     threads: Vec<JoinHandle<()>>,
@@ -286,7 +286,7 @@ impl Service {
         self.desk.name()
     }
 
-    /// What was asked of this server so far.
+    /// Counters of this server.
     pub fn stats(&self) -> ServiceStats {
         self.desk.stats()
     }

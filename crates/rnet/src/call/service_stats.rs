@@ -8,7 +8,7 @@ pub enum End {
     Unsent,
 }
 
-/// What was asked of a server so far.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceStats {
@@ -22,14 +22,14 @@ pub struct ServiceStats {
     pub refused: u64,
     /// Calls whose handler failed or panicked.
     pub failed: u64,
-    /// Calls that were cancelled, or whose caller was gone, before their handler had ended.
+    /// Calls that were cancelled, or whose caller was gone, before their handler returned.
     pub cancelled: u64,
     /// Messages that no caller of this service sends: without a number, or with one that is open.
     pub malformed: u64,
-    /// Answers that could not be sent: their caller was gone, or read nothing.
+    /// Answers that could not be sent: their caller was gone, or did not read.
     pub unsent: u64,
-    /// Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
-    /// of one whose ends were not found within 5 s, or before it was gone.
+    /// Requests that were dropped because their client has no endpoints for answers: there is no such client, or its
+    /// endpoints were not found within 5 s or before it was gone.
     pub unanswerable: u64,
 }
 

@@ -46,6 +46,6 @@ fn within(what: &str, given: usize, least: usize, most: usize) -> Result<()> {
     if (least..=most).contains(&given) {
         return Ok(());
     }
-    let why = format!("it is {given}, and must be {least} to {most}");
+    let why = format!("it is {given}; it must be {least} to {most}");
     Err(Error::bad_value(format!("{what} of a service"), why))
 }

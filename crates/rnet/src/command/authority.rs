@@ -15,7 +15,7 @@ pub struct Holder {
     pub course: Option<(u64, u64)>,
     /// Whether its publisher of commands was seen to be there.
     pub seen: bool,
-    /// Whether it has authority until its lease has passed even if it is gone.
+    /// Whether it has authority until its lease has expired even if it is gone.
     pub outlasts: bool,
 }
 

@@ -81,15 +81,15 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Above every driver: for an operator who ends the authority of whoever has it.
+    /// Priority above every driver: for an operator who revokes the authority of any driver.
     #[doc(hidden)]
     pub fn above_all(mut self) -> Self {
         (self.terms.priority, self.highest) = (i32::MAX, i32::MAX);
         self
     }
 
-    /// Whether authority lasts until the lease has passed even if this process dies before: what stops a robot does.
-    /// By default it ends with the process.
+    /// Whether authority lasts until the lease expires even if this process dies first, as for a robot stop. By default
+    /// it ends with the process.
     pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
         self.terms.outlasts = outlasts;
         self
@@ -101,10 +101,10 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether a driver that has lost its authority takes it again by itself: when its lease has passed, when the driver
-    /// that took it gives it back, or when the receiver starts again. [`Driver::send`], [`Driver::renew`] and
-    /// [`Driver::in_force`] ask for it without a wait; until it is granted they say `NotInForce`. By default only
-    /// [`Driver::retake`] does.
+    /// Whether a driver that lost its authority takes it again automatically: when its lease has expired, when the
+    /// other driver releases it, or when the receiver restarts. [`Driver::send`], [`Driver::renew`] and
+    /// [`Driver::in_force`] request it without a wait; until it is granted they return `NotInForce`. By default only
+    /// [`Driver::retake`] does this.
     pub fn auto_retake(mut self, auto_retake: bool) -> Self {
         self.auto_retake = auto_retake;
         self
@@ -116,9 +116,9 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Takes authority; waits for a receiver if there is none yet, for 10 s if `timeout` is `None`. A node that has it
-    /// already with this priority is granted it anew where both outlast their driver, and its driver of before has it no
-    /// more: so a stop is renewed after the network was gone.
+    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has authority with
+    /// this priority and both drivers outlast their process, it is granted again and the previous driver loses it: this
+    /// renews a stop after a network failure.
     ///
     /// # Errors
     /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is stopped;
@@ -128,8 +128,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self.take_while(timeout, || true)
     }
 
-    /// The same, for a language that looks for signals meanwhile: `Interrupted` once `goes_on` says so, which is asked
-    /// some times a second.
+    /// The same, for languages that check for signals: `Interrupted` once `goes_on` returns `false`; it is called a few
+    /// times a second.
     #[doc(hidden)]
     pub fn take_while(
         self,
@@ -139,7 +139,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let DriveBuilder { node, topic, terms, highest, auto_retake, message_type, .. } = self;
         let priority = terms.priority;
         if priority > highest {
-            let why = format!("it is {priority}, and the highest is {highest}");
+            let why = format!("it is {priority}; the highest is {highest}");
             return Err(Error::bad_value("priority", why));
         }
         let name = service_name(&node, &topic)?;
@@ -185,7 +185,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     }
 }
 
-/// The highest priority of a driver: one less than that of who ends the authority of all.
+/// The highest priority of a driver, one below that of [`DriveBuilder::above_all`].
 pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
 
 /// A wait for the receiver, in slices.
@@ -271,17 +271,17 @@ impl<T: Message + ?Sized> Driver<T> {
         self.number
     }
 
-    /// Sends a command, which begins the lease anew. It is applied if it is there within the deadline of the
-    /// receiver, and this driver still in force.
+    /// Sends a command and renews the lease. It is applied if it arrives within the deadline of the receiver and this
+    /// driver is still in force.
     ///
     /// # Errors
-    /// `NotInForce` once the receiver has said that this driver's authority has ended; as [`Publisher::send`].
+    /// `NotInForce` once the receiver has reported that this driver's authority has ended; as [`Publisher::send`].
     pub fn send(&mut self, command: &T) -> Result<()> {
         self.ready()?;
         self.publisher.send_with(command, Meta::default().with_correlation(self.number))
     }
 
-    /// Begins the lease anew without a command. The receiver falls back when its deadline passes all the same.
+    /// Renews the lease without a command. The receiver still falls back when its deadline passes.
     ///
     /// # Errors
     /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
@@ -293,19 +293,19 @@ impl<T: Message + ?Sized> Driver<T> {
             Err(Error::Timeout { .. }) => {
                 // It may have renewed it right before the end, and its answer come too late.
                 let _ = self.ask(Action::Release, Some(GOODBYE));
-                Err(self.lost("its receiver has not answered within the lease".to_owned()))
+                Err(self.lost("its receiver did not answer within the lease".to_owned()))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Whether this driver is in force, as far as the receiver has said.
+    /// Whether this driver is in force, as last reported by the receiver.
     pub fn in_force(&mut self) -> bool {
         self.ready().is_ok()
     }
 
-    /// Takes authority again once it has ended, with the priority and lease of before; waits for a receiver if there is
-    /// none, for 10 s if `timeout` is `None`. A driver that is in force stays so.
+    /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for 10 s if
+    /// `timeout` is `None`. A driver that is in force keeps its authority.
     ///
     /// # Errors
     /// As [`DriveBuilder::take`].
@@ -352,8 +352,7 @@ impl<T: Message + ?Sized> Driver<T> {
         }
     }
 
-    /// Gives authority back: the receiver falls back at once. A driver whose authority has ended has nothing to give
-    /// back.
+    /// Releases authority: the receiver falls back at once. Without authority this does nothing.
     ///
     /// # Errors
     /// `NotInForce` if the process of the receiver is stopped; `Timeout` if it does not answer within the lease, with
@@ -426,7 +425,9 @@ impl<T: Message + ?Sized> Driver<T> {
         let CommandReply { granted, number, holder, priority, .. } = reply;
         if !granted {
             let own = self.terms.priority;
-            let why = format!("{holder} has it with priority {priority}, and {own} was asked with");
+            let why = format!(
+                "{holder} holds it with priority {priority}; the request had priority {own}"
+            );
             return Err(self.lost(why));
         }
         (self.number, self.receiver, self.ended) = (number, None, None);
@@ -541,8 +542,8 @@ fn text_of(status: &CommandStatus) -> String {
     match status.reason() {
         // Its status names whoever had it at its end.
         Reason::Closed => "its receiver was closed".to_owned(),
-        _ if !holder.is_empty() => format!("{holder} has taken it with priority {priority}"),
-        Reason::Expired => "its lease has passed".to_owned(),
+        _ if !holder.is_empty() => format!("{holder} took it with priority {priority}"),
+        Reason::Expired => "its lease has expired".to_owned(),
         Reason::Released => "it was released".to_owned(),
         _ => "its authority has ended".to_owned(),
     }

@@ -47,11 +47,11 @@ impl FallbackReason {
         match self {
             FallbackReason::Opened => "the receiver was opened",
             FallbackReason::Deadline => "no command came within the deadline",
-            FallbackReason::Expired => "the lease has passed",
-            FallbackReason::Released => "the driver has released its authority",
-            FallbackReason::Preempted => "a driver of a higher priority has taken authority",
+            FallbackReason::Expired => "the lease expired",
+            FallbackReason::Released => "the driver released its authority",
+            FallbackReason::Preempted => "a driver with a higher priority took authority",
             FallbackReason::DriverLost => "the driver is gone",
-            FallbackReason::Overrun => "to apply the command took longer than the deadline",
+            FallbackReason::Overrun => "applying the command took longer than the deadline",
             FallbackReason::Panicked => "the code that applies commands panicked",
             FallbackReason::Closed => "the receiver was closed",
         }

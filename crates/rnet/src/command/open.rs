@@ -36,8 +36,9 @@ const ANSWER: Duration = Duration::from_secs(1);
 const FIRST_FALLBACK: Duration = Duration::from_secs(5);
 
 impl Node {
-    /// The receiving end of a command, which is opened by [`CommandBuilder::apply`] or [`CommandBuilder::forward`]: it applies the messages of the
-    /// one driver that has authority ([`Node::drive`]), and falls back to what is safe when none comes in time.
+    /// A builder for the receiving end of a command, opened by [`CommandBuilder::apply`] or
+    /// [`CommandBuilder::forward`]: it applies the messages of the one driver with authority ([`Node::drive`]), and
+    /// applies a fallback when none arrives in time.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -72,7 +73,7 @@ impl Node {
         }
     }
 
-    /// The sending end of a command: authority over it is asked for by [`DriveBuilder::take`].
+    /// A builder for the sending end of a command: [`DriveBuilder::take`] requests authority over it.
     pub fn drive<T: Message + ?Sized>(&self, topic: &str) -> DriveBuilder<T> {
         DriveBuilder::new(self, topic)
     }
@@ -106,7 +107,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// Falls back to this message: it is given to what applies commands.
+    /// Falls back to this message, which is applied like a command.
     pub fn fallback(self, message: &T) -> Self
     where
         T: ToOwned<Owned: Borrow<T> + Send + 'static>,
@@ -124,7 +125,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// Falls back to the type's default message, which for velocities and torques is to stand still.
+    /// Falls back to the type's default message: for velocities and torques this is zero.
     pub fn fallback_zero(self) -> Self
     where
         T: Default,
@@ -132,8 +133,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self.fall_back_to(T::default())
     }
 
-    /// Falls back to the last command, which is given to what applies commands once more; to nothing before the
-    /// first. For positions that are to be held.
+    /// Falls back to the last command, which is applied again; to nothing before the first. For positions to hold.
     pub fn fallback_hold(mut self) -> Self {
         self.fallback = Some(Chosen::Hold);
         self
@@ -154,12 +154,12 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// Opens the receiver: it falls back at once, and then gives each command of the driver in force to `apply`, in
-    /// a thread that does nothing else. That thread is scheduled by `SCHED_FIFO` where the process may ask for it. A
-    /// first fallback that panics is an error.
+    /// Opens the receiver: it falls back at once, and then calls `apply` for each command of the driver in force, in a
+    /// dedicated thread. The thread uses `SCHED_FIFO` if the process has the right. A panic in the first fallback is an
+    /// error.
     ///
-    /// `apply` should return well within the deadline and not allocate. One that takes longer is followed by the
-    /// fallback when it returns, and so is one that panics; the panic is counted and the thread goes on.
+    /// `apply` should return well within the deadline and not allocate. If it takes longer or panics, the fallback
+    /// follows; the panic is counted and the thread continues.
     ///
     /// # Errors
     /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is not of the
@@ -215,7 +215,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         let options = options.message_type(ty.clone());
         let mut publisher = parts.node.publisher_with::<[u8]>(topic, options)?;
         if publisher.topic() == parts.topic.as_str() {
-            return Err(bad("it is the topic of the command; name another one"));
+            return Err(bad("it is the topic of the command; use another topic"));
         }
         let apply: Apply = Box::new(move |bytes, still_valid| {
             if still_valid() {
@@ -238,7 +238,11 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
             Some(Chosen::Value(encode)) => Rest::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
             Some(Chosen::Hold) => Rest::Hold(None),
             Some(Chosen::Handler(handler)) => Rest::Handler(handler),
-            None => return Err(bad("there is none, and what is safe only you know".to_owned())),
+            None => {
+                return Err(bad(
+                    "none is set; choose a fallback that is safe for your robot".to_owned()
+                ));
+            }
         };
         Ok((Opening { node, topic, deadline, rest }, ty))
     }
@@ -375,12 +379,12 @@ impl Command {
         &self.topic
     }
 
-    /// What was done with commands so far.
+    /// Counters of the commands so far.
     pub fn stats(&self) -> CommandStats {
         self.shared.shown().0
     }
 
-    /// Who drives, and whether the receiver has fallen back, as it has said last; commands are counted up to now.
+    /// The current driver, and whether the receiver has fallen back, as last reported; the counters are up to date.
     pub fn status(&self) -> CommandStatus {
         self.shared.shown().1
     }

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Stack that is there before it is needed, in bytes.
 const STACK: usize = 64 << 10;
 
-/// What a receiver has done so far.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandStats {
@@ -42,7 +42,7 @@ pub struct CommandStats {
     pub superseded: u64,
     /// Commands of nodes that never had the authority they claimed.
     pub unauthorised: u64,
-    /// Commands that are no message of the type.
+    /// Commands that are not valid messages of the type.
     pub malformed: u64,
     /// Commands that were passed over because a newer one of the driver was there, or were lost on their way.
     pub passed_over: u64,
@@ -118,8 +118,8 @@ pub struct Parts {
 }
 
 /// What the audit trail says of a receiver that may be kept from the processor.
-const NOT_URGENT: &str = "its thread has no real-time priority, so it may fall back late on a busy machine; give its \
-                          user the right to one, an rtprio limit of 1 or more: rnet doctor says how";
+const NOT_URGENT: &str = "its thread has no real-time priority, so it may fall back late on a busy machine; \
+                          allow its user an rtprio limit of 1 or more: see rnet doctor";
 
 impl Receiver {
     pub fn new(parts: Parts) -> Receiver {
@@ -286,7 +286,7 @@ impl Receiver {
                 if told.len() < MAX_REFUSED_TOLD && !told.contains(&node) {
                     told.push(node);
                     let held = self.authority.holder().map_or("", |holder| &holder.node);
-                    let text = format_args!("{held} has it");
+                    let text = format_args!("{held} holds it");
                     self.tell.line(Kind::Refused, &ask.node, priority, 0, text);
                 }
                 false
@@ -298,7 +298,7 @@ impl Receiver {
                 match &preempted {
                     Some(holder) => {
                         let node = &ask.node;
-                        let text = format_args!("{node} has taken it with priority {priority}");
+                        let text = format_args!("{node} took it with priority {priority}");
                         self.ended(holder, (Kind::Preempted, text), FallbackReason::Preempted);
                         fail_point!("command.preempted");
                     }

@@ -214,12 +214,12 @@ impl Follow {
         }
     }
 
-    /// The domain, as of the last look.
+    /// The domain, as of the last inspection.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// Ids of the publishers that are followed now. One that is gone is among them until all that it sent has been polled.
+    /// Ids of the followed publishers. A former publisher stays listed until all its messages have been polled.
     pub fn followed(&self) -> impl Iterator<Item = u64> {
         self.channels.iter().map(|channel| channel.observer.publisher())
     }
@@ -234,7 +234,7 @@ impl Follow {
         self.channels.iter().map(|channel| channel.node.as_str())
     }
 
-    /// Publishers that are there, or were at the last look, and could not be followed yet.
+    /// Publishers that exist, or existed at the last inspection, and could not be followed yet.
     pub fn unheard(&self) -> impl Iterator<Item = &Unheard> {
         self.unread.values()
     }
@@ -311,13 +311,13 @@ impl Follow {
         true
     }
 
-    /// What happened since the last call.
+    /// Events since the last call.
     pub fn take_events(&mut self) -> Vec<FollowEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// The next message of any publisher, in turn; `None` if there is none now. Its bytes replace
-    /// the content of `bytes`. Order holds per publisher.
+    /// The next message of any publisher, in turn; `None` if no message is available. Its bytes replace the content of
+    /// `bytes`. Order is kept per publisher.
     ///
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.

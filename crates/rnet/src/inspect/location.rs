@@ -57,7 +57,7 @@ impl Location {
         self.config.group.as_deref()
     }
 
-    /// The directory in which domains stand.
+    /// The directory of the domains.
     pub fn base(&self) -> &Path {
         self.config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE))
     }
@@ -71,7 +71,7 @@ impl Location {
         DomainDir::open(&self.config).ok().flatten()
     }
 
-    /// Whether somebody has joined the domain, and we may.
+    /// Whether a node has joined the domain and this user may join it.
     ///
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the directory.
@@ -92,7 +92,7 @@ impl Location {
         self.dir()?.put_back_at()
     }
 
-    /// Living nodes whose folder was removed, with their processes: as far as we may look.
+    /// Running nodes whose directory was removed, with their processes, as far as this user may inspect them.
     pub fn removed_nodes(&self) -> Vec<(u32, String)> {
         home::lost(&self.path)
     }
@@ -103,7 +103,7 @@ impl Location {
         sorted(living.filter_map(|folder| folder.node_name()))
     }
 
-    /// Nodes whose process died without leaving, and that nobody has swept up, by name.
+    /// Nodes whose process died without leaving and whose files still exist, by name.
     pub fn dead_nodes(&self) -> Vec<NodeName> {
         let folders = self.folders().filter(|folder| !folder.alive);
         // One that died while it started has a name and no folder.
@@ -113,9 +113,8 @@ impl Location {
         sorted(folders.filter_map(|folder| folder.node_name()).chain(names))
     }
 
-    /// Removes what the dead nodes, and observers, have left, and says which nodes these were. Nothing that
-    /// lives is touched, a node that starts meanwhile included; where nodes live they do the same by
-    /// themselves. The state of the domain stays.
+    /// Removes the files of dead nodes and observers, and returns these nodes. Running and starting nodes are not
+    /// affected; running nodes do the same automatically. The state of the domain is kept.
     ///
     /// # Errors
     /// As [`Location::exists`].
@@ -168,12 +167,12 @@ impl Location {
             .collect()
     }
 
-    /// Folders of dead nodes that nobody has swept up.
+    /// Directories of dead nodes that were not removed yet.
     pub fn left_overs(&self) -> Vec<PathBuf> {
         self.folders().filter(|folder| !folder.alive).map(|folder| folder.path).collect()
     }
 
-    /// Files of names that this user may not open, and so cannot tell whether their node lives.
+    /// Name files that this user may not open, so it is unknown whether their node runs.
     pub fn barred_names(&self) -> Vec<PathBuf> {
         let barred =
             |path: &PathBuf| rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_err();

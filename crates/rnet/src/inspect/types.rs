@@ -59,9 +59,9 @@ impl Seen {
         let Some(named) = desc.as_protobuf() else { return Found::Type(None) };
         if self.len_bytes > MAX_REMEMBERED_LEN_BYTES && !self.hashes.contains(&named.schema) {
             return Found::Unread(Error::limit_reached(
-                format!("bytes of types in one look; {} was not read", named.name),
+                format!("bytes of types in one inspection; {} was not read", named.name),
                 MAX_REMEMBERED_LEN_BYTES,
-                "look at one topic",
+                "inspect one topic",
             ));
         }
         let read = schemas.read(folder, named);
@@ -108,7 +108,9 @@ impl Found {
             }
             Found::Unread(error) => {
                 unread.push(match error {
-                    Error::Io { .. } => format!("{node}: it is leaving, and its types are gone"),
+                    Error::Io { .. } => {
+                        format!("{node}: it is shutting down, and its types are gone")
+                    }
                     other => format!("{node}: {other}"),
                 });
                 (None, None)

@@ -37,9 +37,9 @@ impl<T: Message + ?Sized> Publisher<T> {
 
 #[doc(hidden)]
 impl Publisher<[u8]> {
-    /// Sends a message of another host: as [`Publisher::send_with`], but its stamp says `sent_ns`, when it was
-    /// sent there, in ns of CLOCK_MONOTONIC of this host. One from the future counts as sent now. Latency and
-    /// lifespan go by the stamp, deadlines and liveliness by when the message is put in here.
+    /// Sends a message of another host: as [`Publisher::send_with`], but with the timestamp `sent_ns` of its first
+    /// send, in ns of CLOCK_MONOTONIC of this host. A future timestamp counts as now. Latency and lifespan use this
+    /// timestamp, deadlines and liveliness the time of this call.
     ///
     /// # Errors
     /// As [`Publisher::send_with`].

@@ -6,8 +6,8 @@ use super::Publisher;
 use crate::{Interrupter, Message};
 
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Lets a signal end a wait for slow subscribers with `Interrupted`, in which case nothing was sent; otherwise the
-    /// wait goes on after the handler.
+    /// Lets a signal interrupt a wait for slow subscribers with `Interrupted`, in which case nothing was sent;
+    /// otherwise the wait continues after the handler.
     ///
     /// Each such wait then ends with `Interrupted` after a second, too, as a signal may come in a moment in which the
     /// publisher is awake. Look for signals, and for what an [`Interrupter`] was used for, and send the message again
@@ -16,14 +16,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.set_interruptible(yes);
     }
 
-    /// The wait for slow subscribers in which a send or a loan has just ended with `Interrupted`; `None` if it did not
-    /// wait.
+    /// The wait for slow subscribers in which a send or a loan was just interrupted; `None` if it did not wait.
     pub fn interrupted_wait(&self) -> Option<InterruptedWait> {
         self.writer.interrupted_wait()
     }
 
-    /// Has the next message go on with this wait: the limit of [`crate::OnFull`] is for all attempts together, and counts
-    /// from the beginning of the first. With `None`, and after each message that was sent, a wait begins anew.
+    /// Continues this wait with the next message: the limit of [`crate::OnFull`] applies to all attempts together, from
+    /// the start of the first. With `None`, and after each sent message, a new wait starts.
     ///
     /// Threads that share a publisher give the wait of their own message before each attempt. A loan waits once when it
     /// is made and once when it is sent: after the first of these was resumed, give `None` before the second.

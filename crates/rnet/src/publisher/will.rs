@@ -6,12 +6,12 @@ use super::Publisher;
 use crate::Message;
 
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Makes a message the last will in place of the one that [`crate::PublisherOptions::last_will`] has given. A
-    /// process that is killed meanwhile leaves one or the other.
+    /// Replaces the last will of [`crate::PublisherOptions::last_will`] by this message. A process that is killed
+    /// during the call leaves one or the other.
     ///
     /// # Errors
-    /// `BadValue` if the publisher was opened without a last will, or the message is not of its type or has more than
-    /// 4096 bytes; `Closed` in a forked child. The will is then as before.
+    /// `BadValue` if the publisher was opened without a last will, or the message has another type or more than 4096
+    /// bytes; `Closed` in a forked child. The last will is unchanged then.
     pub fn set_last_will(&mut self, message: &T) -> Result<()> {
         if let Some(bytes) = message.as_bytes() {
             self.check_len(bytes.len())?;

@@ -115,7 +115,7 @@ impl Door {
             // From here on it is not sent any more.
             let sent = pending.abandon();
             let unheard = format!(
-                "it has not answered on {} for {:.1} s; it is off, its link is down, or a rule of its robot.toml or of this host's forbids it",
+                "no answer on {} for {:.1} s; the host is off, its link is down, or a rule in its robot.toml or this host's forbids it",
                 client.name(),
                 begun.elapsed().max(missing).as_secs_f64()
             );

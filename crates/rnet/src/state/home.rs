@@ -162,9 +162,9 @@ impl Feeds {
         if !open.contains_key(prefix) {
             if open.len() >= MAX_FEEDS {
                 return Err(Error::limit_reached(
-                    "prefixes of the state that other hosts follow",
+                    "state prefixes that other hosts follow",
                     MAX_FEEDS,
-                    "follow one that holds them all",
+                    "follow one common prefix",
                 ));
             }
             let feed = self.feed(state, prefix)?;
@@ -287,10 +287,10 @@ pub fn check_room(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
         () => return Ok(()),
     };
     let what = format!("{what} under {prefix:?} for another host");
-    Err(Error::limit_reached(what, limit, "ask for a longer prefix"))
+    Err(Error::limit_reached(what, limit, "request a longer prefix"))
 }
 
 fn unknown(ask: &StateAsk) -> Error {
-    let why = format!("it is {}, which this release does not do", ask.action);
-    Error::bad_value("action of a question about state", why)
+    let why = format!("it is {}, which this release does not support", ask.action);
+    Error::bad_value("action of a state request", why)
 }

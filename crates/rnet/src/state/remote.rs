@@ -40,11 +40,11 @@ pub fn split_host(key: &str) -> Option<(&str, &str)> {
     Some(rest.find('/').map_or((rest, "/"), |at| rest.split_at(at)))
 }
 
-/// What is known here of another host, and how old that is.
+/// Known state of another host, with its age.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Aged<T> {
-    /// What it is.
+    /// The value.
     pub value: T,
     /// How long ago it was known to be so at its home; the time for which this machine was suspended counts.
     pub age: Duration,
@@ -63,12 +63,12 @@ impl<T> Aged<T> {
     }
 }
 
-/// The state of another host; made by [`Node::state_of`]. Cheap to clone; it may be used from any thread.
+/// The state of another host, created by [`Node::state_of`]. Cheap to clone; usable from any thread.
 ///
-/// A key belongs to the host in whose state it stands, its *home*. Reading asks the home, or a [`Replica`] that
-/// follows it. While the home is away, the last value that was read is told, with its age. Writing asks the home
-/// once and returns when it holds there; while the home is away it fails with `HomeAway`, which says whether the
-/// write may have reached it.
+/// A key belongs to the host that stores it, its *home*. A read asks the home, or a [`Replica`] of it. While the home
+/// is not reachable, a read returns the last known value with its age. A write asks the home once and returns when it
+/// is applied there; while the home is not reachable it fails with `HomeAway`, which tells whether the write may have
+/// been applied.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -135,7 +135,7 @@ impl Node {
     pub fn state_of(&self, host: &str) -> Result<RemoteState> {
         if host.is_empty() || host.len() > rnet_core::MAX_HOST_LEN_BYTES || host.contains('/') {
             let why = format!(
-                "it is that of a host, 1 to {} bytes without '/'",
+                "a host name has 1 to {} bytes, without '/'",
                 rnet_core::MAX_HOST_LEN_BYTES
             );
             return Err(Error::BadName { what: "host", name: host.to_owned(), why });
@@ -159,12 +159,12 @@ impl Shared {
         let entry = lock(&self.types).entry(entry).map_err(|why| self.bad(why))?;
         match under.matches(&entry.key) {
             true => Ok(entry),
-            false => Err(self.bad(format!("{} was not asked for", entry.key))),
+            false => Err(self.bad(format!("{} was not requested", entry.key))),
         }
     }
 
     pub(super) fn bad(&self, why: String) -> Error {
-        Error::bad_value(format!("what host {} tells of its state", self.host), why)
+        Error::bad_value(format!("state received from host {}", self.host), why)
     }
 
     /// The newest of what replicas know of a key.
@@ -183,8 +183,8 @@ impl RemoteState {
         self
     }
 
-    /// Ends a wait for an answer with `Interrupted` where `stop` says so, which is asked 20 times a second. A write
-    /// that ends so may hold. For bindings, whose users press Ctrl-C.
+    /// Interrupts a wait for an answer with `Interrupted` if `stop` returns `true`; it is called 20 times a second. An
+    /// interrupted write may have been applied. For bindings that handle Ctrl-C.
     #[doc(hidden)]
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<dyn Fn() -> bool + Send + Sync>) -> RemoteState {
@@ -207,10 +207,10 @@ impl RemoteState {
         self.shared.read.ask(&ask, self.timeout, || self.must_stop())
     }
 
-    /// The value of a key there; `None` if it is absent.
+    /// The value of a key; `None` if it is absent.
     ///
     /// # Errors
-    /// `HomeAway` if the home is away and the key was never read; `BadName`; what the home says.
+    /// `HomeAway` if the home is not reachable and the key was never read; `BadName`; errors of the home.
     pub fn get(&self, key: &str) -> Result<Aged<Option<Value>>> {
         Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
     }
@@ -270,18 +270,18 @@ impl RemoteState {
         Ok(carried::collect_params(about, values?))
     }
 
-    /// A replica of the keys under a prefix, which follows every change of them from here on; while it does,
-    /// reading these keys asks nobody. Returns when it has the present values.
+    /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no request.
+    /// Returns when it has the current values.
     ///
     /// # Errors
-    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 prefixes that others follow at the
-    /// home, 65,536 keys or 64 MiB of values; `BadName`.
+    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 followed prefixes at the home, 65,536
+    /// keys or 64 MiB of values; `BadName`.
     pub fn follow(&self, prefix: &str) -> Result<Replica> {
         let mut replicas = lock(&self.shared.replicas);
         replicas.retain(|replica| replica.strong_count() > 0);
         if replicas.len() >= MAX_REPLICAS {
-            let what = format!("replicas of prefixes of host {}", self.host());
-            let hint = "follow one prefix that holds them all".to_owned();
+            let what = format!("replicas of state of host {}", self.host());
+            let hint = "follow one common prefix".to_owned();
             return Err(Error::limit_reached(what, MAX_REPLICAS, hint));
         }
         let replica = Replica::start(&self.shared, prefix)?;
@@ -291,11 +291,11 @@ impl RemoteState {
         Ok(replica)
     }
 
-    /// Sets a key at its home, and returns the revision of the change there once it holds. A home checks it as a
-    /// write of its own: parameters are what their nodes declared.
+    /// Sets a key at its home, and returns the revision of the change once it is applied. The home checks it as a local
+    /// write, including the rules of parameters.
     ///
     /// # Errors
-    /// `HomeAway`, which says whether the write may hold all the same; what the home says, as
+    /// `HomeAway`, which tells whether the write may have been applied; errors of the home, as in
     /// [`State::set`](rnet_state::State::set).
     pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
         self.put(key).set(value)

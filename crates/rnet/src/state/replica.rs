@@ -31,11 +31,11 @@ const AGAIN: Duration = BEAT;
 /// For how long the keys are waited for.
 const KEYS_LIMIT: Duration = Duration::from_secs(10);
 
-/// Holds what another host has under a prefix, and follows it; made by
-/// [`RemoteState::follow`](super::RemoteState::follow). It has a thread, which ends when this is dropped.
+/// A copy of another host's keys under a prefix, kept up to date; created by
+/// [`RemoteState::follow`](super::RemoteState::follow). It has a thread, which stops when this is dropped.
 ///
-/// Besides, it tells changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`] on,
-/// first the present values, then the newest value of each key that has changed.
+/// It also reports changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`], first the
+/// current values, then the newest value of each changed key.
 pub struct Replica {
     shared: Arc<ReplicaShared>,
     thread: Option<JoinHandle<()>>,
@@ -190,7 +190,7 @@ impl Replica {
         self.shared.look(&key).ok_or_else(|| {
             Error::bad_value(
                 format!("key {key}"),
-                format!("this replica is of {}", self.shared.prefix),
+                format!("this replica covers {}", self.shared.prefix),
             )
         })
     }
@@ -232,7 +232,7 @@ impl Replica {
         }
     }
 
-    /// The next change, if there is one.
+    /// The next pending change, if any.
     ///
     /// # Errors
     /// As [`Replica::recv`].
@@ -253,8 +253,8 @@ fn next(held: &mut Held) -> Result<Option<Change>> {
     });
     if untold.order.len() > MAX_KEYS {
         held.untold = None;
-        let what = "changed keys of another host that wait".to_owned();
-        let hint = "take them sooner; all keys are told again".to_owned();
+        let what = "unread changed keys of another host".to_owned();
+        let hint = "read them sooner; all keys are delivered again".to_owned();
         return Err(Error::limit_reached(what, MAX_KEYS, hint));
     }
     Ok(untold.next())

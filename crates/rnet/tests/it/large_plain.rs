@@ -35,7 +35,7 @@ fn small_and_large_images_arrive_as_they_were_sent() {
     }
     let header = Image::new(2, 2, "mono8").unwrap();
     let error = publisher.send_data(&header, &[0; 3]).unwrap_err();
-    assert!(error.to_string().contains("3 bytes of data, and the header says 4"), "{error}");
+    assert!(error.to_string().contains("3 bytes of data, but the header declares 4"), "{error}");
     // Nobody means a black image by it.
     for error in [publisher.send(&header).unwrap_err(), publisher.try_send(&header).unwrap_err()] {
         assert_eq!(error.code(), "bad_value");

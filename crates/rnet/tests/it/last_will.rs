@@ -348,18 +348,18 @@ fn what_is_no_will_of_the_topic_is_refused_at_the_open() {
     assert!(matches!(short, Error::BadValue { .. }), "{short}");
     let long = PublisherOptions::new().last_will(&[0_u8; 4097][..]);
     let long = node.publisher_with::<[u8]>("/t", long).map(drop).unwrap_err();
-    let said = "bad value for last will on /t: it has 4097 bytes, and a last will has at most 4096, whatever the \
-                length of messages: shorten it";
+    let said = "bad value for last will on /t: it has 4097 bytes; a last will has at most 4096, regardless of the \
+                message limit: shorten it";
     assert_eq!(long.to_string(), said);
     let mut without = node.publisher::<[u8]>("/t").unwrap();
     let refused = without.set_last_will(b"late").unwrap_err();
-    assert!(refused.to_string().contains("opened without one"), "{refused}");
+    assert!(refused.to_string().contains("opened without a last will"), "{refused}");
     let will = [7_u8; 4096];
     let options = PublisherOptions::new().last_will(&will[..]);
     let mut with = node.publisher_with::<[u8]>("/longest", options).unwrap();
     let refused = with.set_last_will(&[0; 5000]).unwrap_err();
     let said =
-        "bad value for last will on /longest: it has 5000 bytes, and a last will has at most 4096";
+        "bad value for last will on /longest: it has 5000 bytes; a last will has at most 4096";
     assert!(refused.to_string().starts_with(said), "{refused}");
     assert_eq!(net.inspect().publishers.len(), 2);
 }

@@ -172,7 +172,7 @@ fn a_directory_of_another_layout_is_refused_while_somebody_lives_in_it() {
     let error = net.builder("new").open().unwrap_err();
     let ours = rnet::LAYOUT_VERSION;
     assert_eq!(error, Error::LayoutVersion { path: path.clone(), found: 1, ours });
-    assert!(error.to_string().contains("the next start takes it over"), "{error}");
+    assert!(error.to_string().contains("the next start replaces it"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
     drop(old);
     drop(net.node("new"));

@@ -256,20 +256,21 @@ fn what_is_missing_is_said_once() {
     };
     let missing = said(&[("RNET_NETWORK", "lan"), ("PATH", "/nonexistent")]);
     assert_eq!(missing.lines().count(), 1, "{missing}");
-    let start = "rnet: a network is configured (RNET_NETWORK=lan), and no other host is reached: ";
+    let start =
+        "rnet: a network is configured (RNET_NETWORK=lan), but this host cannot reach others: ";
     assert!(missing.starts_with(&format!("{start}rnet-link is not installed.")), "{missing}");
     assert!(missing.contains("docs/guide/two-computers.md"), "{missing}");
     let named = said(&[("RNET_CONNECT", "tcp/a:1"), ("RNET_LINK", "/nonexistent/link")]);
     assert_eq!(
         named,
-        "rnet: a network is configured (RNET_CONNECT), and no other host is reached: RNET_LINK names \
-         /nonexistent/link, which is no program\n"
+        "rnet: a network is configured (RNET_CONNECT), but this host cannot reach others: RNET_LINK names \
+         /nonexistent/link, which is not an executable program\n"
     );
     let broken = place.net.base().join("broken");
     fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let named = said(&[("RNET_NETWORK", "lan"), ("RNET_LINK", broken.to_str().unwrap())]);
-    assert!(named.contains("broken cannot be started: No such file"), "{named}");
+    assert!(named.contains("broken: No such file"), "{named}");
     assert!(said(&[("PATH", "/nonexistent")]).is_empty());
 }
 

@@ -109,7 +109,7 @@ fn a_flood_is_held_back_and_counted() {
         match log.message.split_once(" line") {
             None => ticks += 1,
             Some((count, rest)) => {
-                assert!(rest.contains("from loop.rs:7 held back"), "{}", log.message);
+                assert!(rest.contains("from loop.rs:7 suppressed"), "{}", log.message);
                 reported += count.parse::<u64>().unwrap();
             }
         }

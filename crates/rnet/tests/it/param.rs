@@ -94,13 +94,13 @@ fn every_way_to_write_obeys_the_description() {
     above(transaction.commit());
     assert_eq!(state.get("/elsewhere").unwrap(), None, "all or nothing");
     assert_eq!(why(state.add(steps.key(), 5)), "10 is above its maximum 9");
-    let is_int = "3 is int, and the parameter is float";
+    let is_int = "3 is int, but the parameter is float";
     assert_eq!(why(state.set(key, 3)), is_int);
     assert_eq!(why(state.put(key).change_type().set(3)), is_int);
     let said = why(state.put(key).change_type().set_message(&rnet::msgs::Twist::default()));
     assert!(said.contains("another kind"), "{said}");
-    assert!(why(state.put(key).last_will(2.0).set(2.0)).contains("no last will"));
-    assert!(why(state.put(key).durable(true).set(2.0)).contains("not kept on disk"));
+    assert!(why(state.put(key).last_will(2.0).set(2.0)).contains("cannot have a last will"));
+    assert!(why(state.put(key).durable(true).set(2.0)).contains("not stored on disk"));
     assert_eq!(param.get(), Ok(1.0));
     assert_eq!(why(state.set(key, f64::NAN)), "NaN is not a number");
     // And what fits passes every one of them.
@@ -132,13 +132,13 @@ fn each_type_has_its_values() {
     assert_eq!((flag.get(), text.get()), (Ok(false), Ok("b".to_owned())));
     assert_eq!((limits.get(), names.get()), (Ok(vec![2.0, 3.0]), Ok(Vec::new())));
     assert_eq!(any.get(), Ok(Value::list([1, 2])));
-    assert_eq!(why(text.set("c".to_owned())), "\"c\" is none of its choices a, b");
+    assert_eq!(why(text.set("c".to_owned())), "\"c\" is not one of its choices: a, b");
     let said = why(limits.set(vec![0.0, 4.0]));
     assert_eq!(said, "[0.0, 4.0] has 4.0 at [1], which is above its maximum 3.0");
     let said = why(any.set(Value::Int(1)));
-    assert_eq!(said, "1 is int, and the parameter is list[int]");
+    assert_eq!(said, "1 is int, but the parameter is list[int]");
     let said = why(arm.state().unwrap().set("/params/arm/names", Value::json("[]").unwrap()));
-    assert!(said.contains("and the parameter is list[str]"), "{said}");
+    assert!(said.contains("but the parameter is list[str]"), "{said}");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn without_a_default_somebody_has_to_set_it() {
     let (arm, person) = (net.node("arm"), net.node("person"));
     let state = person.state().unwrap();
     let serial = || arm.param::<i64>("/serial").min(1).declare();
-    assert!(why(serial()).contains("no default, and nobody has set it"));
+    assert!(why(serial()).contains("no default and no value"));
     assert!(state.params().unwrap().is_empty(), "a failed declaration leaves nothing");
     state.set("/params/arm/serial", 0).unwrap();
     assert_eq!(why(serial()), "0 is below its minimum 1, and it has no default");
@@ -315,7 +315,7 @@ fn two_parameters_of_one_key_are_told_apart() {
     let first = outer.param("/left/gain").default(1.0).declare().unwrap();
     let inner = net.node("/arm/left");
     let said = why(inner.param("/gain").default(2.0).declare());
-    assert!(said.contains("parameter /left/gain of /arm; give one of them another name"), "{said}");
+    assert!(said.contains("parameter /left/gain of /arm; rename one of them"), "{said}");
     assert_eq!(first.get(), Ok(1.0));
     // Once that node is gone, the place is free; what was set there stays, if it fits.
     first.set(3.0).unwrap();
@@ -401,7 +401,7 @@ fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
         assert_eq!((durable(&kept), durable(&gone)), (true, false));
         assert!(
             why(arm.state().unwrap().put(kept.key()).durable(false).set(6.0))
-                .contains("kept on disk")
+                .contains("stored on disk")
         );
     }
     power_cut(&net);

@@ -470,7 +470,7 @@ fn a_message_of_another_type_is_not_sent() {
     let pose = compile_text("pose.proto", "syntax = \"proto3\"; message Pose { fixed64 id = 1; }");
     let pose = pose.unwrap().schema("Pose").unwrap();
     for (strange, said) in [
-        (&pose, "a Pose, and the publisher sends demo.Level"),
+        (&pose, "a Pose, but the publisher sends demo.Level"),
         (&schema_of(OTHER), "another demo.Level"),
     ] {
         let message = Dynamic::new(strange);

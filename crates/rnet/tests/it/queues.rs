@@ -271,7 +271,7 @@ fn a_failed_job_is_reported_and_not_repeated() {
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(5)).unwrap();
     drop(worker.recv(LONG).unwrap());
-    assert!(handed_back(&back).1.to_string().contains("without an acknowledgement"));
+    assert!(handed_back(&back).1.to_string().contains("without acknowledging it"));
     jobs.push(&n(6)).unwrap();
     worker.recv(LONG).unwrap().unwrap().fail(HandlerError::new("no", "not today"));
     assert!(handed_back(&back).1.to_string().contains("not today"));

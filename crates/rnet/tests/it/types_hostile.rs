@@ -71,7 +71,7 @@ const CASES: [Case; 10] = [
             let other = schema_of("Level", "float volt = 1;");
             std::fs::write(path, with_set(honest, other.descriptor_set())).unwrap();
         },
-        "another type than its name says",
+        "does not match the file's name",
     ),
     ("a folder", |path, _| std::fs::create_dir(path).unwrap(), "cannot read"),
     (
@@ -296,7 +296,8 @@ fn a_thousand_types_of_one_node() {
     let snapshot = net.inspect();
     // With that of /log, which has a line about the subscriber that does not fit.
     assert_eq!(snapshot.publishers.len(), TYPES + 2);
-    let unread = snapshot.unread.iter().filter(|why| why.contains("bytes of types in one look"));
+    let unread =
+        snapshot.unread.iter().filter(|why| why.contains("bytes of types in one inspection"));
     assert!(unread.count() > TYPES / 2);
     let compared = snapshot.compare_types("/up");
     assert!(compared.iter().all(|c| c.compared || (c.compatible && c.changes.is_empty())));

@@ -299,7 +299,7 @@ fn a_watch_of_another_node_is_refused_and_a_time_ends_a_wait() {
     let mut set = WaitSet::new(&a);
     let mut watch = b.state().unwrap().watch("/k").unwrap();
     let error = set.wait(&mut [&mut watch], LONG).unwrap_err();
-    assert!(error.to_string().contains("it is of node /b and the set of node /a"), "{error}");
+    assert!(error.to_string().contains("it belongs to node /b, but the set to node /a"), "{error}");
     assert!(set.attach(watch).is_err());
     // The end of a key is told without a writer.
     let state = a.state().unwrap();

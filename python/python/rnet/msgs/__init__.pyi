@@ -103,8 +103,8 @@ class BatteryState(Message):
         "charge", "capacity", "design_capacity", "state_of_charge", "temperature"]) -> bool: ...
 
 class CallControl(Message):
-    """What a caller tells the server of a call; the correlation of the message says which
-    call."""
+    """A caller's request to the server of a running call; the correlation of the message
+    identifies the call."""
     Action: ClassVar[EnumTypeWrapper]
     ACTION_UNSPECIFIED: ClassVar[int]; ACTION_CANCEL: ClassVar[int]
     ACTION_TIMED_OUT: ClassVar[int]; ACTION_STOP: ClassVar[int]; ACTION_STOP_ALL: ClassVar[int]
@@ -112,8 +112,8 @@ class CallControl(Message):
     def __init__(self, *, action: int = ...) -> None: ...
 
 class CallStatus(Message):
-    """How a call ended that did not end with its only reply; the correlation of the message
-    says which call."""
+    """How a call ended, if not with a single reply; the correlation of the message identifies
+    the call."""
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_DONE: ClassVar[int]; STATE_FAILED: ClassVar[int]
     STATE_CANCELLED: ClassVar[int]; STATE_REFUSED: ClassVar[int]
@@ -136,13 +136,12 @@ class CallStatus(Message):
         feedback_dropped: int = ..., running: str = ...) -> None: ...
 
 class Clock(Message):
-    """What time it is in a simulation or in a recording that is played, on the topic
-    `/clock`."""
+    """Time of a simulation or of a recording in playback, on the topic `/clock`."""
     time_ns: int
     def __init__(self, *, time_ns: int = ...) -> None: ...
 
 class CommandEvent(Message):
-    """One thing that happened to a command: a line of its audit trail."""
+    """An event of a command: a line of its audit trail."""
     Kind: ClassVar[EnumTypeWrapper]
     KIND_UNSPECIFIED: ClassVar[int]; KIND_GRANTED: ClassVar[int]; KIND_REFUSED: ClassVar[int]
     KIND_RELEASED: ClassVar[int]; KIND_PREEMPTED: ClassVar[int]; KIND_EXPIRED: ClassVar[int]
@@ -159,7 +158,7 @@ class CommandEvent(Message):
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class CommandReply(Message):
-    """What the receiver of a command answers a driver."""
+    """Answer of the receiver of a command to a driver."""
     granted: bool
     number: int
     holder: str
@@ -169,8 +168,7 @@ class CommandReply(Message):
         priority: int = ..., deadline: int = ...) -> None: ...
 
 class CommandRequest(Message):
-    """What a driver asks of the receiver of a command: authority over it, more time, or to be
-    rid of it."""
+    """Request of a driver to the receiver of a command: to take, renew or release authority."""
     Action: ClassVar[EnumTypeWrapper]
     ACTION_UNSPECIFIED: ClassVar[int]; ACTION_TAKE: ClassVar[int]; ACTION_RENEW: ClassVar[int]
     ACTION_RELEASE: ClassVar[int]
@@ -183,7 +181,7 @@ class CommandRequest(Message):
         number: int = ..., outlasts_driver: bool = ...) -> None: ...
 
 class CommandStatus(Message):
-    """Who drives a command."""
+    """Current driver of a command."""
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_FALLBACK: ClassVar[int]
     STATE_IN_FORCE: ClassVar[int]; STATE_CLOSED: ClassVar[int]
@@ -211,8 +209,8 @@ class CommandStatus(Message):
         fallback_failed: bool = ...) -> None: ...
 
 class Diagnostic(Message):
-    """How the parts of a robot are, said again and again, about once a second: the latest word
-    on each name counts."""
+    """Health of the parts of a robot, sent about once a second: the latest status of each name
+    applies."""
     Level: ClassVar[EnumTypeWrapper]
     LEVEL_UNSPECIFIED: ClassVar[int]; LEVEL_OK: ClassVar[int]; LEVEL_WARNING: ClassVar[int]
     LEVEL_ERROR: ClassVar[int]; LEVEL_STALE: ClassVar[int]
@@ -233,7 +231,7 @@ class Diagnostic(Message):
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class EmergencyStop(Message):
-    """Whether an emergency stop is on, as one source sees it."""
+    """Emergency stop as seen by one source."""
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_STOP: ClassVar[int]
     STATE_WAITS_FOR_RESET: ClassVar[int]; STATE_RELEASED: ClassVar[int]
@@ -246,7 +244,7 @@ class EmergencyStop(Message):
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class Event(Message):
-    """Something that happened at one time and that programs may act on."""
+    """A single occurrence that programs may act on."""
     Severity: ClassVar[EnumTypeWrapper]
     SEVERITY_UNSPECIFIED: ClassVar[int]; SEVERITY_DEBUG: ClassVar[int]
     SEVERITY_INFO: ClassVar[int]; SEVERITY_WARNING: ClassVar[int]
@@ -361,7 +359,7 @@ class Joy(Message):
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class LinkStatus(Message):
-    """How the link of a host is, which joins it with other hosts."""
+    """Status of a host's link to other hosts."""
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_CONNECTING: ClassVar[int]
     STATE_CONNECTED: ClassVar[int]; STATE_LOST: ClassVar[int]; STATE_REFUSED: ClassVar[int]
@@ -387,7 +385,7 @@ class LinkStatus(Message):
         def __init__(self, *, link: int = ..., overrun: int = ..., restart: int = ...,
             detached: int = ...) -> None: ...
     class Topic(Message):
-        """What crosses of a topic, of all publishers together."""
+        """Traffic of a topic, of all publishers together."""
         name: str
         direction: int
         rate_hz: float
@@ -532,7 +530,7 @@ class RelativeHumidity(Message):
     def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
 
 class RobotMode(Message):
-    """What a robot is doing as a whole, and who steers it."""
+    """Operating mode of a robot."""
     Mode: ClassVar[EnumTypeWrapper]
     MODE_UNSPECIFIED: ClassVar[int]; MODE_STARTING: ClassVar[int]; MODE_READY: ClassVar[int]
     MODE_MANUAL: ClassVar[int]; MODE_AUTOMATIC: ClassVar[int]; MODE_CHARGING: ClassVar[int]
@@ -548,7 +546,7 @@ class RobotMode(Message):
     def HasField(self, field_name: Literal["timestamp", "since"]) -> bool: ...
 
 class StateAsk(Message):
-    """What a host is asked about its state, or to write there."""
+    """Request to a host to read or write its state."""
     Action: ClassVar[EnumTypeWrapper]
     ACTION_UNSPECIFIED: ClassVar[int]; ACTION_GET: ClassVar[int]; ACTION_LIST: ClassVar[int]
     ACTION_FOLLOW: ClassVar[int]; ACTION_SET: ClassVar[int]; ACTION_DELETE: ClassVar[int]
@@ -567,7 +565,7 @@ class StateAsk(Message):
         "ttl_ns"]) -> bool: ...
 
 class StateChange(Message):
-    """A change of a key that another host follows, or that there was none for a while."""
+    """A change of a key that another host follows, or a heartbeat without a change."""
     feed: int
     seq: int
     entry: _Part[StateEntry]
@@ -577,7 +575,7 @@ class StateChange(Message):
     def HasField(self, field_name: Literal["entry", "skipped"]) -> bool: ...
 
 class StateEntry(Message):
-    """A key of the state, as it stands at its home."""
+    """A key of the state at its home."""
     key: str
     kind: int
     value: bytes
@@ -598,9 +596,9 @@ class StateEntry(Message):
     def HasField(self, field_name: Literal["ttl_left_ns", "expired"]) -> bool: ...
 
 class StateReply(Message):
-    """What a host answers to a StateAsk."""
+    """Answer of a host to a StateAsk."""
     class Refusal(Message):
-        """Why it was not done: the code of an error, and what its text says in order."""
+        """Why it failed: the code of an error, and the parts of its text in order."""
         code: str
         words: _Values[str]
         numbers: _Values[int]

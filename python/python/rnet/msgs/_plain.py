@@ -122,7 +122,7 @@ class Layout:
         """A text of a header."""
         text, _, behind = raw.partition(b"\0")
         if behind.strip(b"\0"):
-            raise self.bad(f"{name} goes on behind a zero: {raw.rstrip(bytes(1))!r}")
+            raise self.bad(f"{name} continues after a zero byte: {raw.rstrip(bytes(1))!r}")
         try:
             return text.decode()
         except UnicodeDecodeError:

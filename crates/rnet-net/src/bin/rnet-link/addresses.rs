@@ -58,7 +58,7 @@ impl Addresses {
                 if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
             };
             let (first, last) = (list(&self.first), list(&self.last));
-            format!("the addresses of this host have changed from {first} to {last}")
+            format!("the addresses of this host changed from {first} to {last}")
         })
     }
 }

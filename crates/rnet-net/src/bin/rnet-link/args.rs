@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use rnet::DomainId;
 use rnet_net::config::Given;
 
-/// The link between the hosts of a robot-net domain. `rnet link` starts it and shows how it is.
+/// Link between the hosts of a robot-net domain. `rnet link` starts it and shows its status.
 #[derive(Debug, Parser)]
 #[command(name = "rnet-link", version, max_term_width = 100)]
 pub struct Cli {
@@ -21,15 +21,15 @@ pub struct Cli {
 pub enum Command {
     /// Link this host with others until Ctrl-C or SIGTERM
     Run {
-        /// As `start` does: without a terminal, and no longer than there are nodes
+        /// As `start` does: detached from the terminal, and only while nodes run
         #[arg(long, hide = true)]
         background: bool,
     },
-    /// Start the link in the background, unless the network is off or one runs and another stands by
+    /// Start the link in the background, unless the network is off or a link and a standby already run
     Start,
     /// Print the settings as JSON
     Config,
-    /// Ask by multicast who is there, listen for two seconds, and print as JSON who has asked and who has answered
+    /// Discover other links by multicast for two seconds, and print as JSON which hosts asked and which answered
     Hear,
 }
 
@@ -46,25 +46,25 @@ pub struct Options {
     /// Unix group that shares the domain [env: RNET_GROUP]
     #[arg(long, global = true, value_name = "GROUP")]
     pub group: Option<String>,
-    /// File with the settings [env: RNET_CONFIG] [default: robot.toml, if it is there]
+    /// Settings file [env: RNET_CONFIG] [default: robot.toml, if it exists]
     #[arg(long, global = true, value_name = "PATH")]
     pub config: Option<PathBuf>,
     /// off, lan or peers [env: RNET_NETWORK] [default: off]
     #[arg(long, global = true, value_name = "MODE")]
     pub network: Option<String>,
-    /// Name of this host [env: RNET_HOST] [default: that of the system]
+    /// Name of this host [env: RNET_HOST] [default: the system's host name]
     #[arg(long, global = true, value_name = "NAME")]
     pub host: Option<String>,
-    /// Where to be reached, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
+    /// Endpoints to listen on, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub listen: Option<String>,
-    /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
+    /// Endpoints to connect to, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub connect: Option<String>,
-    /// With lan: network interfaces, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
+    /// Network interfaces for lan mode, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
     #[arg(long, global = true, value_name = "NAMES")]
     pub interfaces: Option<String>,
-    /// For how many ms another host may be silent before it is lost [env: RNET_LOST_AFTER_MS] [default: 750]
+    /// Silence in ms after which another host counts as lost [env: RNET_LOST_AFTER_MS] [default: 750]
     #[arg(long, global = true, value_name = "MS")]
     pub lost_after_ms: Option<String>,
 }

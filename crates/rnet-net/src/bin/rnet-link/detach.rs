@@ -26,7 +26,7 @@ pub fn close_inherited() {
 
 /// Starts a link in the background. What it has to say before it links stands on stderr.
 pub fn spawn(options: &Options) -> Outcome {
-    let failed = |e: std::io::Error| format!("the link cannot be started: {e}");
+    let failed = |e: std::io::Error| format!("cannot start the link: {e}");
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(["run", "--background"]).args(options.words());

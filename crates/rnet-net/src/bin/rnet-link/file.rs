@@ -108,8 +108,8 @@ fn check_made_by_us(path: &Path) -> Result<(), String> {
         if !ours || found.mode() & 0o002 != 0 {
             let (place, mode) = (place.display(), found.mode() & 0o7777);
             return Err(format!(
-                "it was made while the link runs, and {place} (user {}, mode {mode:o}) may be another user's, so it is \
-                 not read; name it with --config or RNET_CONFIG",
+                "it was created after the link started, and {place} (user {}, mode {mode:o}) may belong to another user, \
+                 so it is ignored; specify it with --config or RNET_CONFIG",
                 found.uid()
             ));
         }

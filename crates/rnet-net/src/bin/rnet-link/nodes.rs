@@ -49,5 +49,5 @@ pub fn end_with_the_last(location: &Location) -> Result<(), String> {
         }
     };
     let thread = std::thread::Builder::new().name("rnet-nodes".into());
-    thread.spawn(watch).map(drop).map_err(|e| format!("no thread can be started: {e}"))
+    thread.spawn(watch).map(drop).map_err(|e| format!("cannot start a thread: {e}"))
 }

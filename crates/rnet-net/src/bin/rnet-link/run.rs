@@ -35,7 +35,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     if config.mode == Mode::Off {
         return Err(format!(
             "the network is off ({}). Set network = \"lan\" in robot.toml, or RNET_NETWORK=lan; \
-             docs/guide/two-computers.md has more",
+             see docs/guide/two-computers.md",
             config.mode_from
         ));
     }
@@ -64,7 +64,7 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     }
     let outcome = link(options, config, &domain, &held, background);
     if let Ok(End::Anew(what)) = &outcome {
-        eprintln!("rnet-link: {what}: the link begins anew");
+        eprintln!("rnet-link: {what}: the link restarts");
         return begin_anew(options, held, background);
     }
     drop(held);
@@ -90,7 +90,7 @@ fn begin_anew(options: &Options, held: Arc<Held>, background: bool) -> Outcome {
         return detach::spawn(options);
     }
     drop(held);
-    let failed = |error| format!("cannot begin anew: {error}");
+    let failed = |error| format!("cannot restart the link: {error}");
     let program = std::env::current_exe().map_err(failed)?;
     Err(failed(Command::new(program).args(std::env::args_os().skip(1)).exec()))
 }
@@ -112,7 +112,7 @@ fn stand_by(domain: &Domain, background: bool) -> Result<Option<Held>, String> {
         }
         ended.store(true, Ordering::SeqCst);
     });
-    limit.map_err(|e| format!("no thread can be started: {e}"))?;
+    limit.map_err(|e| format!("cannot start a thread: {e}"))?;
     let held = domain.standby.wait_for_turn(&over).map_err(told);
     over.store(true, Ordering::SeqCst);
     held
@@ -128,7 +128,7 @@ fn link(
     let id = domain.location.id();
     if config.mode == Mode::Lan {
         eprintln!(
-            "rnet-link: the network of domain {id} is \"lan\": anyone on the LAN can join it, hear its topics and \
+            "rnet-link: the network of domain {id} is \"lan\": anyone on the LAN can join it, read its topics and \
              publish on them"
         );
     }
@@ -168,7 +168,7 @@ fn link(
             Err(LinkError::Network(error)) if background => {
                 return waiting.begin_anew(&error).map(End::Anew);
             }
-            Err(error) => return Err(format!("the link of domain {id} cannot be opened: {error}")),
+            Err(error) => return Err(format!("cannot open the link of domain {id}: {error}")),
         }
     };
     // What was lost while Zenoh read them is unknown to it.
@@ -196,15 +196,18 @@ fn link(
         match file.change() {
             Some(Change::Settings) => return Ok(End::Anew(format!("{} has changed", file.name()))),
             Some(Change::Mistake(why)) => {
-                eprintln!("rnet-link: {}: {why}; what it said before holds", file.name());
-                let what = format!("{}, of which what it said before holds", file.name());
+                eprintln!(
+                    "rnet-link: {}: {why}; the previous settings stay in effect",
+                    file.name()
+                );
+                let what = format!("{} (the previous settings stay in effect)", file.name());
                 link.tell(rnet::Error::BadValue { what, why });
             }
             None => {}
         }
         if !held.holds() {
             return Err(format!(
-                "another process has become the link of domain {id}: this one stood still"
+                "another process has become the link of domain {id}, because this one did not respond"
             ));
         }
     }

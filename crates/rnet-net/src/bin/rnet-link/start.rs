@@ -22,7 +22,7 @@ pub fn start(options: &Options) -> Outcome {
     let standby = domain.standby.moving_holder().map_err(told)?;
     if let (Some(link), Some(standby)) = (link, standby) {
         return print_line(format_args!(
-            "process {link} links this host, and process {standby} stands by"
+            "process {link} is the link of this host, process {standby} is the standby"
         ));
     }
     detach::spawn(options)

@@ -44,12 +44,15 @@ impl Waiting<'_> {
                 return Ok(Some(End::Asked));
             }
             if !held.holds() {
-                return Err("another process has become the link: this one stood still".to_owned());
+                return Err(
+                    "another process has become the link, because this one did not respond"
+                        .to_owned(),
+                );
             }
             if let Some(Change::Settings) = file.change() {
                 return Ok(Some(End::Anew(format!("{} has changed", file.name()))));
             }
-            let why = format!("{}{error}; it is tried again until it works", self.given_by(&error));
+            let why = format!("{}{error}; retrying until it works", self.given_by(&error));
             let status = match &mut status {
                 Some(status) => status,
                 none => {
@@ -69,7 +72,7 @@ impl Waiting<'_> {
     /// Says why the network could not be opened, though all was there before, for a while; then, as this returns, another
     /// process has to try.
     pub fn begin_anew(&self, error: &std::io::Error) -> Result<String, String> {
-        let why = format!("{error}; it is tried again until it works");
+        let why = format!("{error}; retrying until it works");
         eprintln!("rnet-link: {why}");
         Status::new(self.options)?.tell(self, why.clone());
         std::thread::sleep(PERIOD); // sleep: between two tries

@@ -14,7 +14,7 @@ fn interfaces_of_the_environment_need_the_mode_lan() {
     let env = [("RNET_LISTEN", "tcp/a:1".as_ref()), ("RNET_INTERFACES", "eth0".as_ref())];
     assert_eq!(
         loaded(&given, &env).unwrap_err().to_string(),
-        "RNET_INTERFACES: expected the mode \"lan\" beside interfaces, found \"peers\" (listen or \
+        "RNET_INTERFACES: expected mode \"lan\" with interfaces, found \"peers\" (listen or \
          connect endpoints are set)"
     );
 }
@@ -22,7 +22,7 @@ fn interfaces_of_the_environment_need_the_mode_lan() {
 #[test]
 fn interfaces_of_the_file_need_the_mode_lan_whoever_gives_another() {
     let text = "[network]\ninterfaces = [\"eth0\", \"eth1\"]\n";
-    let start = "robot.toml:2:15: network.interfaces: expected the mode \"lan\" beside interfaces, found \"peers\"";
+    let start = "robot.toml:2:15: network.interfaces: expected mode \"lan\" with interfaces, found \"peers\"";
     let endpoints = format!("{text}listen = [\"tcp/a:1\"]");
     refused(&endpoints, &format!("{start} (listen or connect endpoints are set)"));
     for mode in ["", "mode = \"lan\"\n"] {
@@ -42,8 +42,8 @@ fn interfaces_of_the_file_need_the_mode_lan_whoever_gives_another() {
 fn two_lanes_have_no_port_in_common() {
     let expected = |first: &str, second: &str| {
         format!(
-            "expected another address than that of \"{first}\", or a port that is two or more away: the urgent lane \
-             takes the port that is named, and the bulk lane the one above it, found \"{second}\""
+            "expected an address other than that of \"{first}\", or a port at least two away: the urgent lane uses \
+             the given port, and the bulk lane the next one, found \"{second}\""
         )
     };
     let both = |first: &str, second: &str| {

@@ -95,29 +95,30 @@ impl Host {
         let mut remarks = Vec::new();
         match self.state() {
             State::Lost if self.heard.is_up() => {
-                remarks.push(
-                    "the network says that its link is there, and brings nothing of it".into(),
-                );
+                remarks
+                    .push("its link is visible on the network, but no data arrives from it".into());
             }
             State::Connecting if untold >= SLOW => {
                 let since = seconds(untold);
-                remarks.push(format!("its link is there for {since} and has not said who it is"));
+                remarks.push(format!(
+                    "its link has been up for {since} and has not identified itself"
+                ));
             }
             State::Connected if untold >= SLOW => {
                 let since = seconds(untold);
                 remarks.push(format!(
-                    "its link is there for {since} and has not said what its host has"
+                    "its link has been up for {since} and has not announced its endpoints"
                 ));
             }
             _ => {}
         }
         if let Some((lane, silent)) = self.heard.silent_lane(SLOW) {
             let lane = if lane == Lane::Urgent { "urgent" } else { "bulk" };
-            remarks.push(format!("its {lane} lane brings nothing for {}", seconds(silent)));
+            remarks.push(format!("its {lane} lane has been silent for {}", seconds(silent)));
         }
         if self.withheld > 0 {
             remarks.push(format!(
-                "rules of its robot.toml keep {} of its topics from this host",
+                "rules in its robot.toml withhold {} of its topics from this host",
                 self.withheld
             ));
         }

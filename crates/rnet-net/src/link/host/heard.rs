@@ -93,9 +93,9 @@ impl Heard {
     /// Why it counts as lost, in words.
     fn why(&self) -> &'static str {
         match (self.is_up(), self.answers.contains(&true)) {
-            (false, _) => "its link has ended, and no other one has taken over",
-            (true, true) => "its link says nothing, and its system answers: it stands still",
-            (true, false) => "nothing comes of it any more",
+            (false, _) => "its link has exited, and no other one has taken over",
+            (true, true) => "its link is silent, but its system answers: the link does not respond",
+            (true, false) => "nothing arrives from it any more",
         }
     }
 

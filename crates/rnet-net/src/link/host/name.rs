@@ -68,8 +68,8 @@ impl Host {
             if self.name != self.said {
                 let what = format!("host {}", self.said);
                 let why = format!(
-                    "it is the name of two hosts; here {} is one of them, and the rules for {} hold for both: give \
-                     each host a name of its own (network.host in its robot.toml, or RNET_HOST)",
+                    "two hosts have this name; here one of them is called {}, and the rules for {} apply to both: \
+                     give each host its own name (network.host in its robot.toml, or RNET_HOST)",
                     self.name, self.said
                 );
                 known.fault(&Error::BadValue { what, why });

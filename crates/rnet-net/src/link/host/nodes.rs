@@ -62,7 +62,8 @@ impl Host {
         }
         if self.nodes.0.len() >= MAX_NODES {
             let what = format!("nodes of host {}", self.name);
-            let hint = "the other host has more than any robot; look at what opens them".to_owned();
+            let hint = "the other host has an implausible number; check which program opens them"
+                .to_owned();
             return Err(Error::LimitReached { what, limit: MAX_NODES, hint });
         }
         // Each term of the link has the same number for a node.

@@ -47,8 +47,8 @@ impl Host {
         let names: Vec<&str> = late.map(|(name, _)| name.as_str()).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "it hears {}, which this host does not, and no link passes on what others say: name an address of \
-                 each in network.connect here, or one of this host there",
+                "it reaches {}, which this host does not, and links do not relay data: add an address of each to \
+                 network.connect here, or add an address of this host there",
                 names.join(", ")
             )
         })

@@ -101,22 +101,22 @@ impl Host {
     ) -> Result<Forwarder> {
         if !self.is_greeted() {
             // The other lane may bring its name later, and it asks again.
-            let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
-            return Err(Error::BadValue { what, why: "it has not said its name".to_owned() });
+            let what = format!("publisher {:x}, requested by host {}", wanted.publisher, self.name);
+            return Err(Error::BadValue { what, why: "it has not announced its name".to_owned() });
         }
         let ended = known.ended.get(&wanted.publisher).filter(|_| reader.is_some());
         let ended = ended.map(|ended| &ended.endpoint);
         let Some(endpoint) = known.local.get(&wanted.publisher).or(ended) else {
-            let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
+            let what = format!("publisher {:x}, requested by host {}", wanted.publisher, self.name);
             return Err(Error::Closed { what });
         };
         let topic = &endpoint.topic;
         let EndpointQos::Publisher(qos) = &endpoint.qos else {
-            let what = format!("endpoint of {topic}, which host {} wants", self.name);
+            let what = format!("endpoint of {topic}, requested by host {}", self.name);
             return Err(Error::BadValue { what, why: "it is a subscription".to_owned() });
         };
         if qos.lane != lane || !known.crosses(endpoint, &self.said) {
-            let what = format!("wish of host {} for {topic}", self.name);
+            let what = format!("request of host {} for {topic}", self.name);
             return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
         }
         // Errors name one of those for whom it reads.

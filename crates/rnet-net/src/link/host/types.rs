@@ -63,7 +63,7 @@ impl Host {
         for (id, described) in waiting {
             if self.types_len_bytes > MAX_TYPES_LEN_BYTES {
                 let what = format!("bytes of the types of host {}", self.name);
-                let hint = "the other host has more than any robot".to_owned();
+                let hint = "the other host has an implausible number".to_owned();
                 known.fault(&Error::LimitReached { what, limit: MAX_TYPES_LEN_BYTES, hint });
                 continue;
             }

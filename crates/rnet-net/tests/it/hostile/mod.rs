@@ -371,7 +371,7 @@ fn a_network_that_brings_one_lane_alone_is_opened_anew() {
     assert_eq!(hosts.ended(0), None);
     begin(2);
     last("the link ends", &|| hosts.ended(0).is_some());
-    let text = "host evil is there, and the network does not bring what it says";
+    let text = "host evil is visible, but its messages do not arrive";
     assert_eq!(hosts.ended(0), Some(Ended::Network(text.into())));
 }
 

@@ -102,7 +102,7 @@ fn an_owner_that_ignores_its_credit_fills_no_queue() {
     assert!(taken < BACKLOG + UNDER_WAY, "all were taken, however many wait");
     wait(&peer, "it is given up", || peer.sessions() == 2);
     assert!(peer.greet("evil"));
-    is_told(&peer, "too much is asked at once");
+    is_told(&peer, "too many requests at once");
 }
 
 #[test]
@@ -181,7 +181,10 @@ fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
         lost.is_some()
     });
     let lost = lost.unwrap();
-    assert!(lost.text.contains("gave it up") && lost.text.contains("does not follow"), "{lost:?}");
+    assert!(
+        lost.text.contains("disconnected it") && lost.text.contains("does not follow"),
+        "{lost:?}"
+    );
     let came = lost.topics.iter().find(|t| t.name == "/t" && t.direction() == Direction::In);
     assert_eq!(came.map(|topic| topic.messages), Some(3), "{lost:?}");
 }

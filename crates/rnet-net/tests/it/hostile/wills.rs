@@ -33,7 +33,7 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
     say(channel, Some(&long));
     problems.wait(&peer, "4097");
     say(without, Some(b"gone"));
-    problems.wait(&peer, "opened without one");
+    problems.wait(&peer, "opened without a last will");
     for channel in 0..10_000 {
         say(1000 + channel, Some(&long[..4096]));
     }

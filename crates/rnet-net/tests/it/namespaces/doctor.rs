@@ -105,10 +105,8 @@ impl Two {
     }
 }
 
-const LOWER: &str =
-    "its urgent lane is connected, and its bulk lane, which takes the port above, is not";
-const UPPER: &str =
-    "its bulk lane is connected, and its urgent lane, which takes the port below, is not";
+const LOWER: &str = "its urgent lane is connected, but its bulk lane, on the next port, is not";
+const UPPER: &str = "its bulk lane is connected, but its urgent lane, on the port below, is not";
 
 #[test]
 fn the_port_of_the_bulk_lane_is_closed() {
@@ -162,10 +160,10 @@ fn the_other_host_is_of_another_domain() {
     let test = "the_other_host_is_of_another_domain";
     let Some(all) = Two::new(test, [LISTENS, CONNECTS], Some("other")) else { return };
     all.link();
-    let set = "set one RNET_DOMAIN on both hosts";
-    all.one.finds(&[&["PROBLEM", "it is of domain other, and this one of domain", set]]);
+    let set = "set the same RNET_DOMAIN on both hosts";
+    all.one.finds(&[&["PROBLEM", "it is in domain other, this one in domain", set]]);
     all.two.finds(&[
-        &["PROBLEM", "it is of domain", "and this one of domain other", set],
+        &["PROBLEM", "it is in domain", "this one in domain other", set],
         &["note", "tcp/10.77.0.1:7450 answers", "its link is of another domain than other"],
     ]);
 }
@@ -238,11 +236,7 @@ fn an_interface_is_missing_or_down() {
     all.one.finds(&[&["PROBLEM", DOWN, "-> plug it in, or: ip link set eth0 up"]]);
     all.two.finds(&[
         &["PROBLEM", "there is no network interface eth7", "-> network.interfaces may name eth0"],
-        &[
-            "PROBLEM",
-            "this host has no network interface \"eth7\"",
-            "it is tried again until it works",
-        ],
+        &["PROBLEM", "this host has no network interface \"eth7\"", "retrying until it works"],
     ]);
     let said = all.two.run(&["link", "status"]);
     assert!(said.contains("this host has no network interface \"eth7\""), "{said}");
@@ -282,7 +276,7 @@ fn rules_hold_a_topic_back() {
     // On the other side its name is not known.
     all.two.finds(&[&[
         "note",
-        "host host1 (tcp/10.77.0.1:7450): rules of its robot.toml keep 1 of its topics from this host",
+        "host host1 (tcp/10.77.0.1:7450): rules in its robot.toml withhold 1 of its topics from this host",
         "-> rnet link status and rnet doctor on that host",
     ]]);
 }
@@ -300,5 +294,5 @@ fn rules_of_the_other_host_keep_its_subscription_back() {
         "robot.toml:4",
         "forbids it",
     ]]);
-    all.one.finds(&[&["note", "rules of its robot.toml keep 1 of its topics from this host"]]);
+    all.one.finds(&[&["note", "rules in its robot.toml withhold 1 of its topics from this host"]]);
 }

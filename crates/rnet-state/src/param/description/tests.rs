@@ -27,10 +27,10 @@ fn a_value_that_does_not_fit_is_told_why() {
         (Value::Float(-0.1), "is below its minimum 0.0 1/s"),
         (Value::Float(f64::NAN), "is not a number"),
         (Value::Float(f64::INFINITY), "is above its maximum"),
-        (Value::Int(3), "is int, and the parameter is float"),
-        (Value::Str("3".into()), "is str, and the parameter is float"),
-        (Value::Bytes(vec![1]), "is bytes, and the parameter is float"),
-        (Value::list([1.0]), "is list[float], and the parameter is float"),
+        (Value::Int(3), "is int, but the parameter is float"),
+        (Value::Str("3".into()), "is str, but the parameter is float"),
+        (Value::Bytes(vec![1]), "is bytes, but the parameter is float"),
+        (Value::list([1.0]), "is list[float], but the parameter is float"),
     ] {
         let said = gain.check(&value).unwrap_err();
         assert!(said.contains(why), "{value:?}: {said}");
@@ -40,7 +40,7 @@ fn a_value_that_does_not_fit_is_told_why() {
     }
     assert_eq!(mode().check(&Value::Str("run".into())), Ok(()));
     let said = mode().check(&Value::Str("Run".into())).unwrap_err();
-    assert_eq!(said, "is none of its choices idle, run");
+    assert_eq!(said, "is not one of its choices: idle, run");
     let long = ParamDescription::new("/a", "/t", ParamKind::Str);
     let said = long.check(&Value::Str("x".repeat(MAX_TEXT_LEN_BYTES + 1))).unwrap_err();
     assert!(said.contains("4097 bytes"), "{said}");
@@ -56,16 +56,18 @@ fn of_a_list_each_item_must_fit() {
     let said = d.check(&Value::list([1.0, 3.5])).unwrap_err();
     assert_eq!(said, "has 3.5 at [1], which is above its maximum 3.0");
     let said = d.check(&Value::Float(1.0)).unwrap_err();
-    assert_eq!(said, "is float, and the parameter is list[float]");
+    assert_eq!(said, "is float, but the parameter is list[float]");
     let said = d.check(&Value::list(vec![0.0; MAX_ITEMS + 1])).unwrap_err();
     assert!(said.contains("4097 items"), "{said}");
     assert_eq!(d.adapt(Value::list([1, 2])), Value::list([1.0, 2.0]));
     d.max = Some(Value::list([3.0]));
-    assert!(d.check_itself().unwrap_err().contains("is no float"));
+    assert!(d.check_itself().unwrap_err().contains("is not of type float"));
     let mut legs = ParamDescription::new("/arm", "/legs", ParamKind::Strs);
     legs.choices = vec!["left".into(), "right".into()];
     assert!(
-        legs.check(&Value::list(["left", "middle"])).unwrap_err().contains("none of its choices")
+        legs.check(&Value::list(["left", "middle"]))
+            .unwrap_err()
+            .contains("not one of its choices")
     );
 }
 
@@ -79,7 +81,7 @@ fn a_description_must_make_sense_in_itself() {
     assert!(
         said(&|d| d.min = Some(Value::Float(11.0))).contains("minimum 11.0 is above its maximum")
     );
-    assert!(said(&|d| d.min = Some(Value::Int(0))).contains("its minimum 0 is no float"));
+    assert!(said(&|d| d.min = Some(Value::Int(0))).contains("its minimum 0 is not of type float"));
     assert!(said(&|d| d.max = Some(Value::Float(f64::NAN))).contains("maximum is not a number"));
     assert!(said(&|d| d.default = Some(Value::Float(20.0))).contains("its default 20.0 is above"));
     assert!(said(&|d| d.default = Some(Value::Int(1))).contains("its default 1 is int"));
@@ -89,7 +91,7 @@ fn a_description_must_make_sense_in_itself() {
     many.choices = (0..=MAX_CHOICES).map(|i| i.to_string()).collect();
     assert!(many.check_itself().unwrap_err().contains("257 choices"));
     many.choices = (0..MAX_CHOICES).map(|i| format!("{i:0>4000}")).collect();
-    assert!(many.check_itself().unwrap_err().contains("bytes, and at most"));
+    assert!(many.check_itself().unwrap_err().contains("bytes; at most"));
     let mut text = mode();
     text.min = Some(Value::Str("a".into()));
     assert!(text.check_itself().unwrap_err().contains("a minimum is for numbers"));
@@ -112,8 +114,8 @@ fn what_strangers_wrote_is_checked() {
         (r#"{"type": "complex"}"#, "unknown variant `complex`"),
         (r#"{}"#, "missing field `type`"),
         (r#"{"type": "int", "default": 1.5}"#, "its default 1.5 is float"),
-        (r#"{"type": "int", "default": {}}"#, "{} is no value"),
-        (r#"{"type": "float", "max": "nan"}"#, "its maximum \"nan\" is no float"),
+        (r#"{"type": "int", "default": {}}"#, "{} is not a value"),
+        (r#"{"type": "float", "max": "nan"}"#, "its maximum \"nan\" is not of type float"),
         (r#"{"type": "str", "choices": "a"}"#, "expected a sequence"),
         (r#"{"type": "str", "choices": [1]}"#, "expected a string"),
         (r#"{"type": "int", "min": 2, "max": 1}"#, "above its maximum"),

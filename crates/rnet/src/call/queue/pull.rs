@@ -54,9 +54,9 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         Ok(Puller { desk, service, ty, _type: PhantomData })
     }
 
-    /// Opens a worker with a handler on a thread of its own. A job is acknowledged when its handler returns; one
-    /// that fails or panics is reported to the pusher, and not delivered again. That holds while the worker closes,
-    /// too, unless the handler has seen that from [`JobContext::is_cancelled`]: such a job goes to another worker.
+    /// Opens a worker with a handler on its own thread. A job is acknowledged when its handler returns; a job that
+    /// fails or panics is reported to the pusher, and not delivered again. This also applies while the worker closes,
+    /// unless the handler has read `true` from [`JobContext::is_cancelled`]: such a job goes to another worker.
     ///
     /// # Errors
     /// As [`PullBuilder::open`].
@@ -87,7 +87,7 @@ fn settings(name: &str) -> DeskSettings {
     DeskSettings { backlog: 0, hands_back: true, ..DeskSettings::new(name) }
 }
 
-/// What a worker may ask about a job.
+/// Status of a job for its worker.
 #[derive(Clone)]
 pub struct JobContext(CallContext);
 
@@ -102,8 +102,8 @@ impl JobContext {
         self.0.caller()
     }
 
-    /// Whether nobody waits for its acknowledgement any more: its pusher is gone or waits no longer, or the worker
-    /// closes.
+    /// Whether the acknowledgement is no longer needed: its pusher is gone or no longer waits, or the worker is
+    /// closing.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
@@ -156,9 +156,7 @@ impl Handover {
                 Place::Closed { taken } => {
                     *place = Place::Closed { taken: false };
                     return match taken {
-                        true => {
-                            Outcome::Failed(HandlerError::new("closed", "the worker has closed"))
-                        }
+                        true => Outcome::Failed(HandlerError::new("closed", "the worker closed")),
                         false => Outcome::Unseen,
                     };
                 }
@@ -239,8 +237,8 @@ impl Handover {
 
 struct ClosedHere;
 
-/// A worker of a work queue, made by [`PullBuilder::open`]. It takes the next job when it has ended the one that it
-/// has. Dropping it closes it: a job of which it has not said how it ended is delivered to another worker.
+/// A worker of a work queue, created by [`PullBuilder::open`]. It takes the next job after finishing the current one.
+/// Dropping it closes it: an unfinished job is delivered to another worker.
 #[must_use = "the worker closes when this is dropped"]
 pub struct Puller<J: Message + ?Sized> {
     desk: Arc<Handover>,
@@ -250,9 +248,9 @@ pub struct Puller<J: Message + ?Sized> {
 }
 
 impl<J: Message + ?Sized> Puller<J> {
-    /// Waits for the next job; `None` when the time is over. Without a limit it waits until a job comes.
+    /// Waits for the next job; `None` on a timeout. Without a limit it waits until a job arrives.
     ///
-    /// A job that is no message of its type is reported to its pusher, and passed over.
+    /// A job that is not a valid message of its type is reported to its pusher and skipped.
     ///
     /// # Errors
     /// `Closed` in a forked child.
@@ -279,13 +277,13 @@ impl<J: Message + ?Sized> Puller<J> {
         self.service.name()
     }
 
-    /// What came so far: `calls` are jobs, `refused` those that came while it had one, or closed.
+    /// Counters of this worker: `calls` are jobs, `refused` the jobs that arrived while it had one or was closing.
     pub fn stats(&self) -> ServiceStats {
         self.service.stats()
     }
 
-    /// Takes no further jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: a job
-    /// that it has is delivered to another worker, and one that nobody has received does not count as redelivered.
+    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: its current
+    /// job is delivered to another worker, and a job that was not received yet does not count as redelivered.
     pub fn close(&self) {
         // Another thread's lock may be held in the memory of a forked child.
         if self.service.check_fork().is_ok() {
@@ -324,9 +322,9 @@ impl<J: Message + ?Sized> Drop for Puller<J> {
     }
 }
 
-/// A job, which its worker has until it says how it ended. Dropping it without a word is a failure, which the pusher
-/// is told.
-#[must_use = "a job that is dropped has failed; call ack() when it is done"]
+/// A job of a worker, until the worker reports its outcome. Dropping it without a report is a failure, which is
+/// reported to the pusher.
+#[must_use = "dropping a job fails it; call ack() when it is done"]
 pub struct Job<J: Message + ?Sized> {
     job: Received<J>,
     context: JobContext,
@@ -340,7 +338,7 @@ impl<J: Message + ?Sized> Job<J> {
         self.end(Ok(()));
     }
 
-    /// It could not be done: the pusher is told why, and it is not delivered again.
+    /// Reports a failure: the pusher gets the error, and the job is not delivered again.
     pub fn fail(mut self, error: impl Into<HandlerError>) {
         self.end(Err(error.into()));
     }
@@ -373,7 +371,7 @@ impl<J: Message + ?Sized + fmt::Debug> fmt::Debug for Job<J> {
 
 impl<J: Message + ?Sized> Drop for Job<J> {
     fn drop(&mut self) {
-        let text = "the worker has dropped the job without an acknowledgement";
+        let text = "the worker dropped the job without acknowledging it";
         self.end(Err(HandlerError::new("not_acknowledged", text)));
     }
 }

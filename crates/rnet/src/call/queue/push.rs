@@ -27,7 +27,7 @@ use crate::{Message, MessageType, Node};
 const LOOK: Duration = Duration::from_millis(5);
 const MAX_BACKLOG: usize = 1 << 16;
 
-/// What became of the jobs of a pusher.
+/// Counters of the jobs of a pusher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PushStats {
@@ -43,14 +43,14 @@ pub struct PushStats {
     pub open: usize,
 }
 
-/// A job that was handed back: nobody has acknowledged it.
+/// A returned job that no worker acknowledged.
 #[non_exhaustive]
 pub struct Undelivered<J: Message + ?Sized> {
     /// The job.
     pub job: Received<J>,
-    /// Why: `CallFailed` with what its worker said; `ServerLost`, `CallLost`, `Timeout` or `Cancelled` if two workers
-    /// had it and neither acknowledged it; `IncompatibleType` if workers expect another type; `Closed` if the pusher
-    /// was dropped before.
+    /// The reason: `CallFailed` with the error of its worker; `ServerLost`, `CallLost`, `Timeout` or `Cancelled` if two
+    /// workers had it and neither acknowledged it; `IncompatibleType` if workers expect another type; `Closed` if the
+    /// pusher was dropped first.
     pub error: Error,
 }
 
@@ -81,8 +81,8 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         }
     }
 
-    /// How many jobs may be open at a time: 1 to 65,536, 1,024 by default. What a push beyond does is said by
-    /// [`PushBuilder::wait_for_room`].
+    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_room`] sets the behaviour
+    /// beyond it.
     pub fn backlog(mut self, jobs: usize) -> Self {
         self.backlog = jobs;
         self
@@ -94,7 +94,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         self
     }
 
-    /// How long a worker may have a job. One that does not acknowledge it in time, such as one whose process is
+    /// Time limit of a worker for a job. A worker that does not acknowledge in time, for example because its process is
     /// stopped, counts as lost. By default there is no limit.
     pub fn ack_within(mut self, limit: Duration) -> Self {
         self.ack = Some(limit);
@@ -107,8 +107,8 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         self
     }
 
-    /// Is given each job that nobody has acknowledged, by the pusher's thread. Without it, a line of the node's log
-    /// says so.
+    /// Called on the pusher's thread with each job that no worker acknowledged. Without a callback, a line in the
+    /// node's log reports the job.
     pub fn on_undelivered(mut self, callback: impl Fn(Undelivered<J>) + Send + 'static) -> Self {
         self.undelivered = Some(Box::new(callback));
         self
@@ -120,7 +120,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
     /// `BadName`; `BadValue` for a backlog that is not allowed; as [`Node::subscriber`].
     pub fn open(self) -> Result<Pusher<J>> {
         if !(1..=MAX_BACKLOG).contains(&self.backlog) {
-            let why = format!("it is {}, and must be 1 to {MAX_BACKLOG}", self.backlog);
+            let why = format!("it is {}; it must be 1 to {MAX_BACKLOG}", self.backlog);
             return Err(Error::bad_value("backlog of a pusher", why));
         }
         let ty = choose::<J>(&self.name, self.ty)?;
@@ -145,7 +145,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             None => {
                 let (log, name) = (self.node.log().clone(), name.clone());
                 Box::new(move |_, error| {
-                    log.warning(format!("a job of {name} was not done: {error}"))
+                    log.warning(format!("a job of {name} was not completed: {error}"))
                 })
             }
         };
@@ -212,7 +212,7 @@ impl Wake for Shared {
     }
 }
 
-/// The pushing end of a work queue. Any number of threads may push. Dropping it hands back what is not done.
+/// The pushing end of a work queue. Any number of threads may push. Dropping it returns unfinished jobs.
 pub struct Pusher<J: Message + ?Sized> {
     shared: Arc<Shared>,
     client: Client<[u8], [u8]>,
@@ -235,7 +235,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         self.push_within(job, self.room)
     }
 
-    /// As [`Pusher::push`], with a wait for room of its own.
+    /// As [`Pusher::push`], with its own time limit.
     ///
     /// # Errors
     /// As there.
@@ -248,8 +248,8 @@ impl<J: Message + ?Sized> Pusher<J> {
             self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
         if !room {
             let (what, limit) = (format!("open jobs of a pusher of {}", self.name), self.limit);
-            let hint =
-                "start more workers, wait for room, or open it with a longer backlog".to_owned();
+            let hint = "start more workers, wait for capacity, or open it with a longer backlog"
+                .to_owned();
             return Err(Error::LimitReached { what, limit, hint });
         }
         state.stats.pushed += 1;
@@ -271,7 +271,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         if done {
             return Ok(());
         }
-        let what = format!("the end of {} jobs of {}", state.stats.open, self.name);
+        let what = format!("{} jobs of {} to finish", state.stats.open, self.name);
         let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
         Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
     }
@@ -310,7 +310,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         self.client.server_count()
     }
 
-    /// What became of the jobs so far.
+    /// Counters of the jobs so far.
     pub fn stats(&self) -> PushStats {
         // The lock of a forked child may be held by a thread that it does not have.
         if self.client.held().line.is_parents() {

@@ -2,7 +2,7 @@
 
 use super::unheard::Unheard;
 
-/// What happened to the set of publishers that are followed.
+/// A change in the set of followed publishers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FollowEvent {

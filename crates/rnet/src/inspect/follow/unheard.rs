@@ -65,7 +65,7 @@ impl fmt::Display for Unheard {
                 write!(f, "the publisher of {topic} in {node} closed before it could be followed")
             }
             UnheardCause::Unreadable => {
-                write!(f, "what the publisher of {topic} in {node} sends cannot be read")
+                write!(f, "the messages of the publisher of {topic} in {node} cannot be read")
             }
         }
     }

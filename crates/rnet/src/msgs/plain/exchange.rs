@@ -35,7 +35,7 @@ macro_rules! message {
                 match self.place().data_len {
                     0 => Ok(()),
                     len => Err(format!(
-                        "the header says {len} bytes of data, and it comes without: use send_data or loan_with"
+                        "the header declares {len} bytes of data, but none are given: use send_data or loan_with"
                     )),
                 }
             }
@@ -72,7 +72,7 @@ impl<T: Tailed + Message<Held = T>> Publisher<T> {
         let place = header.place();
         if place.data_len != data.len() as u64 {
             let (said, len) = (place.data_len, data.len());
-            return Err(bad::<T>(format!("{len} bytes of data, and the header says {said}")));
+            return Err(bad::<T>(format!("{len} bytes of data, but the header declares {said}")));
         }
         let mut loan = self.loan_with(header)?;
         loan.copy_from_slice(data);

@@ -159,7 +159,7 @@ impl PointCloud {
             let ty = u32::try_from(field.r#type).ok().and_then(NumberType::from_value);
             let ty = ty.ok_or_else(|| {
                 let (name, ty) = (&field.name, field.r#type);
-                bad::<Self>(format!("field {name:?} is of type {ty}, and known are 1 to 8"))
+                bad::<Self>(format!("field {name:?} has type {ty}; 1 to 8 are supported"))
             })?;
             fields.push(PointField::new(&field.name, field.offset, ty)?);
         }
@@ -167,11 +167,12 @@ impl PointCloud {
         let stride = cloud.point_stride as usize;
         if stride == 0 || !len.is_multiple_of(stride) {
             return Err(bad::<Self>(format!(
-                "{len} bytes of data are no points of {stride} bytes"
+                "{len} bytes of data are not a whole number of points of {stride} bytes"
             )));
         }
-        let width = u32::try_from(len / stride)
-            .map_err(|_| bad::<Self>(format!("{} points in one row", len / stride)))?;
+        let width = u32::try_from(len / stride).map_err(|_| {
+            bad::<Self>(format!("{} points in one row exceed the limit", len / stride))
+        })?;
         let mut plain = Self::with_layout(width, 1, &fields, cloud.point_stride)?
             .with_frame_id(&cloud.frame_id)?;
         plain.timestamp_ns = from_timestamp::<Self>(cloud.timestamp.as_ref())?;

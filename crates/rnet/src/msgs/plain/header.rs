@@ -78,7 +78,7 @@ pub fn read<T: Tailed>(message: &[u8]) -> Result<(T, &[u8])> {
 pub(super) fn header_of<T: Tailed>(message: &[u8]) -> std::result::Result<T, String> {
     let len = message.len();
     if len < T::FIRST_LEN_BYTES {
-        return Err(format!("{len} bytes, and the header has {}", T::FIRST_LEN_BYTES));
+        return Err(format!("{len} bytes, but the header has {}", T::FIRST_LEN_BYTES));
     }
     let mut header = zeroed::<T>();
     let known = len.min(size_of::<T>());
@@ -88,12 +88,12 @@ pub(super) fn header_of<T: Tailed>(message: &[u8]) -> std::result::Result<T, Str
     if !data_offset.is_multiple_of(DATA_MULTIPLE) || data_offset < T::FIRST_LEN_BYTES as u64 {
         let first = T::FIRST_LEN_BYTES;
         return Err(format!(
-            "data_offset is {data_offset}, and must be a multiple of {DATA_MULTIPLE} from {first} on"
+            "data_offset is {data_offset}; it must be a multiple of {DATA_MULTIPLE}, at least {first}"
         ));
     }
     if data_offset.checked_add(data_len) != Some(len as u64) {
         return Err(format!(
-            "data_offset {data_offset} and data_len {data_len} are not the {len} bytes of the message"
+            "data_offset {data_offset} and data_len {data_len} do not add up to the {len} bytes of the message"
         ));
     }
     // Fields of a version that the sender did not know: what stands there is its data.
@@ -126,7 +126,7 @@ fn bytes_of_mut<T: PlainHeader>(header: &mut T) -> &mut [u8] {
 pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
     let most = (MAX_MESSAGE_LEN_BYTES - size_of::<T>()) as u64;
     u64::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| {
-        bad::<T>(format!("{len} bytes of data, and a message has at most {most} behind its header"))
+        bad::<T>(format!("{len} bytes of data; a message has at most {most} after its header"))
     })
 }
 
@@ -143,21 +143,21 @@ pub(super) fn text(field: &[u8]) -> &str {
 pub(super) fn check_text(name: &str, field: &[u8]) -> std::result::Result<(), String> {
     let len = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     if field[len..].iter().any(|byte| *byte != 0) {
-        return Err(format!("{name} goes on behind a zero"));
+        return Err(format!("{name} continues after a zero byte"));
     }
     match std::str::from_utf8(&field[..len]) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("{name} is no UTF-8 from byte {} on", error.valid_up_to())),
+        Err(error) => Err(format!("{name} is not UTF-8 from byte {} on", error.valid_up_to())),
     }
 }
 
 pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -> Result<[u8; N]> {
     let mut field = [0; N];
     if text.contains('\0') {
-        return Err(bad::<T>(format!("{name} {text:?} has a zero inside")));
+        return Err(bad::<T>(format!("{name} {text:?} contains a zero byte")));
     }
     let place = field.get_mut(..text.len()).ok_or_else(|| {
-        bad::<T>(format!("{name} {text:?} has {} bytes, and at most {N} fit", text.len()))
+        bad::<T>(format!("{name} {text:?} has {} bytes; at most {N} fit", text.len()))
     })?;
     place.copy_from_slice(text.as_bytes());
     Ok(field)
@@ -171,14 +171,14 @@ pub(super) fn check_rows(
 ) -> std::result::Result<(), String> {
     if row > u64::from(row_stride) {
         return Err(format!(
-            "row_stride is {row_stride}, and the {what} of a row have {row} bytes"
+            "row_stride is {row_stride}, but the {what} of a row have {row} bytes"
         ));
     }
     let between = u128::from(height.saturating_sub(1)) * u128::from(row_stride);
     let reach = if height == 0 { 0 } else { between + u128::from(row) };
     if reach > u128::from(data_len) {
         return Err(format!(
-            "{height} rows end {reach} bytes into the data, and data_len is {data_len}"
+            "{height} rows end {reach} bytes into the data, but data_len is {data_len}"
         ));
     }
     Ok(())

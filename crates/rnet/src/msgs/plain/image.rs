@@ -76,13 +76,12 @@ impl Image {
     pub fn new(width: u32, height: u32, encoding: &str) -> Result<Self> {
         let pixel = Pixel::of(encoding).ok_or_else(|| {
             bad::<Self>(format!(
-                "nothing is known of the pixels of encoding {encoding:?}; give the length of its rows"
+                "the pixel size of encoding {encoding:?} is unknown; specify the row length"
             ))
         })?;
         let row = u64::from(width) * pixel.bytes();
-        let row_stride = u32::try_from(row).map_err(|_| {
-            bad::<Self>(format!("a row of {row} bytes, and at most {} fit", u32::MAX))
-        })?;
+        let row_stride = u32::try_from(row)
+            .map_err(|_| bad::<Self>(format!("a row of {row} bytes; at most {} fit", u32::MAX)))?;
         Self::with_rows(width, height, encoding, row_stride)
     }
 
@@ -143,7 +142,7 @@ impl Image {
         let rows = u128::from(self.height) * u128::from(row_stride);
         if rows > MAX_MESSAGE_LEN_BYTES as u128 {
             return Err(format!(
-                "{} rows of row_stride {row_stride}, and a message has at most {MAX_MESSAGE_LEN_BYTES} bytes",
+                "{} rows of row_stride {row_stride}; a message has at most {MAX_MESSAGE_LEN_BYTES} bytes",
                 self.height
             ));
         }
@@ -152,7 +151,7 @@ impl Image {
         // row of a gigabyte elsewhere.
         if self.height > 0 && u64::from(row_stride) > self.data_len {
             return Err(format!(
-                "row_stride is {row_stride}, and data_len is {}: less than one row",
+                "row_stride is {row_stride}, but data_len is {}: less than one row",
                 self.data_len
             ));
         }
@@ -193,14 +192,14 @@ impl<'a> ImageView<'a> {
         let pixel = known.unwrap_or(Pixel { element: NumberType::U8, channels: 1 });
         if T::TYPE != Some(pixel.element) {
             return Err(wrong(format!(
-                "those of {encoding:?} are {:?}, and {} was asked for",
+                "those of {encoding:?} are {:?}, but {} was requested",
                 pixel.element,
                 std::any::type_name::<T>()
             )));
         }
         if !(image.row_stride as usize).is_multiple_of(size_of::<T>()) && image.height > 1 {
             return Err(wrong(format!(
-                "row_stride {} is no multiple of the {} bytes of one",
+                "row_stride {} is not a multiple of the {} bytes of one",
                 image.row_stride,
                 size_of::<T>()
             )));

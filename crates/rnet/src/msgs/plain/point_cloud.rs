@@ -67,7 +67,7 @@ impl PointField {
         if name.is_empty() {
             return Err(bad::<PointCloud>("a field has no name".to_owned()));
         }
-        let name = set_text::<PointCloud, 32>("name of a field", name)?;
+        let name = set_text::<PointCloud, 32>("field name", name)?;
         Ok(Self { name, offset, r#type: ty as u32 })
     }
 
@@ -114,13 +114,13 @@ impl PointCloud {
         point_stride: u32,
     ) -> Result<Self> {
         if fields.is_empty() || fields.len() > MAX_FIELDS {
-            let why = format!("{} fields, and a point has 1 to {MAX_FIELDS}", fields.len());
+            let why = format!("{} fields; a point has 1 to {MAX_FIELDS}", fields.len());
             return Err(bad::<Self>(why));
         }
         let row = u64::from(width) * u64::from(point_stride);
         let row_stride = u32::try_from(row).map_err(|_| {
             let most = u32::MAX;
-            bad::<Self>(format!("a row of {row} bytes, and at most {most} fit; use more rows"))
+            bad::<Self>(format!("a row of {row} bytes; at most {most} fit; use more rows"))
         })?;
         let mut cloud = Self {
             width,
@@ -207,7 +207,7 @@ impl PointCloud {
     fn check_own(&self) -> std::result::Result<(), String> {
         let count = self.field_count as usize;
         if count == 0 || count > MAX_FIELDS {
-            return Err(format!("field_count is {count}, and a point has 1 to {MAX_FIELDS}"));
+            return Err(format!("field_count is {count}; a point has 1 to {MAX_FIELDS}"));
         }
         for (index, field) in self.fields().iter().enumerate() {
             check_text(&format!("name of field {index}"), &field.name)?;
@@ -216,10 +216,10 @@ impl PointCloud {
                 return Err(format!("field {index} has no name"));
             }
             if self.fields()[..index].iter().any(|before| before.name == field.name) {
-                return Err(format!("there are two fields {name:?}"));
+                return Err(format!("two fields are named {name:?}"));
             }
             let ty = field.number_type().ok_or_else(|| {
-                format!("field {name:?} is of type {}, and known are 1 to 8", field.r#type)
+                format!("field {name:?} has type {}; 1 to 8 are supported", field.r#type)
             })?;
             if u64::from(field.offset) + ty.size() as u64 > u64::from(self.point_stride) {
                 return Err(format!(
@@ -284,7 +284,7 @@ impl<'a> PointCloudView<'a> {
         })?;
         if field.number_type() != T::TYPE {
             let (ours, asked) = (field.number_type(), std::any::type_name::<T>());
-            return Err(wrong(format!("it is {ours:?}, and {asked} was asked for")));
+            return Err(wrong(format!("it is {ours:?}, but {asked} was requested")));
         }
         Ok(field.offset as usize)
     }

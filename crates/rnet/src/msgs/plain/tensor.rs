@@ -97,7 +97,7 @@ impl Tensor {
     pub fn with_strides(dtype: DType, shape: &[usize], strides: &[usize]) -> Result<Self> {
         if shape.len() > MAX_DIMS || strides.len() != shape.len() {
             return Err(bad::<Self>(format!(
-                "{} dimensions and {} strides; at most {MAX_DIMS}, and as many of each",
+                "{} dimensions and {} strides; use the same number of each, at most {MAX_DIMS}",
                 shape.len(),
                 strides.len()
             )));
@@ -163,10 +163,12 @@ impl Tensor {
         let DType { code, bits } = self.dtype();
         if !self.dtype().is_known() || self.dtype_lanes != 1 {
             let lanes = self.dtype_lanes;
-            return Err(format!("dtype is code {code}, {bits} bits, {lanes} lanes, which is none"));
+            return Err(format!(
+                "dtype is code {code}, {bits} bits, {lanes} lanes, which is not supported"
+            ));
         }
         if self.ndim as usize > MAX_DIMS {
-            return Err(format!("ndim is {}, and at most {MAX_DIMS}", self.ndim));
+            return Err(format!("ndim is {}; at most {MAX_DIMS} are allowed", self.ndim));
         }
         if let Some(len) = self.shape().iter().find(|len| **len < 0) {
             return Err(format!("shape has {len}"));
@@ -177,7 +179,7 @@ impl Tensor {
         let reach = self.reach();
         if reach > u128::from(self.data_len) {
             return Err(format!(
-                "shape {:?} with strides {:?} ends {reach} bytes into the data, and data_len is {}",
+                "shape {:?} with strides {:?} ends {reach} bytes into the data, but data_len is {}",
                 self.shape(),
                 self.strides(),
                 self.data_len
@@ -188,7 +190,7 @@ impl Tensor {
 }
 
 fn number(n: usize) -> Result<i64> {
-    i64::try_from(n).map_err(|_| bad::<Tensor>(format!("{n} is more than {}", i64::MAX)))
+    i64::try_from(n).map_err(|_| bad::<Tensor>(format!("{n} exceeds {}", i64::MAX)))
 }
 
 /// A tensor and its elements.
@@ -210,7 +212,7 @@ impl<'a> TensorView<'a> {
         self.check_type::<T>()?;
         if !self.header.is_contiguous() {
             return Err(wrong(format!(
-                "shape {:?} with strides {:?} is no slice; ask for its elements one by one",
+                "shape {:?} with strides {:?} is not contiguous; read its elements one by one",
                 self.header.shape(),
                 self.header.strides()
             )));
@@ -228,7 +230,7 @@ impl<'a> TensorView<'a> {
         let (shape, strides) = (self.header.shape(), self.header.strides());
         if index.len() != shape.len() {
             return Err(wrong(format!(
-                "{} dimensions, and {} were given",
+                "{} dimensions, but {} indices were given",
                 shape.len(),
                 index.len()
             )));
@@ -251,7 +253,7 @@ impl<'a> TensorView<'a> {
             return Ok(());
         }
         let (DType { code, bits }, asked) = (dtype, std::any::type_name::<T>());
-        Err(wrong(format!("they are of code {code} and {bits} bits, and {asked} was asked for")))
+        Err(wrong(format!("they have code {code} and {bits} bits, but {asked} was requested")))
     }
 }
 

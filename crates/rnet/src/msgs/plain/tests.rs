@@ -218,9 +218,9 @@ fn constructors_refuse_what_cannot_be() {
     let long = "f".repeat(65);
     let image = Image::new(2, 2, "mono8").unwrap();
     assert_eq!(image.with_frame_id(&long[1..]).unwrap().frame_id(), &long[1..]);
-    refused(image.with_frame_id(&long), "65 bytes, and at most 64");
-    refused(image.with_frame_id("a\0b"), "zero inside");
-    refused(Image::new(2, 2, "h264"), "nothing is known of the pixels");
+    refused(image.with_frame_id(&long), "65 bytes; at most 64");
+    refused(image.with_frame_id("a\0b"), "contains a zero byte");
+    refused(Image::new(2, 2, "h264"), "the pixel size of encoding");
     refused(Image::with_rows(2, 2, &long, 2), "encoding");
     refused(Image::with_rows(3, 2, "rgb8", 8), "the pixels of a row have 9");
     refused(Image::new(u32::MAX, 1, "rgb8"), "a row of");
@@ -228,7 +228,7 @@ fn constructors_refuse_what_cannot_be() {
     Image::new((1 << 15) - 1, 1 << 15, "mono8").unwrap();
 
     refused(PointCloud::new(1, 1, &[]), "0 fields");
-    refused(PointCloud::new(1, 1, &[("x", NumberType::F32); 2]), "two fields \"x\"");
+    refused(PointCloud::new(1, 1, &[("x", NumberType::F32); 2]), "two fields are named \"x\"");
     refused(PointCloud::new(1, 1, &[(&long, NumberType::U8)]), "at most 32");
     refused(PointCloud::new(1, 1, &[("", NumberType::U8)]), "no name");
     let x = PointField::new("x", 1, NumberType::F64).unwrap();
@@ -237,13 +237,13 @@ fn constructors_refuse_what_cannot_be() {
     refused(PointCloud::new(1 << 30, 1, &XYZ), "use more rows");
     refused(PointCloud::new(1 << 20, 1 << 10, &XYZ), "at most");
 
-    refused(Tensor::new(DType { code: 3, bits: 64 }, &[1]), "which is none");
-    refused(Tensor::new(DType { code: 2, bits: 12 }, &[1]), "which is none");
+    refused(Tensor::new(DType { code: 3, bits: 64 }, &[1]), "which is not supported");
+    refused(Tensor::new(DType { code: 2, bits: 12 }, &[1]), "which is not supported");
     refused(Tensor::new(DType::of::<u8>(), &[1; 9]), "9 dimensions");
     refused(Tensor::with_strides(DType::of::<u8>(), &[1, 1], &[1]), "1 strides");
-    refused(Tensor::new(DType::of::<u8>(), &[usize::MAX]), "is more than");
+    refused(Tensor::new(DType::of::<u8>(), &[usize::MAX]), "exceeds");
     refused(Tensor::new(DType::of::<f64>(), &[1 << 40]), "at most");
-    refused(Tensor::new(DType::of::<f64>(), &[1 << 60; 8]), "is more than");
+    refused(Tensor::new(DType::of::<f64>(), &[1 << 60; 8]), "exceeds");
 }
 
 /// A message with other bytes at a place of its header, and what is said of it.
@@ -256,16 +256,16 @@ fn corrupt<T: Tailed + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[u8],
 
 #[test]
 fn what_a_reader_checks() {
-    refused(read::<Image>(&image()[..191]), "191 bytes, and the header has 192");
-    refused(read::<Image>(&image()[..199]), "data_len 8 are not the 199 bytes");
+    refused(read::<Image>(&image()[..191]), "191 bytes, but the header has 192");
+    refused(read::<Image>(&image()[..199]), "data_len 8 do not add up to the 199 bytes");
     let offset = |n: u64| n.to_le_bytes();
     corrupt::<Image>(&image(), 8, &offset(193), "data_offset is 193");
     corrupt::<Image>(&image(), 8, &offset(128), "data_offset is 128");
     corrupt::<Image>(&image(), 8, &offset(256), "data_offset 256 and data_len 8");
     corrupt::<Image>(&image(), 16, &offset(u64::MAX - 100), "data_len 18446744073709551515");
-    corrupt::<Image>(&image(), 32, &[0xff], "frame_id is no UTF-8 from byte 0");
-    corrupt::<Image>(&image(), 35, &[0], "frame_id goes on behind a zero");
-    corrupt::<Image>(&image(), 112, &[0xc3], "encoding is no UTF-8");
+    corrupt::<Image>(&image(), 32, &[0xff], "frame_id is not UTF-8 from byte 0");
+    corrupt::<Image>(&image(), 35, &[0], "frame_id continues after a zero byte");
+    corrupt::<Image>(&image(), 112, &[0xc3], "encoding is not UTF-8");
     corrupt::<Image>(&image(), 96, &5_u32.to_le_bytes(), "row_stride is 4");
     corrupt::<Image>(&image(), 100, &3_u32.to_le_bytes(), "3 rows end 11 bytes");
     corrupt::<Image>(&image(), 104, &[255; 4], "at most 1073741824");
@@ -274,17 +274,17 @@ fn what_a_reader_checks() {
     let nothing = message(&Image::new(0, 1, "mono8").unwrap(), &[]);
     corrupt::<Image>(&nothing, 104, &(1_u32 << 30).to_le_bytes(), "data_len is 0: less than one");
     let one = message(&Image::new(8, 1, "mono8").unwrap(), &[0; 8]);
-    corrupt::<Image>(&one, 104, &[9, 0, 0, 0], "row_stride is 9, and data_len is 8");
+    corrupt::<Image>(&one, 104, &[9, 0, 0, 0], "row_stride is 9, but data_len is 8");
 
     let u32 = |n: u32| n.to_le_bytes();
     corrupt::<PointCloud>(&cloud(), 112, &u32(0), "field_count is 0");
     corrupt::<PointCloud>(&cloud(), 112, &u32(17), "field_count is 17");
     corrupt::<PointCloud>(&cloud(), 112, &u32(4), "field 3 has no name");
-    corrupt::<PointCloud>(&cloud(), 192, b"y", "two fields \"y\"");
-    corrupt::<PointCloud>(&cloud(), 192, b"y\0z", "goes on behind a zero");
+    corrupt::<PointCloud>(&cloud(), 192, b"y", "two fields are named \"y\"");
+    corrupt::<PointCloud>(&cloud(), 192, b"y\0z", "continues after a zero byte");
     corrupt::<PointCloud>(&cloud(), 224, &u32(9), "\"x\" at 9 does not lie within");
     corrupt::<PointCloud>(&cloud(), 224, &[255; 4], "does not lie within");
-    corrupt::<PointCloud>(&cloud(), 228, &u32(9), "of type 9");
+    corrupt::<PointCloud>(&cloud(), 228, &u32(9), "has type 9");
     corrupt::<PointCloud>(&cloud(), 108, &u32(23), "row_stride is 23");
     corrupt::<PointCloud>(&cloud(), 108, &u32(25), "2 rows end 49 bytes");
     corrupt::<PointCloud>(&cloud(), 100, &[255; 4], "data_len is 48");

@@ -76,7 +76,7 @@ pub fn a_cancelled_call_ends_its_handler<T: Transport>(t: &mut T) {
     assert!(said.len() == 2 || said[2..] == ["begun 0", "timed_out"], "{said:?}");
 }
 
-/// What is sent for a call that has ended is dropped and counted.
+/// What is sent for a finished call is dropped and counted.
 pub fn late_replies_are_dropped_and_counted<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(5, Then::Return);

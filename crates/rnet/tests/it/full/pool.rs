@@ -55,7 +55,7 @@ fn samples_that_are_kept() {
         is_out_of_memory(
             &error,
             "/t",
-            &["pool_limit_bytes", "0 of its chunks are out on loan and 4"],
+            &["pool_limit_bytes", "0 of its chunks are on loan and 4"],
         );
         assert!(matches!(error, Error::OutOfMemory { limit_bytes: POOL_LEN, .. }), "{error}");
         // Small ones need none of it.
@@ -134,7 +134,7 @@ fn a_send_that_fails_forgets_nothing() {
     publisher.send(&[2; LEN]).unwrap();
     // Three chunks' worth, and the loans keep two of four: to forget both messages would not do.
     let error = refused(publisher.send(&[3; 3 * LEN]));
-    is_out_of_memory(&error, "/t", &["2 of its chunks are out on loan and 2"]);
+    is_out_of_memory(&error, "/t", &["2 of its chunks are on loan and 2"]);
     is_out_of_memory(&refused(publisher.send(&[3; 5 * LEN])), "/t", &["alone is larger"]);
     let mut later =
         b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().transient_local()).unwrap();

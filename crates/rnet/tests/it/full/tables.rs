@@ -37,7 +37,7 @@ fn more_readers_than_places_all_at_once() {
         match subscriber.wait_for_publishers(1, LONG) {
             Ok(()) => served.push(subscriber),
             Err(error) => {
-                is_limit(&error, &["512 readers of /t at /crowd", "once a place is free"]);
+                is_limit(&error, &["512 readers of /t at /crowd", "once another closes"]);
                 others.push(subscriber);
             }
         }

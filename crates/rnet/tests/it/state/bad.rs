@@ -60,7 +60,7 @@ fn a_value_has_a_longest_length() {
     let error = refusal(state.set("/big", value));
     assert!(
         error.starts_with(
-            "limit reached: 67108864 bytes in the value of /big, and this one has 67108865; "
+            "limit reached: 67108864 bytes in the value of /big (this one has 67108865); "
         ),
         "{error}"
     );
@@ -77,10 +77,10 @@ fn json_is_checked_before_it_is_written() {
     assert_eq!(error, "bad value for JSON: the JSON is more than 127 levels deep");
     assert!(refusal(Value::json(nested(1 << 20))).contains("127 levels"));
     for bad in ["", "{", "{\"a\": }", "nul", "[1,]", "NaN", "1 2", "'a'", "\"\u{1}\""] {
-        assert!(refusal(Value::json(bad)).contains("it is no JSON"), "{bad}");
+        assert!(refusal(Value::json(bad)).contains("it is not JSON"), "{bad}");
         // Put together by hand, it goes no further than here.
         let error = refusal(state.set("/j", Value::Json(bad.into())));
-        assert!(error.starts_with("bad value for value of /j: it is no JSON"), "{error}");
+        assert!(error.starts_with("bad value for value of /j: it is not JSON"), "{error}");
     }
     for good in ["null", "1e400", "\"\\\"[\"", "[[[]],{\"a\":{}}]", " 1 "] {
         let value = Value::json(good).unwrap();

@@ -41,7 +41,7 @@ fn numbers_of_every_size_are_one_type() {
     assert_eq!(state.get_as::<i64>("/i").unwrap(), Some(70_000));
     assert_eq!(state.get_as::<u32>("/i").unwrap(), Some(70_000));
     let error = refusal(state.get_as::<i16>("/i"));
-    assert_eq!(error, "bad value for /i (written by /n): 70000 has no room in i16");
+    assert_eq!(error, "bad value for /i (written by /n): 70000 does not fit into i16");
     state.set("/f", 1.5_f32).unwrap();
     assert_eq!(state.get_as::<f64>("/f").unwrap(), Some(1.5));
     assert_eq!(state.get_as::<f32>("/none").unwrap(), None);
@@ -80,21 +80,24 @@ fn conditions_hold_or_nothing_is_written() {
     assert_eq!(
         error.to_string(),
         format!(
-            "conflict at /k: it was to be absent, and is at revision {first}; read it again and \
-             decide anew"
+            "conflict at /k: expected it to be absent, found revision {first}; read it again and \
+             retry"
         )
     );
     let second = state.compare_and_set("/k", first, 2).unwrap();
     let error = refusal(state.compare_and_set("/k", first, 3));
     assert!(
-        error.contains(&format!("at revision {first}, and is at revision {second}")),
+        error.contains(&format!("expected revision {first}, found revision {second}")),
         "{error}"
     );
     assert!(state.put("/k").if_revision(first).delete().is_err());
     assert_eq!(int(&state, "/k"), Some(2));
     assert!(state.put("/k").if_revision(second).delete().unwrap());
     let error = refusal(state.compare_and_set("/k", second, 3));
-    assert!(error.contains(&format!("at revision {second}, and is absent")), "{error}");
+    assert!(
+        error.contains(&format!("expected revision {second}, but the key is absent")),
+        "{error}"
+    );
     assert_eq!(state.get("/k").unwrap(), None);
 }
 
@@ -117,7 +120,7 @@ fn a_key_keeps_its_type_unless_asked() {
     }
     assert_eq!(
         refusal(state.set("/k1", 1.0)),
-        "/k1 holds an integer, not a float; use its type, or allow the change with change_type"
+        "/k1 holds an integer, not a float; use that type, or allow the change with change_type"
     );
     assert!(refusal(state.get_as::<f64>("/k1")).starts_with("/k1 holds an integer, not a float"));
     assert!(refusal(state.get_as::<i64>("/k3")).contains("a string, not an integer"));

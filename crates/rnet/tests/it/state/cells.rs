@@ -50,5 +50,5 @@ fn cells_of_every_type() {
         f32: 0.1, f64: 0.1, String: "text".to_owned(), Vec<u8>: vec![1, 2], Value: Value::list([1]),
     );
     let mut small = state.cell::<u8>("/i64").unwrap();
-    assert!(refusal(small.get()).contains("-9223372036854775808 has no room in u8"));
+    assert!(refusal(small.get()).contains("-9223372036854775808 does not fit into u8"));
 }

@@ -15,7 +15,7 @@ fn counters_count_and_do_not_wrap() {
     let error = refusal(state.add("/n", 1));
     assert_eq!(
         error,
-        "bad value for value of /n: 9223372036854775807 and 1 have no room in 64 bits"
+        "bad value for value of /n: 9223372036854775807 plus 1 does not fit into 64 bits"
     );
     assert_eq!(int(&state, "/n"), Some(i64::MAX));
     assert_eq!(state.add("/n", i64::MIN).unwrap(), -1);
@@ -41,7 +41,7 @@ fn lists_keep_their_bound() {
     for bad in [0, limits::MAX_VALUE_ITEMS + 1] {
         assert!(refusal(state.push("/l", 1, bad)).contains("1 to 1048576 are allowed"));
     }
-    assert!(refusal(state.push("/l", Value::Json("{".into()), 9)).contains("it is no JSON"));
+    assert!(refusal(state.push("/l", Value::Json("{".into()), 9)).contains("it is not JSON"));
     state.set("/i", 1).unwrap();
     assert!(refusal(state.push("/i", 1, 9)).contains("/i holds an integer, not a list"));
     assert!(refusal(state.items("/i")).contains("/i holds an integer, not a list"));
@@ -145,7 +145,7 @@ fn an_update_that_changes_the_type_is_refused() {
     });
     let error = error.unwrap_err();
     assert_eq!(error.code(), "limit_reached");
-    assert!(error.to_string().contains("10000 tries to change /k"), "{error}");
+    assert!(error.to_string().contains("10000 attempts to change /k"), "{error}");
 }
 
 /// A process that counts until it is told to end.

@@ -8,7 +8,7 @@ use super::int;
 use crate::common::{LONG, Net, block_on};
 
 fn closed<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Closed { what }) if what.contains("made before this process"))
+    matches!(result, Err(Error::Closed { what }) if what.contains("created before this process"))
 }
 
 /// Forks; whether what the child does there says yes.

@@ -54,25 +54,25 @@ fn bytes_that_are_no_value_are_told_as_such() {
     let deep = (0..100).fold(vec![0; 4], |inner, _| item(7, &inner));
     let lies = 0x00ff_ffff_u32.to_le_bytes();
     for (kind, bytes, why) in [
-        (0, &[][..], "a kind that this version does not know"),
-        (999, &[], "a kind that this version does not know"),
+        (0, &[][..], "a kind unknown to this version"),
+        (999, &[], "a kind unknown to this version"),
         (10, &[], "the description of a type"),
-        (1, &[2], "its 1 bytes are not those of a boolean"),
-        (1, &[], "its 0 bytes are not those of a boolean"),
-        (2, &[0; 7], "its 7 bytes are not those of an integer"),
-        (3, &[0; 9], "its 9 bytes are not those of a float"),
-        (4, b"ab\xff", "it is no UTF-8 from byte 2 on"),
-        (6, b"{", "it is no JSON"),
+        (1, &[2], "its 1 bytes are not a boolean"),
+        (1, &[], "its 0 bytes are not a boolean"),
+        (2, &[0; 7], "its 7 bytes are not an integer"),
+        (3, &[0; 9], "its 9 bytes are not a float"),
+        (4, b"ab\xff", "it is not UTF-8 from byte 2 on"),
+        (6, b"{", "it is not JSON"),
         (6, b"\xff", "no UTF-8"),
-        (7, &[1, 0], "it ends before the number of its items"),
-        (7, &lies, "it says it has 16777215 items, and ends before"),
-        (7, &[0, 0, 0, 0, 9], "1 bytes stand behind its last item"),
-        (7, &[1, 0, 0, 0, 2, 200, 0, 0, 0], "it ends within an item"),
+        (7, &[1, 0], "it is truncated before its item count"),
+        (7, &lies, "it declares 16777215 items but is too short for them"),
+        (7, &[0, 0, 0, 0, 9], "1 bytes follow its last item"),
+        (7, &[1, 0, 0, 0, 2, 200, 0, 0, 0], "it is truncated within an item"),
         (7, &deep, "more than 64 levels deep"),
         (7, &item(9, &[]), "it is a message"),
         (8, &item(7, &[0; 4]), "this is a list"),
         (8, &[2, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0], "not in order"),
-        (9, &[], "its type 0000000000000000 is described nowhere"),
+        (9, &[], "its type 0000000000000000 has no description"),
     ] {
         evil.write("/bad", kind, 0, bytes);
         let error = refusal(state.get("/bad"));
@@ -111,13 +111,13 @@ fn descriptions_that_are_none_are_told_as_such() {
     let raw = [&[1], &br#"{"kind":"raw"}"#[..]].concat();
     let mut number = 0;
     for (kind, bytes, why) in [
-        (10, vec![], "it ends too early"),
-        (10, vec![3], "it is of form 3, which this version does not know"),
+        (10, vec![], "it is truncated"),
+        (10, vec![3], "it has form 3, which this version does not support"),
         (10, vec![1, 0xff], "no UTF-8"),
         (10, vec![1, b'{'], "type description"),
         (10, raw, "it describes raw bytes as a plain type"),
-        (10, vec![2, 9], "it ends too early"),
-        (10, vec![2, 9, 0, 1], "it ends too early"),
+        (10, vec![2, 9], "it is truncated"),
+        (10, vec![2, 9, 0, 1], "it is truncated"),
         (10, protobuf("a.B", &[1, 2, 3]), "is none: "),
         (10, protobuf("a.B", &[]), "is none: "),
         (4, b"text".to_vec(), "described nowhere"),
@@ -137,7 +137,7 @@ fn descriptions_that_are_none_are_told_as_such() {
     let plain = r#"{"kind":"plain","name":"P","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
     evil.write(&format!("!type/{:016x}", 101), 10, 0, &[&[1], plain.as_bytes()].concat());
     evil.write("/m", 9, 101, b"short");
-    assert!(refusal(state.get("/m")).contains("5 bytes are no message of it"));
+    assert!(refusal(state.get("/m")).contains("5 bytes are not a message of this type"));
 }
 
 /// Two nodes that describe a type meet what stands at its number.
@@ -164,7 +164,7 @@ fn a_taken_number_is_passed_over() {
     }
     let c = net.node("c").state().unwrap();
     assert!(
-        refusal(c.set_message("/r", &P { x: 3.0 })).contains("16 types of the same fingerprint")
+        refusal(c.set_message("/r", &P { x: 3.0 })).contains("16 types with the same fingerprint")
     );
 }
 

@@ -139,7 +139,7 @@ fn bytes_that_are_no_message_are_refused() {
         assert_eq!(
             error,
             format!(
-                "bad value for plain type demo.Gain (16 bytes): {len} bytes are no message of it"
+                "bad value for plain type demo.Gain (16 bytes): {len} bytes are not a message of this type"
             )
         );
     }
@@ -152,6 +152,8 @@ fn bytes_that_are_no_message_are_refused() {
     assert!(state.get("/level").unwrap().is_some());
     assert!(refusal(state.get_message::<Dynamic>("/level")).starts_with("bad value for /level: "));
     let message = StateMessage::of(&Gain { kp: 1.0, ki: 2.0 }).unwrap();
-    assert!(refusal(state.set("/l", Value::list([message.clone()]))).contains("no messages"));
-    assert!(refusal(state.push("/l", message, 3)).contains("no messages"));
+    assert!(
+        refusal(state.set("/l", Value::list([message.clone()]))).contains("cannot hold messages")
+    );
+    assert!(refusal(state.push("/l", message, 3)).contains("cannot hold messages"));
 }

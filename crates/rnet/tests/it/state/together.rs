@@ -46,7 +46,7 @@ fn a_transaction_writes_all_or_nothing() {
     let mut t = state.transaction();
     t.set("/a", 2).unwrap();
     t.set("/c", Value::Json("{".into())).unwrap();
-    assert!(refusal(t.commit()).contains("it is no JSON"));
+    assert!(refusal(t.commit()).contains("it is not JSON"));
     assert_eq!((int(&state, "/a"), state.get("/c").unwrap()), (Some(1), None));
     let mut t = state.transaction();
     t.put("/b").change_type().set("text").unwrap();
@@ -125,7 +125,7 @@ fn transact_begins_anew_until_it_holds() {
     });
     let error = error.unwrap_err();
     assert_eq!(error.code(), "limit_reached");
-    assert!(error.to_string().contains("10000 tries of a transaction"), "{error}");
+    assert!(error.to_string().contains("10000 transaction attempts"), "{error}");
 }
 
 #[test]
@@ -140,7 +140,10 @@ fn a_transaction_has_a_largest_number_of_keys() {
     t.set("/r0", 1).unwrap();
     t.get("/r1").unwrap();
     for error in [refusal(t.set("/more", 1)), refusal(t.get("/more")), refusal(t.delete("/more"))] {
-        assert_eq!(error, "limit reached: 1024 keys in a transaction; make several of it");
+        assert_eq!(
+            error,
+            "limit reached: 1024 keys in a transaction; split them over several transactions"
+        );
     }
     t.commit().unwrap();
     assert_eq!(state.keys("/").unwrap().len(), limits::MAX_TRANSACTION_KEYS / 2 + 1);

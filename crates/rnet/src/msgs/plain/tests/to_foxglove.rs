@@ -113,10 +113,10 @@ fn a_foxglove_cloud_that_is_none_is_refused() {
         PointCloud::from_foxglove(&cloud)
     };
     refused(change(|cloud| cloud.fields.clear()), "0 fields");
-    refused(change(|cloud| cloud.fields[1].r#type = 0), "\"y\" is of type 0");
+    refused(change(|cloud| cloud.fields[1].r#type = 0), "\"y\" has type 0");
     refused(change(|cloud| cloud.fields[1].name.push_str(&"y".repeat(32))), "33 bytes");
-    refused(change(|cloud| cloud.point_stride = 0), "no points of 0 bytes");
-    refused(change(|cloud| cloud.point_stride = 11), "no points of 11 bytes");
+    refused(change(|cloud| cloud.point_stride = 0), "whole number of points of 0 bytes");
+    refused(change(|cloud| cloud.point_stride = 11), "whole number of points of 11 bytes");
     refused(change(|cloud| cloud.point_stride = 8), "does not lie within point_stride 8");
     refused(change(|cloud| cloud.frame_id = "f".repeat(65)), "frame_id");
 }
