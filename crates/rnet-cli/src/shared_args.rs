@@ -75,7 +75,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
             "K" | "k" => (digits, 1 << 10),
             "M" => (digits, 1 << 20),
             "G" => (digits, 1 << 30),
-            other => return Err(format!("unknown unit {other:?}: use K, M or G, or no unit for bytes")),
+            other => {
+                return Err(format!("unknown unit {other:?}: use K, M or G, or no unit for bytes"));
+            }
         },
     };
     let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;

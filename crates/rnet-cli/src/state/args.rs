@@ -243,7 +243,8 @@ pub struct LoadArgs {
 /// A key in its absolute form.
 fn key(text: &str) -> Result<String, rnet::Error> {
     if text.starts_with('@') {
-        let why = "keys of other hosts work only with get, set, cas, del, list and watch".to_owned();
+        let why =
+            "keys of other hosts work only with get, set, cas, del, list and watch".to_owned();
         return Err(rnet::Error::BadName { what: "key", name: text.to_owned(), why });
     }
     Ok(rnet::key_name(text)?.into_owned())
@@ -277,7 +278,9 @@ fn prefix(text: &str) -> Result<String, rnet::Error> {
 
 fn lifetime(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
-        Duration::ZERO => Err("must be above 0 seconds; to delete the key, use rnet state del".to_owned()),
+        Duration::ZERO => {
+            Err("must be above 0 seconds; to delete the key, use rnet state del".to_owned())
+        }
         long => Ok(long),
     }
 }

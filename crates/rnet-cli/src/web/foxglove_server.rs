@@ -82,8 +82,7 @@ impl Viewers {
             match self.said.recv_timeout(STEP) {
                 Ok(text) => context.say(format_args!("{}", tame(&text))),
                 Err(RecvTimeoutError::Timeout) if self.server.is_over() => {
-                    let why =
-                        "the viewer server no longer updates: its thread has exited";
+                    let why = "the viewer server no longer updates: its thread has exited";
                     return Err(Failure::Failed(why.to_owned()));
                 }
                 Err(_) => {}
