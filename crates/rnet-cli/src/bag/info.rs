@@ -176,7 +176,7 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
             }
         }
         None if recording.profile() == names::PROFILE => {
-            facts.push(("Losses:", "not known: the recording was not ended".to_owned()));
+            facts.push(("Losses:", "unknown: the recording was not finished".to_owned()));
         }
         None => {}
     }
@@ -300,7 +300,7 @@ pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed(format!(
-            "{} is damaged, and what cannot be read is not counted; see rnet bag check",
+            "{} is damaged; unreadable messages are not counted; see rnet bag check",
             args.file.display()
         ))),
     }

@@ -92,7 +92,7 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
             context.line(format_args!("  reason: {}", reason(status)))?;
         }
         match status.holder.as_str() {
-            "" => context.line(format_args!("  driver: nobody"))?,
+            "" => context.line(format_args!("  driver: none"))?,
             holder => {
                 context.line(format_args!("  driver: {holder}"))?;
                 context.line(format_args!("  priority: {}", status.priority))?;
@@ -106,7 +106,7 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
     }
     if all.len() > 1 {
         context.say(format_args!(
-            "{topic} has {} receivers, each with a driver of its own: close all but one",
+            "{topic} has {} receivers, each with its own driver: close all but one",
             all.len()
         ));
     }
@@ -132,7 +132,7 @@ const NO_ANSWER: &str = "no answer";
 
 fn tell_silent(context: &mut Context, receiver: &str) {
     context.say(format_args!(
-        "{receiver} does not answer: its process is stopped, or gone a moment ago; see rnet node info {receiver}"
+        "{receiver} does not answer: its process is suspended or has just exited; see rnet node info {receiver}"
     ));
 }
 

@@ -78,9 +78,9 @@ fn commands_are_taken_shown_and_released_on_another_host() {
         "{said}"
     );
     says(&two, &["who", "/cmd_vel"], 1, &["no command /cmd_vel"]);
-    says(&one, &["who", "/cmd_vel"], 0, &["driver: nobody"]);
+    says(&one, &["who", "/cmd_vel"], 0, &["driver: none"]);
     two.heal();
-    says(&two, &["who", "/cmd_vel"], 0, &["receiver: @host1/base", "driver: nobody"]);
+    says(&two, &["who", "/cmd_vel"], 0, &["receiver: @host1/base", "driver: none"]);
     says(&two, &["log", "/cmd_vel"], 0, &["granted", "lease has passed"]);
 
     // One of the receiver's own host is overruled, and loses its authority.
@@ -101,5 +101,5 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     two.signal(process, Signal::INT);
     wheels.wait("applied 0", before + 1);
     drop(driver);
-    says(&two, &["who", "/cmd_vel"], 0, &["driver: nobody"]);
+    says(&two, &["who", "/cmd_vel"], 0, &["driver: none"]);
 }
