@@ -304,7 +304,7 @@ fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
         let text = sends.ok();
         assert!(!text.is_empty(), "{command}");
         assert!(command != "echo" || text.contains("1.5"), "{text}");
-        let clock = "laptop: its clock is known to ± 600.0 us";
+        let clock = "laptop: clock uncertainty ± 600.0 us";
         assert!(command != "delay" || text.contains(clock), "{text}");
         let begun = std::time::Instant::now();
         while theirs.subscriber_count() > 0 {
