@@ -191,7 +191,7 @@ mod tests {
         let stages = BTreeMap::from([(Stage::Network, times), (Stage::Callback, times)]);
         let far = Edge { stages, uncertain: Uncertain::Ns(1_000_000), ..edge };
         let svg = draw(&[far], None);
-        assert!(svg.contains(", 2 messages, ± 1.0 ms between clocks</text>"), "{svg}");
+        assert!(svg.contains(", 2 messages, ± 1.0 ms clock uncertainty</text>"), "{svg}");
         assert!(svg.contains("network: p50 100 ns ± 1.0 ms of 2 messages"), "{svg}");
         let whole = format!("M{:.1} ", MARGIN_PX + LABEL_PX);
         assert_eq!((svg.matches("<path").count(), svg.matches(&whole).count()), (2, 4), "{svg}");

@@ -64,7 +64,7 @@ mod tests {
     ];
 
     fn found(name: &str) -> Result<&'static str, String> {
-        find(name, KNOWN.into_iter(), "there is no type").map_err(|e| e.message())
+        find(name, KNOWN.into_iter(), "no such type").map_err(|e| e.message())
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             ("Lidar", "see rnet type list"),
         ] {
             let said = found(written).unwrap_err();
-            assert!(said.starts_with("there is no type") && said.contains(meant), "{said}");
+            assert!(said.starts_with("no such type") && said.contains(meant), "{said}");
         }
     }
 }

@@ -365,8 +365,8 @@ fn doctor_says_why_there_is_no_link() {
     let found = doctor("lan");
     has(&found, "ok", &["the network is \"lan\" (RNET_NETWORK)"]);
     has(&found, "note", &["anyone on the LAN"]);
-    has(&found, "problem", &["no network interface nonexistent0"]);
-    has(&found, "problem", &["rnet-link is of version 0.0.1"]);
+    has(&found, "problem", &["network interface nonexistent0 does not exist"]);
+    has(&found, "problem", &["rnet-link has version 0.0.1"]);
     has(&found, "problem", &["no link runs in domain clitest", "rnet link start"]);
     fs::write(place.dir.join("rnet-link"), "#!/bin/sh\necho 'rnet-link: bad key' >&2; exit 1")
         .unwrap();
@@ -526,27 +526,27 @@ fn doctor_says_why_a_host_is_not_reached() {
     has(&found, "note", &["host old (tcp/10.0.0.4:7450) is connected, of version 0.0.1"]);
     has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it speaks version 9"]);
     has(&found, "problem", &["host away was connected and is not heard"]);
-    has(&found, "problem", &[&half_at, "answers, and the port above it does not", "both"]);
+    has(&found, "problem", &[&half_at, "answers, but the next higher port does not", "both"]);
     has(&found, "note", &[&open_at, "answers", "another domain"]);
     has(&found, "note", &["host laptop (tcp/10.0.0.2:7450): rules of its robot.toml keep 2"]);
     has(&found, "problem", &["host 00000000000000ef is there for 1", "one of the two ports"]);
     has(
         &found,
         "problem",
-        &[&closed_at, "is not reached: connection refused", "start the link there"],
+        &[&closed_at, "cannot reach", "connection refused", "start the link on that host"],
     );
-    has(&found, "problem", &["no.such.host.invalid:1 is not reached: its name is not known"]);
+    has(&found, "problem", &["no.such.host.invalid:1: its name cannot be resolved"]);
     has(&found, "problem", &["two hosts are called laptop"]);
-    for reached in ["10.0.0.2:7450 is not", "localhost"] {
+    for reached in ["cannot reach tcp/10.0.0.2:7450", "localhost"] {
         assert!(!found.iter().any(|(_, text)| text.contains(reached)), "{found:#?}");
     }
     let found = network(&rnet!(place, "doctor", "--host", "laptop", "--json"));
     has(&found, "ok", &["host laptop (tcp/10.0.0.2:7450) is connected"]);
-    has(&found, "problem", &[&closed_at, "is not reached: connection refused"]);
+    has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
     let others = |(_, text): &&(String, String)| text.contains("host old") || text.contains("away");
     assert_eq!(found.iter().find(others), None);
     let found = network(&rnet!(place, "doctor", "--host", "lapto", "--json"));
-    has(&found, "problem", &["the link knows no host lapto", "laptop"]);
+    has(&found, "problem", &["host lapto is not known to the link", "laptop"]);
 }
 
 /// As where it was started in another directory, or with variables.
@@ -567,8 +567,8 @@ fn doctor_tries_what_the_link_that_runs_is_told() {
     let _said = says(&link, &told);
     let found = network(&rnet!(place, "doctor", "--json"));
     has(&found, "note", &["the network is off here", "process 77 links this host"]);
-    has(&found, "problem", &[&closed_at, "is not reached: connection refused"]);
-    has(&found, "problem", &["there is no network interface nosuch0"]);
+    has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
+    has(&found, "problem", &["network interface nosuch0 does not exist"]);
     let text = rnet!(place, "link", "status").ok();
     assert!(text.contains(&format!("connects to {closed_at}\non nosuch0\n")), "{text}");
 }
