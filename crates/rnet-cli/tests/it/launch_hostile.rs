@@ -136,7 +136,7 @@ fn a_node_is_stopped_in_the_middle_of_its_backoff() {
     );
     let mut launch = robot.launch(&[]);
     launch.until_stdout("/bad  failed  exit code 3; it is started again in");
-    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad does not run\n");
+    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
     until(&|| (!robot.kept("bad.wish").exists()).then_some(()), &String::new);
     assert_eq!(robot.run(&["node", "restart", "bad"]).ok(), "restarted /bad\n");
     robot.until("starts", |text| text.lines().count() == 2);

@@ -29,7 +29,10 @@ fn what_was_stopped_as_it_should_be_is_no_problem() {
     assert_eq!(launch.wait().code, Some(130));
     assert_eq!(problems(&robot), [""; 0], "the launch was stopped");
     let status = robot.run(&["status", "--over", "0.1"]).ok();
-    assert!(status.contains("all is well: what rnet launch had started was stopped"), "{status}");
+    assert!(
+        status.contains("all is well: all nodes started by rnet launch were stopped"),
+        "{status}"
+    );
 }
 
 #[test]
@@ -51,7 +54,7 @@ fn what_failed_is_a_problem_until_nobody_misses_it() {
     assert_eq!(robot.launch(&[]).wait().code, Some(1));
     assert_eq!(problems(&robot), [failed], "the file has the other no more");
     assert_eq!(robot.run(&["node", "logs", "old"]).ok(), "");
-    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad does not run\n");
+    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
     assert_eq!(problems(&robot), [""; 0], "an operator leaves it as it is");
     assert_eq!(robot.launch(&[]).wait().code, Some(1));
     assert_eq!(problems(&robot), [failed], "it was started again, and has failed again");

@@ -139,8 +139,8 @@ fn status_shows_hosts_and_what_crosses() {
         assert!(peer.contains(part), "{part}: {text}");
     }
     assert!(row("tcp/10.0.0.3:7450").contains("connecting"), "{text}");
-    assert!(row("laptop: its clock gains").ends_with("+12.3 ± 0.5 us in a second"), "{text}");
-    assert!(row("laptop: its clock stepped by +2.00 s").ends_with(" ago"), "{text}");
+    assert!(row("laptop: clock drift").ends_with("+12.3 ± 0.5 us per second"), "{text}");
+    assert!(row("laptop: clock stepped by +2.00 s").ends_with(" ago"), "{text}");
     assert!(
         row("laptop in").contains("/cmd_vel") && row("laptop in").contains("10.0 Hz"),
         "{text}"
@@ -174,11 +174,11 @@ fn status_says_why_there_is_none() {
     let place = Place::new();
     let _node = place.node("robot");
     let said = rnet!(place, "link", "status").fails(1);
-    assert!(said.contains("no link runs in domain clitest: RNET_LINK names "), "{said}");
+    assert!(said.contains("no link is running in domain clitest: RNET_LINK names "), "{said}");
     install(&place, &settings("off", "default"));
     let said = rnet!(place, "link", "status").fails(1);
     assert!(
-        said.contains("the network is off") && said.contains("there is no robot.toml in /"),
+        said.contains("the network is off") && said.contains("does not contain robot.toml"),
         "{said}"
     );
     install(&place, &settings("off", "robot.toml:3"));
@@ -193,7 +193,7 @@ fn status_says_why_there_is_none() {
     let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: there is no such key' >&2; exit 1";
     fs::write(place.dir.join("rnet-link"), script).unwrap();
     let said = rnet!(place, "link", "status").fails(1);
-    assert!(said.contains("none can start: robot.toml:3:1: network.lisen"), "{said}");
+    assert!(said.contains("it cannot start: robot.toml:3:1: network.lisen"), "{said}");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn doctor_says_why_there_is_no_link() {
     has(&found, "note", &["anyone on the LAN"]);
     has(&found, "problem", &["network interface nonexistent0 does not exist"]);
     has(&found, "problem", &["rnet-link has version 0.0.1"]);
-    has(&found, "problem", &["no link runs in domain clitest", "rnet link start"]);
+    has(&found, "problem", &["no link is running in domain clitest", "rnet link start"]);
     fs::write(place.dir.join("rnet-link"), "#!/bin/sh\necho 'rnet-link: bad key' >&2; exit 1")
         .unwrap();
     has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
@@ -452,7 +452,7 @@ fn doctor_says_whether_multicast_arrives() {
     has(
         &doctor(&[], &[]),
         "note",
-        &["no other host of domain clitest is heard", "239.255.1.2:17000"],
+        &["no other host of domain clitest was found", "239.255.1.2:17000"],
     );
     has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 asks by multicast", "drops UDP"]);
     has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers to multicast", "TCP"]);

@@ -12,8 +12,9 @@ const SLACK_NS: u64 = 10_000;
 
 /// How to get a kernel that preempts.
 const FULL: &str = "boot with preempt=full: add it to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo \
-                    update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. Better: a PREEMPT_RT kernel: Debian's linux-image-rt-amd64, Ubuntu's `sudo pro enable \
-                    realtime-kernel`";
+                    update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. \
+                    Better: a PREEMPT_RT kernel (Debian: linux-image-rt-amd64, Ubuntu: `sudo pro enable \
+                    realtime-kernel`)";
 
 /// When does the kernel give the core to a more urgent thread?
 pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
