@@ -381,8 +381,8 @@ fn a_topology_that_is_none_is_told_of() {
         (file("empty.toml", ""), "missing field"),
         (file("half.toml", "name = 'x'\n[[node"), "line 2"),
         (file("period.toml", period), "publisher of t: a period of 0 ms"),
-        (file("binary.toml", "\u{0}\u{1}"), "is not in our TOML form"),
-        (file("robot.yaml", period), "ends neither in .toml"),
+        (file("binary.toml", "\u{0}\u{1}"), "is not in robot-net's TOML format"),
+        (file("robot.yaml", period), "must end in .toml"),
     ] {
         let ran = rnet!(place, "--json", "bench", "topology", path);
         assert!(ran.stdout.is_empty(), "{ran:#?}");

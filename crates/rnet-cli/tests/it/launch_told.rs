@@ -68,7 +68,7 @@ fn a_changed_file_settles_what_it_names_no_more() {
     robot.pids("a.pid", 1);
     assert_eq!(problems(&robot).len(), 1);
     robot.write(&sleeper("a", ""));
-    launch.until_stdout("/bad  stopping  the file names it no more");
+    launch.until_stdout("/bad  stopping  removed from the file");
     assert_eq!(problems(&robot), [""; 0]);
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
@@ -92,8 +92,8 @@ fn who_stops_a_launch_twice_is_told_what_goes_on() {
             said.lines().find(|line| line.contains(&format!("pid {pid}, "))).expect(&said)
         };
         assert!(of(&deaf).contains("/deaf") && of(&deaf).contains("goes"), "{said}");
-        assert!(of(&deaf).contains("told to stop; it is killed 3 s after that"), "{said}");
-        assert!(of(&base).contains("/base") && of(&base).contains("not told to stop"), "{said}");
+        assert!(of(&deaf).contains("asked to stop; killed after 3 s"), "{said}");
+        assert!(of(&base).contains("/base") && of(&base).contains("not asked to stop"), "{said}");
         // The keeper keeps its word without the launcher.
         until_gone(&deaf);
         assert!(is_alive(&base), "nobody has told it to stop");
@@ -114,15 +114,14 @@ fn a_launch_of_nothing_says_so() {
             let ran = robot.launch(&all).wait();
             assert_eq!(ran.code, Some(0), "{ran:#?}");
             let said = ran.stderr.replace(&robot.path("").display().to_string(), "");
-            assert_eq!(said, format!("rnet: nothing is to be started on the host {why}\n"));
+            assert_eq!(said, format!("rnet: no nodes to start on host {why}\n"));
         }
     };
     let sim = "[var]\nsim = false\n".to_owned() + &sleeper("a", "when = { sim = true }");
     let desk = sleeper("b", "host = \"desk\"");
     nothing("", &["--host", "lab"], "lab: robot.toml has no node");
-    nothing(&sim, &["--host", "lab"], "lab: when excludes each of the 1 nodes of robot.toml");
-    let why =
-        "desk: host or when excludes each of the 1 nodes of robot.toml; its hosts are \"base\"";
+    nothing(&sim, &["--host", "lab"], "lab: when excludes all 1 nodes of robot.toml");
+    let why = "desk: host or when excludes all 1 nodes of robot.toml; its hosts are \"base\"";
     nothing(
         &format!("{sim}host = \"base\"\n"),
         &["--host", "base"],
@@ -130,7 +129,6 @@ fn a_launch_of_nothing_says_so() {
     );
     // Of a file that is not read nobody knows which hosts it names.
     let more = "[var]\nmore = false\n[[include]]\nfile = \"more.toml\"\nwhen = { more = true }\n";
-    let why =
-        "lab: host or when excludes each of the 1 nodes of robot.toml; its hosts are \"desk\"";
+    let why = "lab: host or when excludes all 1 nodes of robot.toml; its hosts are \"desk\"";
     nothing(&format!("{more}{desk}"), &["--host", "lab"], why);
 }

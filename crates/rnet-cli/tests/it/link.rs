@@ -455,7 +455,7 @@ fn doctor_says_whether_multicast_arrives() {
         &["no other host of domain clitest was found", "239.255.1.2:17000"],
     );
     has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 asks by multicast", "drops UDP"]);
-    has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers to multicast", "TCP"]);
+    has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers multicast", "TCP"]);
     // One of an earlier release cannot say.
     install(&place, &settings("lan", "robot.toml:2"));
     let found = network(&rnet!(place, "doctor", "--json"));

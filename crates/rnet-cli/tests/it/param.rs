@@ -144,7 +144,7 @@ fn what_no_node_has_declared_is_set_only_when_told_so_and_can_be_undone() {
     rnet!(place, "param", "get", "/arn", "pid/gain").fails(1);
     // Where its node's name ends is told by whoever asks.
     let said = rnet!(place, "param", "set", "/arn/pid", "2", "--undeclared").fails(2);
-    assert!(said.contains("apart: rnet param set /arn pid 2 --undeclared"), "{said}");
+    assert!(said.contains("arguments: rnet param set /arn pid 2 --undeclared"), "{said}");
     rnet!(place, "param", "set", "/arn", "pid/gain", "2", "--undeclared").ok();
     let listed = rnet!(place, "param", "list", "/arn", "--json").json();
     let (node, name) = (&listed["params"][0]["node"], &listed["params"][0]["name"]);

@@ -403,10 +403,16 @@ fn folders_are_compared_type_by_type_wherever_the_types_stand() {
     // A type that two files define differently has no meaning.
     write(&place, "new/other.proto", &part.replace("double", "float"));
     let said = rnet!(place, "type", "check", old, new).fails(1);
-    assert!(said.contains("p.Part means two things") && said.contains("other.proto"), "{said}");
+    assert!(
+        said.contains("p.Part is defined differently") && said.contains("other.proto"),
+        "{said}"
+    );
     for command in [&["list"][..], &["show", "Part"], &["show", "p.Part"]] {
         let said = place.run(&[&["type"], command, &["--proto", new]].concat()).fails(1);
-        assert!(said.contains("p.Part means two things") && said.contains("other.proto"), "{said}");
+        assert!(
+            said.contains("p.Part is defined differently") && said.contains("other.proto"),
+            "{said}"
+        );
     }
     rnet!(place, "type", "list", "--proto", old).ok();
     let empty = place.dir.join("empty");

@@ -52,7 +52,7 @@ impl Launcher<'_> {
         };
         match self.keep_helper(&name, process) {
             Ok((pid, keeper)) => {
-                self.around.event(&name, "on-failure", &format!("{program} runs, pid {pid}"));
+                self.around.event(&name, "on-failure", &format!("{program} started, pid {pid}"));
                 self.helpers.push(Helper { node: name, program, pid, keeper, is_told: false });
             }
             Err(why) => {
@@ -86,7 +86,7 @@ impl Launcher<'_> {
             }
             Ok((Answer::Busy, mut keeper)) => {
                 let _ = keeper.wait();
-                Err("runs still, as it was started before".to_owned())
+                Err("is still running from an earlier start".to_owned())
             }
             // A full disk has no room for what a keeper writes. The command runs all the same, unseen.
             Err(why) => {
@@ -125,7 +125,7 @@ impl Launcher<'_> {
     /// Those that run still, and what becomes of them.
     pub(super) fn helpers_left(&self) -> impl Iterator<Item = (NodeName, String)> {
         self.helpers.iter().map(|Helper { node, program, pid, .. }| {
-            let fate = format!("its on_failure {program}, pid {pid}, dies with the launcher");
+            let fate = format!("its on_failure {program}, pid {pid}, exits with the launcher");
             (node.clone(), fate)
         })
     }
