@@ -266,8 +266,9 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ),
         (
             "dir = \"$HOME/x\"",
-            "dir: expected ${NAME} for a variable of [var], or $$ for a dollar (launch files do not read environment variables: use a shell, [\"sh\", \"-c\", \"… $$HOME …\"], or declare HOME in [var] and start with \
-             --set HOME=VALUE), found",
+            "dir: expected ${NAME} for a variable of [var], or $$ for a dollar (launch files do not read \
+             environment variables: use a shell, [\"sh\", \"-c\", \"… $$HOME …\"], or declare HOME in [var] and \
+             start with --set HOME=VALUE), found",
         ),
         ("host = \"a b\"", "host: expected a name of 1 to 64 letters, digits, '-', '.' and '_'"),
         ("when = { sim = true }", "when.sim: expected no variable, because the file has no [var]"),
