@@ -183,8 +183,8 @@ pub struct ManArgs {
 
 /// Print the logs of nodes
 ///
-/// Each node keeps its last 100 lines. They are printed in time order and then, with --follow, each new line as it
-/// arrives. The lines of a node that has exited are not available.
+/// Each node keeps its last 100 log lines. They are printed in time order and then, with --follow, each new line as
+/// it arrives. The lines of a node that has exited are not available.
 #[derive(Debug, Args)]
 pub struct LogArgs {
     /// Keep printing new lines

@@ -94,7 +94,7 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
     };
     let count = SEATS.len();
     context.say(format_args!(
-        "a robot of {count} processes, model: {model}; look at it: rnet --dir {} --domain {domain} topic list",
+        "a robot of {count} processes, model: {model}; inspect it with: rnet --dir {} --domain {domain} topic list",
         dir.display()
     ));
     let posts = (0..count).map(|seat| post(seat, python.clone())).collect();

@@ -131,7 +131,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
         true => Ok(()),
         false if context.json() => Err(Failure::Told),
         false => {
-            Err(Failure::Failed(format!("{} does not publish what was recorded", tame(&done.node))))
+            Err(Failure::Failed(format!("{} did not publish what was recorded", tame(&done.node))))
         }
     }
 }

@@ -147,7 +147,7 @@ impl<'s> Launcher<'s> {
         })
     }
 
-    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped, but for those of
+    /// Runs until every node has exited or a stop is requested. On return all nodes are stopped, except those of
     /// [`Outcome::left`].
     ///
     /// # Errors

@@ -157,8 +157,8 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
             let unheard = counts(recording, names::UNHEARD);
             let of = match unheard.as_ref().and_then(|map| map.get("followed")) {
                 Some(0) => " known: no publisher was followed".to_owned(),
-                Some(1) => " of the publisher followed".to_owned(),
-                Some(followed) => format!(" of the {followed} publishers followed"),
+                Some(1) => " from the publisher followed".to_owned(),
+                Some(followed) => format!(" from the {followed} publishers followed"),
                 // Of a recorder that did not say it.
                 None => String::new(),
             };

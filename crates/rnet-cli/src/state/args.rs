@@ -37,7 +37,8 @@ pub enum StateCommand {
     Add(AddArgs),
     /// Delete keys
     ///
-    /// To delete all keys under a name, use flush. Exit 1 if one of them does not exist. The others are deleted.
+    /// To delete all keys under a name, use flush. Exit 1 if one of the keys does not exist; the others are still
+    /// deleted.
     Del(DelArgs),
     /// Delete all keys, or all under a name
     ///

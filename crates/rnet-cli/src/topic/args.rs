@@ -154,7 +154,8 @@ pub struct PubArgs {
     pub raw: bool,
     #[command(flatten)]
     pub files: ProtoArgs,
-    /// Last will: what subscribers receive if this process is killed; fields as DATA, or text where messages are bytes
+    /// Last will: what subscribers receive if this process is killed; fields as in DATA, or text if messages are raw
+    /// bytes
     #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
     pub will: Option<String>,
     /// Messages per second

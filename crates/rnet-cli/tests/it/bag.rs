@@ -450,7 +450,7 @@ fn info_of_a_file_that_was_made_of_several_sums_what_each_says_is_missing() {
     std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
     let said = rnet!(place, "bag", "info", file.to_str().unwrap()).ok();
     for line in [
-        "Losses:      7 of the 4 publishers followed\n",
+        "Losses:      7 from the 4 publishers followed\n",
         "             7 /raw /n disk_full\n",
         "Not heard:   1 of the publishers /scan /n closed\n",
     ] {
