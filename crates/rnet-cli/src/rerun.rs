@@ -56,7 +56,7 @@ pub struct RerunArgs {
     /// Pair messages by the value of this field instead of by their order
     #[arg(long, value_name = "FIELD")]
     pub key: Option<String>,
-    /// Do not compare service calls that the node made or answered when it was recorded
+    /// Run without the service calls that the node made or answered when it was recorded
     #[arg(long)]
     pub without_calls: bool,
     #[command(flatten)]
