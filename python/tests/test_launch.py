@@ -134,7 +134,7 @@ def test_what_a_program_in_front_of_the_launcher_prints_is_no_table(robot):
 def test_a_file_is_launched_once(robot):
     file = robot(sleeper("a"))
     with rnet.launch(file):
-        with pytest.raises(rnet.LaunchFailed, match="is launched already in this domain"):
+        with pytest.raises(rnet.LaunchFailed, match="is already launched in this domain"):
             rnet.launch(file)
 
 
@@ -294,7 +294,7 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
         try:
             return rnet.launch(file)
         except rnet.LaunchFailed as error:  # the kernel is just ending the launcher
-            assert "is launched already" in str(error)
+            assert "is already launched" in str(error)
             return None
 
     found: list[rnet.Launch] = []

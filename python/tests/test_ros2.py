@@ -49,7 +49,7 @@ def test_rosbags_reads_what_we_write(tmp_path: Path, at_once: bool) -> None:
             [BUILD / "rnet", "bag", "convert", path, "--ros2", "-o", ros2],
             check=True, timeout=60, capture_output=True, text=True,
         )
-        assert "messages of /raw are left out: ROS 2 has no raw" in done.stderr
+        assert "messages of /raw were omitted: ROS 2 has no raw" in done.stderr
     read = {}
     with Reader(ros2) as reader:
         for connection, _, data in reader.messages():

@@ -114,7 +114,7 @@ impl Topology {
         }
         let len = meta.len();
         if len > MAX_FILE_LEN_BYTES {
-            return Err(wrong(format!("{len} bytes is too long; at most {MAX_FILE_LEN_BYTES}")));
+            return Err(wrong(format!("{len} bytes exceed the limit of {MAX_FILE_LEN_BYTES}")));
         }
         let text =
             std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
@@ -122,7 +122,7 @@ impl Topology {
             Some("toml") => Self::from_toml(&text, path),
             Some("json") => Self::from_irobot_json(&text, path),
             _ => Err(wrong(
-                "the name ends neither in .toml (our form) nor in .json (iRobot's form)".into(),
+                "the name must end in .toml (robot-net's format) or .json (iRobot's format)".into(),
             )),
         }
     }

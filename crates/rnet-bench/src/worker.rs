@@ -102,7 +102,7 @@ pub fn listen(
     let read = move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             let order = serde_json::from_str(&line);
-            if !take(Some(order.map_err(|e| format!("{line:?} is no order: {e}")))) {
+            if !take(Some(order.map_err(|e| format!("{line:?} is not a valid order: {e}")))) {
                 return;
             }
         }

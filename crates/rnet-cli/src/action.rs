@@ -22,9 +22,9 @@ pub enum ActionCommand {
         /// The action
         action: TopicName,
     },
-    /// Send a goal, and print its feedback and its result
+    /// Send a goal and print its feedback and result
     Send(SendArgs),
-    /// Cancel the goals of an action, whosesoever they are
+    /// Cancel all goals of an action, from any client
     Cancel(CancelArgs),
 }
 
@@ -35,21 +35,21 @@ pub struct ActionListArgs {
     pub show_types: bool,
 }
 
-/// Send a goal, and print its feedback and its result.
+/// Send a goal and print its feedback and result.
 ///
-/// DATA is the fields of the goal in YAML or JSON, such as '{x: 1.0}'; left out, none is set. An action whose goals are
-/// raw bytes takes --text, --hex or --file. Prints feedback as it comes and then the result, each as a document of
-/// its own. Ctrl-C cancels the goal and waits for its end; a second one does not wait.
+/// DATA is the fields of the goal in YAML or JSON, such as '{x: 1.0}'; without DATA, no field is set. For an action
+/// with raw-byte goals, use --text, --hex or --file. Prints feedback as it arrives and then the result, each as a
+/// separate document. Ctrl-C cancels the goal and waits until it ends; a second Ctrl-C does not wait.
 #[derive(Debug, Args)]
 pub struct SendArgs {
-    /// The action; it need not have a server yet
+    /// The action; its server does not need to exist yet
     pub action: TopicName,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Longest time for the goal, in seconds; it has no end if left out
+    /// Time limit for the goal, in seconds [default: no limit]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Send it to the server to which goals of this key go
+    /// Send the goal to the server selected by this key
     #[arg(long)]
     pub key: Option<String>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub struct SendArgs {
 pub struct CancelArgs {
     /// The action
     pub action: TopicName,
-    /// Longest time for its servers to be reached, in seconds
+    /// Longest wait to reach its servers, in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
     pub timeout: Duration,
     #[command(flatten)]

@@ -44,108 +44,107 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List, print, measure and publish topics
+    /// List, print, measure and publish to topics
     #[command(subcommand)]
     Topic(TopicCommand),
     /// List and call services
     #[command(subcommand)]
     Service(ServiceCommand),
-    /// Show who drives commands, take them, and stop them
+    /// Show, take and release control of command topics
     #[command(subcommand, name = "command")]
     Drive(CommandCommand),
     /// List actions, send goals and cancel them
     #[command(subcommand)]
     Action(ActionCommand),
-    /// Show message types, and check whether a change of a type is compatible
+    /// Show message types and check schema compatibility
     #[command(subcommand)]
     Type(TypeCommand),
     /// Read, write and watch shared state
     #[command(subcommand)]
     State(StateCommand),
-    /// Read, set, save and load the parameters of nodes
+    /// Read, set, save and load node parameters
     #[command(subcommand)]
     Param(ParamCommand),
     /// List nodes and their endpoints
     #[command(subcommand)]
     Node(NodeCommand),
     Log(LogArgs),
-    /// Show who publishes to whom: as text, DOT, Mermaid or SVG
+    /// Show the graph of nodes and topics as text, DOT or Mermaid
     Graph(GraphArgs),
-    /// Watch nodes, topics and problems on a screen
+    /// Monitor nodes, topics and problems live in the terminal
     ///
-    /// Keys: Tab and 1 to 4 choose the list, arrows a row, Enter opens its page and Esc leaves it, `s` sorts, `/`
-    /// filters by name, space stops and goes on, `q` ends.
+    /// Keys: Tab and 1 to 4 select the list, the arrow keys a row, Enter opens its details and Esc closes them, `s`
+    /// sorts, `/` filters by name, space pauses and resumes, `q` quits.
     Top(TopArgs),
-    /// Show where the time of messages goes, from the send to the end of the callback
+    /// Trace message latency by stage, from send to the end of the callback
     ///
-    /// While it runs, the subscribers of these topics record each of their messages, and of more than 2,000 in a second
-    /// a sample. Stages: `wake`, until the thread that takes the message is awake (`busy`, if it was at work; `network`,
-    /// for a message of another host); `copy`, until it is copied; `dispatch`, until the callback begins; and
-    /// `callback`, until it ends. Of a receive in a loop that is the time until the next.
+    /// While the command runs, the subscribers of these topics record each message, or a sample above 2,000 messages
+    /// per second. Stages: `wake`, until the receiving thread is awake (`busy` if it was working; `network` for a
+    /// message from another host); `copy`, until the message is copied; `dispatch`, until the callback starts; and
+    /// `callback`, until the callback returns. For a receive loop, `callback` is the time until the next receive.
     Trace(TraceArgs),
     Dashboard(DashboardArgs),
-    /// Say whether all is well, with an exit code: 0 if it is
+    /// Check the health of the domain; exit 0 if healthy
     ///
-    /// What is wrong now counts, and what has gone wrong within the time of --over; for services of systemd, probes of
-    /// Kubernetes and scripts.
+    /// Reports current problems and those of the last --over seconds. For systemd, Kubernetes probes and scripts.
     Status(StatusArgs),
-    /// Print counters, rates and latencies as text for Prometheus
+    /// Export Prometheus metrics: counters, rates and latencies
     Metrics(MetricsArgs),
-    /// Let Foxglove and other viewers of its protocol look at the domain, or at a recording
+    /// Serve the domain or a recording to Foxglove and compatible viewers
     ///
-    /// Viewers connect to ws://127.0.0.1:8765. Pages of a browser may connect if their origin is allowed: the web
-    /// application of Foxglove with --allow-origin https://app.foxglove.dev; the application for the desktop has none.
-    /// Publishers do not feel it. Viewers may publish, call services and set parameters, but for --read-only.
-    /// Ctrl-C ends it.
+    /// Viewers connect to ws://127.0.0.1:8765. Browser pages may connect only if their origin is allowed: for the
+    /// Foxglove web app, pass --allow-origin https://app.foxglove.dev; the desktop app sends no origin. The server
+    /// does not slow publishers. Viewers may publish, call services and set parameters unless --read-only is given.
+    /// Ctrl-C stops the server.
     Foxglove(FoxgloveArgs),
-    /// Record topics, state and parameters into an MCAP file
+    /// Record topics, state and parameters to an MCAP file
     Record(RecordArgs),
-    /// Keep the last seconds at all times, and write a file of them when something happens
+    /// Keep the last seconds in memory and save them to a file on a trigger
     #[command(subcommand, name = "blackbox")]
     BlackBox(BlackBoxCommand),
-    /// Start the nodes of a robot, keep them running, and stop them
+    /// Launch, supervise and stop the nodes of a robot
     Launch(LaunchArgs),
-    /// Parent process of a launched node, which `rnet launch` starts
+    /// Parent process of a launched node; started by `rnet launch`
     #[command(hide = true)]
     LaunchKeeper(KeeperArgs),
-    /// Link this host with others, and show how that is going
+    /// Link this host with other hosts and show the link status
     Link(LinkArgs),
-    /// List the domains of the directory, and remove what dead nodes left in one
+    /// List domains and remove what dead nodes left behind
     #[command(subcommand)]
     Domain(DomainCommand),
-    /// Find out why nodes do not communicate, or what the machine lacks for real time
+    /// Diagnose why nodes do not communicate, or check the machine for real-time use
     Doctor(DoctorArgs),
-    /// Publish the messages of a recording again
+    /// Play a recording: publish its messages again
     ///
-    /// On a terminal: space stops and goes on, `s` steps, the left and right arrows go back and forth by five
-    /// seconds, up and down play faster and slower, `q` ends.
+    /// Keys in a terminal: space pauses and resumes, `s` steps one message, the left and right arrows seek by five
+    /// seconds, up and down play faster and slower, `l` toggles looping, `q` quits.
     Play(PlayArgs),
-    /// Run a node again on its recorded inputs, and compare what it publishes
+    /// Rerun a node on its recorded inputs and compare its outputs
     ///
-    /// The node runs in a domain of its own and gets one message after the other, each when it rests from the one
-    /// before. Ends with 0 if it publishes what was recorded, 1 if it does not, 124 if it does not join, rest or answer.
+    /// The node runs in its own domain and receives the next message once it is idle. Exit 0 if it publishes what was
+    /// recorded, 1 if it does not, 124 if it does not join, become idle or answer in time.
     ///
-    /// The files of the domain, its state and durable keys with them, are in robot-net-bench-PID-N in --dir (/dev/shm if
-    /// that is not said), and are removed at the end, also of a run that fails or is interrupted. What a killed run has
-    /// left there the next `rnet rerun` or `rnet bench` removes.
+    /// The domain's files, including its state and durable keys, are in robot-net-bench-PID-N in --dir (default
+    /// /dev/shm). They are removed on exit, even if the run fails or is interrupted. A killed run's files are removed
+    /// by the next `rnet rerun` or `rnet bench`.
     Rerun(RerunArgs),
-    /// Look into recordings, and make files of them
+    /// Inspect, convert, filter, merge, split and repair recordings
     #[command(subcommand)]
     Bag(BagCommand),
-    /// Measure robot-net on this machine
+    /// Benchmark robot-net on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Run a simulated robot of ten processes, kill one, and show what arrived
+    /// Run a simulated robot of ten processes, kill one, and print delivery counts
     ///
-    /// The robot has a domain of its own unless --domain names one, whatever RNET_DOMAIN says; the first line
-    /// says how to look at it.
+    /// The robot runs in its own domain unless --domain is given; RNET_DOMAIN is ignored. The first line shows how to
+    /// inspect it.
     Demo(DemoArgs),
-    /// Worker process of a benchmark or the demo, which start it
+    /// Worker process of a benchmark or the demo; started by them
     #[command(hide = true)]
     BenchWorker,
-    /// Print the script that completes commands, topics, nodes and keys in a shell
+    /// Print the shell completion script for commands, topics, nodes and keys
     Completions(CompletionsArgs),
-    /// Write the manual pages into a directory, for packages
+    /// Write the man pages to a directory, for packages
     #[command(hide = true)]
     Man(ManArgs),
     /// Print the version of this program and of the shared-memory layout
@@ -178,33 +177,33 @@ impl Shell {
 
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The directory, which must exist
+    /// The directory; it must exist
     pub dir: PathBuf,
 }
 
-/// Print the log lines of nodes
+/// Print the logs of nodes
 ///
-/// Nodes keep their last 100 lines. These are printed in the order of their time, and then, with --follow, each
-/// line as it comes. The lines of a node that has ended are gone.
+/// Each node keeps its last 100 log lines. They are printed in time order and then, with --follow, each new line as
+/// it arrives. The lines of a node that has exited are not available.
 #[derive(Debug, Args)]
 pub struct LogArgs {
-    /// Go on with the lines that come
+    /// Keep printing new lines
     #[arg(short, long)]
     pub follow: bool,
-    /// Only those of nodes whose names match: * stands for one part of a name, ** for any number of them; @HOST/...
-    /// for those of that other host
+    /// Only lines of nodes whose names match: * matches one part of a name, ** any number of parts; @HOST/... matches
+    /// nodes of that other host
     #[arg(long, value_name = "PATTERN")]
     pub node: Option<crate::nodes::Nodes>,
-    /// Only those of this level and above
+    /// Only lines of this level and above
     #[arg(short, long, value_enum, default_value_t = LevelArg::Debug)]
     pub level: LevelArg,
-    /// Only those of the last S seconds
+    /// Only lines of the last S seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub since: Option<Duration>,
-    /// End after N lines
+    /// Exit after N lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// With --follow: end after S seconds; without a line, with exit code 124
+    /// With --follow: exit after S seconds; exit code 124 if no line was printed
     #[arg(long, value_name = "S", value_parser = seconds, requires = "follow")]
     pub timeout: Option<Duration>,
 }
@@ -223,31 +222,31 @@ pub enum LevelArg {
 pub enum NodeCommand {
     /// List the nodes
     List(NodeListArgs),
-    /// Show the process, the endpoints and the parameters of a node
+    /// Show process, endpoints and parameters of a node
     Info {
-        /// The node; of another host @host/node
+        /// The node; for a node of another host, @host/node
         #[arg(value_name = "NODE", value_parser = any_node)]
         any_node: String,
-        /// Show the internal topics of robot-net too, below /_rnet/
+        /// Also show robot-net's internal topics, under /_rnet/
         #[arg(short, long)]
         all: bool,
     },
-    /// Kill a node with SIGKILL, as a crash would; rnet launch does what it does after one
+    /// Kill a node with SIGKILL; rnet launch treats it as a crash
     Kill {
         /// The node
         node: NodeName,
     },
-    /// Stop a node with SIGINT, then SIGTERM; rnet launch leaves it stopped
+    /// Stop a node with SIGINT, then SIGTERM; rnet launch does not restart it
     Stop {
         /// The node
         node: NodeName,
     },
-    /// Stop a launched node, and start it again
+    /// Restart a launched node
     Restart {
         /// The node
         node: NodeName,
     },
-    /// Print what a launched node has written to stdout and stderr
+    /// Print the stdout and stderr output of a launched node
     Logs(NodeLogsArgs),
 }
 
@@ -255,10 +254,10 @@ pub enum NodeCommand {
 pub struct NodeLogsArgs {
     /// The node
     pub node: NodeName,
-    /// Print the last lines only
+    /// Print only the last N lines
     #[arg(short = 'l', long, value_name = "N")]
     pub lines: Option<usize>,
-    /// Go on with what it writes, until Ctrl-C
+    /// Keep printing new output until Ctrl-C
     #[arg(short, long)]
     pub follow: bool,
 }
@@ -274,32 +273,31 @@ pub struct NodeListArgs {
     /// Keep running and print each node that joins, leaves or dies
     #[arg(short, long)]
     pub watch: bool,
-    /// With --watch: end after this many seconds
+    /// With --watch: exit after this many seconds
     #[arg(long, value_name = "S", value_parser = seconds, requires = "watch")]
     pub timeout: Option<Duration>,
 }
 
-/// Find out why nodes do not communicate, or what the machine lacks for real time.
+/// Diagnose why nodes do not communicate, or check the machine for real-time use.
 ///
-/// With A and B, checks why node A does not receive from node B. Without them, checks the whole domain.
-/// With --realtime, checks the machine. Each problem is printed with a remedy. Exit 0 without problems,
-/// 1 with at least one.
+/// With A and B, checks why node A does not receive from node B. Without them, checks the whole domain. With
+/// --realtime, checks the machine. Each problem is printed with a remedy. Exit 0 if no problem is found, 1 otherwise.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The node that should receive; of another host @host/node
+    /// The node that should receive; for a node of another host, @host/node
     #[arg(value_name = "A", requires = "from", value_parser = any_node)]
     pub to: Option<String>,
-    /// The node that should publish; one of the two is of this host
+    /// The node that should publish; one of the two nodes must run on this host
     #[arg(value_name = "B", value_parser = any_node)]
     pub from: Option<String>,
-    /// Check this topic only
+    /// Check only this topic
     #[arg(long)]
     pub topic: Option<TopicName>,
-    /// Beside this machine, check only the way to this host, and what its nodes publish and subscribe to
+    /// Check this machine, the connection to this host, and what the nodes there publish and subscribe to
     #[arg(long, conflicts_with_all = ["to", "from"])]
     pub host: Option<String>,
-    /// Check what this machine and this user lack for low latency and low jitter. Exit 1 if an
-    /// essential setting is wrong, 0 if there is advice only
+    /// Check the settings of this machine and user for low latency and low jitter. Exit 1 if an essential setting is
+    /// wrong, 0 if only advice is printed
     #[arg(long, conflicts_with_all = ["to", "from", "topic", "host"])]
     pub realtime: bool,
 }

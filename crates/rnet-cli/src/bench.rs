@@ -41,7 +41,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
     let global = context.global();
     if global.domain.is_some() || global.group.is_some() {
         return Err(Failure::Usage(
-            "a bench runs in a private domain of its own: leave --domain and --group out (--dir names its directory)"
+            "a benchmark runs in its own private domain: omit --domain and --group (--dir sets its directory)"
                 .to_owned(),
         ));
     }
@@ -72,7 +72,7 @@ impl Bench {
         let bench = Bench { name, place, machine: Machine::look() };
         if cfg!(debug_assertions) {
             context.say(format_args!(
-                "rnet: this is a debug build, which is many times slower; build with --release"
+                "rnet: this is a debug build and many times slower; build with --release"
             ));
         }
         if !context.json() {

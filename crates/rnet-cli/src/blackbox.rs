@@ -26,29 +26,30 @@ pub const DEFAULT_FOLDER: &str = "blackbox";
 
 #[derive(Debug, Subcommand)]
 pub enum BlackBoxCommand {
-    /// Keep the last seconds in memory, and write a file of them when something happens
+    /// Run a black box: keep the last seconds in memory and save them to a file on a trigger
     ///
-    /// Publishers do not feel it: the box is an observer, as `rnet record` is. It is the node /blackbox, and a domain has
-    /// one. Triggers are `/TOPIC.FIELD < NUMBER` (or <= > >= == !=), `death [NODE]`, `loss [TOPIC]`, `deadline [TOPIC]`,
-    /// `fallback [COMMAND]` and `log LEVEL [TEXT]`; triggers that overlap make one file. Ctrl-C ends it.
+    /// The box does not slow publishers: like `rnet record`, it is an observer. It is the node /blackbox; a domain
+    /// has at most one. Triggers are `/TOPIC.FIELD < NUMBER` (or <= > >= == !=), `death [NODE]`, `loss [TOPIC]`,
+    /// `deadline [TOPIC]`, `fallback [COMMAND]` and `log LEVEL [TEXT]`; overlapping triggers are saved to one file.
+    /// Ctrl-C stops the box.
     Run(RunArgs),
-    /// Have the running box write a file
+    /// Make the running box save a file
     Trigger {
-        /// Why, in words
+        /// Reason, in your own words
         #[arg(value_name = "WHY")]
         why: String,
     },
-    /// Show how the running box is: its memory, what has fired, and its last file
+    /// Show the status of the running box: memory, fired triggers, last file
     Status,
-    /// List the files of a folder, and what fired for each
+    /// List the saved files and the triggers that fired for each
     List {
-        /// The folder [default: that of the running box, else of launches, else blackbox]
+        /// The folder [default: the running box's, else that of rnet launch, else blackbox]
         #[arg(value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
-    /// Write what a box that was killed has left; the next box does the same
+    /// Recover the data that a killed box left; the next box does the same
     Recover {
-        /// The folder of its files [default: that of launches, else blackbox]
+        /// The folder of its files [default: that of rnet launch, else blackbox]
         #[arg(value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
@@ -56,25 +57,25 @@ pub enum BlackBoxCommand {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Write a file when this happens; may be given many times
+    /// Save a file when this trigger fires; repeatable
     #[arg(short, long = "trigger", value_name = "TRIGGER")]
     pub triggers: Vec<Trigger>,
-    /// Seconds that a file has before its first trigger
+    /// Seconds to keep before the first trigger of a file
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub before: Duration,
-    /// Seconds that it has after its last trigger
+    /// Seconds to keep after the last trigger of a file
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub after: Duration,
-    /// Memory that the box takes at most, the ring included: at least 64M [default: 256M, or a quarter of the file system]
+    /// Memory limit of the box, including the ring: at least 64M [default: 256M, or a quarter of the file system]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// Where the files go
+    /// Folder for the files
     #[arg(short, long, value_name = "FOLDER", default_value = DEFAULT_FOLDER)]
     pub output: PathBuf,
-    /// Remove the oldest files, so that all have no more bytes than this
+    /// Delete the oldest files to keep the total size below this many bytes
     #[arg(long, value_name = "BYTES", default_value = "200M", value_parser = bytes)]
     pub max_disk: u64,
-    /// Not these topics, or those like this pattern
+    /// Exclude this topic, or topics that match this pattern
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
 }
@@ -137,7 +138,7 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     let blackbox = BlackBox::start(options)?;
     let begun = blackbox.status();
     context.say(format_args!(
-        "the black box of the domain {} keeps up to {} in {}",
+        "black box of domain {}: keeps up to {} in {}",
         begun.domain,
         table::bytes(begun.memory_bytes as f64),
         begun.ring.display()
@@ -150,24 +151,20 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     }
     let ended = blackbox.stop()?;
     let (messages, missing, files) = (ended.messages, ended.missing, ended.files);
-    context.say(format_args!(
-        "{messages} messages were kept, {missing} missed; {files} files written"
-    ));
-    let mut wrong: Vec<String> = ended
-        .problems
-        .iter()
-        .map(|(of, why)| format!("it could not write its {of}: {why}"))
-        .collect();
+    context.say(format_args!("{messages} messages kept, {missing} missed; {files} files written"));
+    let mut wrong: Vec<String> =
+        ended.problems.iter().map(|(of, why)| format!("could not write its {of}: {why}")).collect();
     if ended.lost_files > 0 {
         wrong.push(format!("{} files were removed before they were written", ended.lost_files));
     }
     if ended.incomplete_files > 0 {
         let count = ended.incomplete_files;
-        wrong.push(format!("{count} files lack what could not be written in time"));
+        wrong
+            .push(format!("{count} files are incomplete: not everything could be written in time"));
     }
     match is_stopped {
         _ if !wrong.is_empty() => {
-            Err(Failure::Failed(format!("the black box has ended; {}", wrong.join("; "))))
+            Err(Failure::Failed(format!("the black box stopped; {}", wrong.join("; "))))
         }
         true => Err(Failure::Interrupted),
         false => Ok(()),
@@ -196,7 +193,9 @@ fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<
     let node = context.node("blackbox", &NodeArg::default())?;
     let reply = node.call::<[u8], [u8]>(service, request, Some(TIMEOUT))?;
     let status = serde_json::from_slice(&reply);
-    status.map(Some).map_err(|error| Failure::Failed(format!("{service} replies no JSON: {error}")))
+    status
+        .map(Some)
+        .map_err(|error| Failure::Failed(format!("the reply of {service} is not JSON: {error}")))
 }
 
 /// Calls a service of the box, and tells what it replies.
@@ -208,7 +207,8 @@ fn ask(
 ) -> Outcome {
     let Some(status) = call(context, service, request)? else {
         let domain = context.domain()?;
-        let why = format!("the domain {} has no black box; rnet blackbox run is one", domain.id());
+        let why =
+            format!("domain {} has no black box; start one with rnet blackbox run", domain.id());
         return Err(Failure::Failed(why));
     };
     match context.json() {
@@ -233,7 +233,7 @@ fn ask(
 
 fn tell_asked(context: &mut Context, status: &Value) -> Outcome {
     let pending = status["pending"].as_str();
-    context.line(format_args!("asked for {}", tame(pending.unwrap_or("a file"))))
+    context.line(format_args!("requested {}", tame(pending.unwrap_or("a file"))))
 }
 
 fn tell_status(context: &mut Context, status: &Value) -> Outcome {
@@ -281,13 +281,13 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
         (
             "fired",
             format!(
-                "{}, of them {} without a file; the last: {last}",
+                "{}, {} of them without a file of their own; last: {last}",
                 number("fired"),
                 number("merged")
             ),
         ),
         ("pending", text("pending")),
-        ("files", format!("{}; the last: {}{lacking}", number("files"), text("last_file"))),
+        ("files", format!("{}; last: {}{lacking}", number("files"), text("last_file"))),
         ("folder", text("folder")),
     ];
     // What a caller gave as its reason may be anything.
@@ -337,7 +337,8 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
         return Ok(());
     }
     let files = if damaged == 1 { "a file".to_owned() } else { format!("{damaged} files") };
-    let why = format!("{files} in {} damaged; see rnet bag check and recover", folder.display());
+    let why =
+        format!("{files} in {} damaged; see rnet bag check and rnet bag recover", folder.display());
     Err(Failure::Failed(why))
 }
 
@@ -373,7 +374,7 @@ fn rescue(context: &mut Context, folder: &Path) -> Outcome {
         return context.document(&json!(files));
     }
     if files.is_empty() {
-        context.say(format_args!("there is nothing that a black box has left"));
+        context.say(format_args!("nothing to recover: no killed black box left data"));
     }
     files.iter().try_for_each(|file| context.line(format_args!("{}", file.display())))
 }

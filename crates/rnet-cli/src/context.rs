@@ -77,7 +77,7 @@ impl Context {
         match location.base().is_dir() {
             true => Ok(location),
             false => Err(Failure::Usage(format!(
-                "there is no directory {}; --dir (or RNET_DIR) names the directory of the domains",
+                "directory {} does not exist; set the domain directory with --dir (or RNET_DIR)",
                 location.base().display()
             ))),
         }

@@ -33,17 +33,18 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
 
-/// Run a simulated robot of ten processes, kill one, and show what arrived.
+/// Run a simulated robot of ten processes, kill one, and print delivery counts.
 ///
-/// The robot runs in a domain of its own, or in --domain, in which no node may live. Exit 1 if a message was
-/// lost that was not counted, if messages came out of order, if the motors did not hold the arm when the
-/// controller was killed, or if the loop did not close again.
+/// The robot runs in its own domain, or in the domain given by --domain, which must not have nodes. Exit 1 if a
+/// message was lost without being counted, if messages arrived out of order, if the motors did not hold the arm after
+/// the controller was killed, or if the control loop did not recover.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Length of the run, in seconds: 2 to 3600
+    /// Duration of the run, in seconds: 2 to 3600
     #[arg(long, value_name = "S", default_value = "20", value_parser = seconds)]
     pub seconds: Duration,
-    /// What moves the arm: MuJoCo where robot-net's wheel is installed with its extra `demo`, or the embedded model
+    /// Simulation model of the arm: MuJoCo, if robot-net's Python wheel is installed with its `demo` extra, or the
+    /// embedded model
     #[arg(long, value_enum, default_value_t = Model::Auto)]
     pub model: Model,
 }
@@ -58,7 +59,7 @@ pub enum Model {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let given = text.parse::<f64>().ok().filter(|seconds| (2.0..=3600.0).contains(seconds));
-    given.map(Duration::from_secs_f64).ok_or_else(|| "it must be 2 to 3600 seconds".to_owned())
+    given.map(Duration::from_secs_f64).ok_or_else(|| "must be from 2 to 3600 seconds".to_owned())
 }
 
 /// The domain, in a directory of its own.
@@ -71,7 +72,7 @@ const PROBE: Duration = Duration::from_secs(30);
 pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
     let global = context.global();
     if global.group.is_some() {
-        let why = "the demo shares its domain with nobody: leave --group out";
+        let why = "the demo cannot share its domain with a group: omit --group";
         return Err(Failure::Usage(why.to_owned()));
     }
     // The model in Python runs in another folder.
@@ -80,8 +81,8 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
     if let Some(domain) = &global.domain {
         let location = context.location()?.sibling(domain.clone(), None)?;
         if let Some(node) = location.living_nodes().first() {
-            let why = format!("the demo needs a domain without nodes, and {node} is in {domain}");
-            return Err(Failure::Usage(format!("{why}; leave --domain out, or name another")));
+            let why = format!("the demo needs a domain without nodes, but {node} runs in {domain}");
+            return Err(Failure::Usage(format!("{why}; omit --domain, or use another one")));
         }
     }
     let place = Place::new(&base)?;
@@ -93,7 +94,7 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
     };
     let count = SEATS.len();
     context.say(format_args!(
-        "a robot of {count} processes, model: {model}; look at it: rnet --dir {} --domain {domain} topic list",
+        "a robot of {count} processes, model: {model}; inspect it with: rnet --dir {} --domain {domain} topic list",
         dir.display()
     ));
     let posts = (0..count).map(|seat| post(seat, python.clone())).collect();
@@ -130,8 +131,8 @@ fn python(model: Model, place: &Path) -> Outcome<Option<PathBuf>> {
     };
     let found = beside.into_iter().chain([PathBuf::from("python3")]).find(fits);
     if found.is_none() && model == Model::Mujoco {
-        let why = "there is no Python with rnet and MuJoCo, or its rnet is of another version; install the \
-                   robot-net wheel with its extra, pip install 'rnet-….whl[demo]', or leave --model out";
+        let why = "no Python with rnet and MuJoCo was found, or its rnet has another version; install the \
+                   robot-net wheel with its demo extra, pip install 'rnet-….whl[demo]', or omit --model";
         return Err(Failure::Failed(why.to_owned()));
     }
     Ok(found)
@@ -292,15 +293,15 @@ impl Summary {
         let (unseen, disorder) =
             (self.sum(|topic| topic.unseen), self.sum(|topic| topic.out_of_order));
         let report = "please report it, with the output of --json";
-        let busy = "try it again, for longer or on a machine that is less busy";
+        let busy = "try again with a longer run or on a less busy machine";
         let what = if unseen > 0 {
-            format!("{unseen} messages were lost that robot-net did not count; {report}")
+            format!("{unseen} messages were lost without being counted; {report}")
         } else if disorder > 0 {
-            format!("{disorder} messages came out of order; {report}")
+            format!("{disorder} messages arrived out of order; {report}")
         } else if self.held_after_ms.is_none() {
-            format!("the motors did not hold the arm when the controller was killed; {busy}")
+            format!("the motors did not hold the arm after the controller was killed; {busy}")
         } else if self.closed_after_ms.is_none() {
-            format!("the loop did not close again; {busy}")
+            format!("the control loop did not recover; {busy}")
         } else {
             return Ok(());
         };
@@ -431,7 +432,7 @@ mod tests {
         assert_eq!((good.held_after_ms, good.closed_after_ms), (Some(0.0005), Some(0.0007)));
         assert_eq!(said(&good), "well");
         assert!(said(&run(&[(500, true)])).contains("did not hold"));
-        assert!(said(&run(&[(500, true), (1_500, false)])).contains("did not close again"));
+        assert!(said(&run(&[(500, true), (1_500, false)])).contains("did not recover"));
         // It was held already.
         let held = run(&[(500, true), (900, false), (2_700, true)]);
         assert_eq!((held.held_after_ms, said(&held).as_str()), (Some(0.0), "well"));

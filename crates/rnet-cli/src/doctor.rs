@@ -68,7 +68,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     let dead = place::left_over(&mut findings, location);
     let looks = location.domain().and_then(|mut domain| look(&mut domain));
     let looks = looks.map_err(|error| {
-        let advice = "remove what stands there if no node runs, or use another RNET_DIR";
+        let advice = "if no node is running, remove it; otherwise use another RNET_DIR";
         findings.problem("directory", error.to_string(), advice);
     });
     let none = Snapshot::default();

@@ -15,9 +15,9 @@ use crate::table;
 
 #[derive(Debug, Subcommand)]
 pub enum DomainCommand {
-    /// List the domains of the directory (--dir), with the number of their nodes
+    /// List the domains in the domain directory (--dir) with their number of nodes
     List,
-    /// Remove what dead nodes left in the domain; living nodes and the shared state stay
+    /// Remove what dead nodes left in the domain; keeps living nodes and the shared state
     Clean,
 }
 
@@ -86,7 +86,7 @@ impl Standing {
         if let Some(user) = self.user
             && other.path() != self.path
         {
-            return Err(Failure::Failed(format!("it is of user {user}")));
+            return Err(Failure::Failed(format!("it belongs to user {user}")));
         }
         other.exists()?;
         Ok(Nodes { living: other.living_nodes(), dead: other.dead_nodes() })
@@ -127,7 +127,7 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
         let nodes = domain.nodes(location);
         if let Err(failure) = &nodes {
             let (path, why) = (domain.path.display(), failure.message());
-            context.note(&format!("cannot look into {path}: {why}"));
+            context.note(&format!("cannot inspect {path}: {why}"));
         }
         let nodes = nodes.ok();
         if context.json() {
@@ -172,10 +172,13 @@ fn clean(context: &mut Context, location: &Location) -> Outcome {
     if context.json() {
         context.document(&json!({"domain": location.id(), "removed": removed, "left": left}))?;
     } else if removed.is_empty() {
-        context.line(format_args!("no dead node has left anything in domain {}", location.id()))?;
+        context.line(format_args!(
+            "nothing to clean in domain {}: dead nodes left nothing behind",
+            location.id()
+        ))?;
     } else {
         let names: Vec<&str> = removed.iter().map(NodeName::as_str).collect();
-        context.line(format_args!("removed what dead nodes left: {}", names.join(", ")))?;
+        context.line(format_args!("removed the leftovers of dead nodes: {}", names.join(", ")))?;
     }
     for left in barred {
         context.note(&format!("{}; {}", left.what, left.advice));
@@ -198,7 +201,7 @@ pub struct Unswept {
 pub fn dead_of_others(location: &Location) -> Vec<Unswept> {
     of_others(location.left_overs(), geteuid().as_raw(), |path, owner, me| Unswept {
         what: format!(
-            "{} is left of a node of user {owner} and cannot be swept by user {me}; all else goes on",
+            "{} was left by a node of user {owner}, and user {me} cannot remove it; other nodes are not affected",
             path.display()
         ),
         advice: format!("remove it: sudo rm -r {}", path.display()),
@@ -210,10 +213,10 @@ pub fn dead_of_others(location: &Location) -> Vec<Unswept> {
 pub fn barred_names(location: &Location) -> Vec<Unswept> {
     of_others(location.barred_names(), geteuid().as_raw(), |path, owner, me| Unswept {
         what: format!(
-            "{} belongs to user {owner} and user {me} may not open it: whether its node lives cannot be told",
+            "{} belongs to user {owner}, and user {me} cannot open it to check whether its node is alive",
             path.display()
         ),
-        advice: format!("user {owner} can: rnet domain clean"),
+        advice: format!("as user {owner}, run: rnet domain clean"),
         path,
     })
 }

@@ -85,7 +85,8 @@ impl Failure {
         match self {
             Failure::Output(e) => format!("cannot write the output: {e}"),
             Failure::Rnet(Error::StateType { key, holds, given }) => format!(
-                "{key} holds {holds}, not {given}; use its type, or change it with rnet state set --change-type"
+                "{key} holds {holds}, not {given}; use that type, or change the key's type with rnet state set \
+                 --change-type"
             ),
             Failure::Rnet(error) => error.to_string(),
             Failure::Failed(text) | Failure::Usage(text) | Failure::TimedOut(text) => text.clone(),

@@ -22,16 +22,16 @@ use crate::{domain, signal};
 
 #[derive(Debug, Args)]
 pub struct GraphArgs {
-    /// The form [default: by the ending of FILE: .dot, .mmd, .txt; else text]
+    /// Output format [default: by the extension of FILE: .dot, .mmd, .txt; else text]
     #[arg(long, short, value_enum)]
     pub format: Option<Format>,
     /// Write the graph to FILE
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Measure rates over so many seconds; 0: show no rates
+    /// Measure rates over this many seconds; 0: show no rates
     #[arg(long = "over", value_name = "S", default_value = "1", value_parser = seconds)]
     pub over: Duration,
-    /// Show the topics of robot-net itself (/_rnet/…), too
+    /// Also show robot-net's internal topics (/_rnet/…)
     #[arg(long)]
     pub all: bool,
 }
@@ -41,9 +41,9 @@ pub struct GraphArgs {
 pub enum Format {
     /// Indented lines
     Text,
-    /// The language of Graphviz
+    /// Graphviz DOT
     Dot,
-    /// A flowchart of Mermaid
+    /// Mermaid flowchart
     Mermaid,
 }
 
@@ -66,7 +66,7 @@ pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
 /// The format that is asked for, by name or by the ending of the file.
 fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
     if context.json() && args.format.is_some() {
-        return Err(Failure::Usage("--json and --format exclude each other".to_owned()));
+        return Err(Failure::Usage("--json and --format cannot be used together".to_owned()));
     }
     if let Some(format) = args.format {
         return Ok(format);
@@ -79,8 +79,7 @@ fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
         // A document goes into a file of any name.
         Some(_) if context.json() => Ok(Format::Text),
         Some(ending) => Err(Failure::Usage(format!(
-            "a graph is not written as .{ending}, but as .dot, .mmd or .txt; --format chooses one of these for a \
-             file of any name"
+            "unknown graph format .{ending}: use .dot, .mmd or .txt, or select the format with --format"
         ))),
     }
 }

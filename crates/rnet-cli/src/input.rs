@@ -55,7 +55,7 @@ impl Limit {
 
     fn exceeded(&self, path: &Path) -> Failure {
         Failure::Failed(format!(
-            "{} has more than {} bytes, the most that {} may have ({})",
+            "{} exceeds {} bytes, the maximum length of {} ({})",
             shown(path),
             self.bytes,
             self.of,

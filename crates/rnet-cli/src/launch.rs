@@ -23,30 +23,31 @@ use crate::shared_args::NodeArg;
 use crate::value::tame;
 use crate::{signal, table};
 
-/// Start the nodes of a robot, keep them running, and stop them.
+/// Launch, supervise and stop the nodes of a robot.
 ///
-/// The file says which nodes there are, in what order they start and what happens when one ends. Ctrl-C stops them, the
-/// last one first. If the launcher is killed, the nodes go on; started again, it takes over those that run.
+/// The file lists the nodes, their start order and what happens when one exits. Ctrl-C stops them in reverse order.
+/// If the launcher is killed, the nodes keep running; the next launch takes over the running nodes.
 #[derive(Debug, Args)]
 pub struct LaunchArgs {
     /// The file [env: RNET_CONFIG] [default: robot.toml]
     pub file: Option<PathBuf>,
-    /// Start the part of this host [env: RNET_HOST] [default: network.host of the file, else the name of the system]
+    /// Start only the nodes of this host [env: RNET_HOST] [default: network.host of the file, else the system's host
+    /// name]
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// Give a variable of the file another value
+    /// Override a variable of the file; repeatable
     #[arg(long, value_name = "VARIABLE=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
-    /// Show a table of the nodes
+    /// Show a live table of the nodes
     #[arg(short, long)]
     pub watch: bool,
-    /// Follow changes of the file: restart what is changed, start what is new, stop what is gone
+    /// Apply changes of the file: restart changed nodes, start new ones, stop removed ones
     #[arg(long)]
     pub reload: bool,
-    /// Print the nodes in the order in which they would start; fail if the file or this machine has not what they need
+    /// Validate the file: print the nodes in start order; fail if the file or this machine lacks what they need
     #[arg(long, conflicts_with_all = ["watch", "reload"])]
     pub check: bool,
-    /// For bindings: the process that launches, with which this one dies as if it were killed
+    /// For bindings: the process that launches; if it dies, this process dies as if killed
     #[arg(long, value_name = "PID", hide = true)]
     pub parent: Option<i32>,
 }
@@ -54,12 +55,12 @@ pub struct LaunchArgs {
 /// The arguments of a keeper: what it is told besides comes by its standard input.
 #[derive(Debug, Args)]
 pub struct KeeperArgs {
-    /// The node, for the list of processes
+    /// The node's name, shown in process lists
     pub node: NodeName,
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("it has no '='")?;
+    let (name, value) = text.split_once('=').ok_or("expected VARIABLE=VALUE: '=' is missing")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -291,7 +292,7 @@ impl Terminal<'_> {
     /// A node outlives the launcher, which somebody has stopped twice. A table has no place for it.
     fn goes_on(&mut self, node: &NodeName, how: &str) {
         match self.watch {
-            true => self.say(&format!("{node} goes on: {how}")),
+            true => self.say(&format!("{node} keeps running: {how}")),
             false => self.event(node, "goes-on", how),
         }
     }

@@ -13,10 +13,10 @@ use clap::{Args, Subcommand};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
-/// Link this host with others.
+/// Link this host with other hosts and show the link status.
 ///
-/// Nodes start the link themselves where a network is configured, in robot.toml or by RNET_NETWORK. This runs it in
-/// the terminal until Ctrl-C.
+/// If a network is configured, in robot.toml or by RNET_NETWORK, nodes start the link automatically. Without a
+/// subcommand, runs the link in the terminal until Ctrl-C.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct LinkOptions {
     /// Settings file [env: RNET_CONFIG] [default: robot.toml, if it exists]
     #[arg(long, global = true, value_name = "PATH")]
     pub config: Option<PathBuf>,
-    /// off, lan or peers [env: RNET_NETWORK] [default: off]
+    /// Network mode: off, lan or peers [env: RNET_NETWORK] [default: off]
     #[arg(long, global = true, value_name = "MODE")]
     pub network: Option<String>,
     /// Name of this host [env: RNET_HOST] [default: the system's host name]
@@ -40,24 +40,24 @@ pub struct LinkOptions {
     /// Endpoints to listen on, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub listen: Option<String>,
-    /// Endpoints to connect to, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
+    /// Endpoints of other hosts, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
     #[arg(long, global = true, value_name = "ENDPOINTS")]
     pub connect: Option<String>,
-    /// Network interfaces for lan mode, separated by commas [env: RNET_INTERFACES] [default: all but the loopback]
+    /// With lan: network interfaces, separated by commas [env: RNET_INTERFACES] [default: all except loopback]
     #[arg(long, global = true, value_name = "NAMES")]
     pub interfaces: Option<String>,
-    /// Silence in ms after which another host counts as lost [env: RNET_LOST_AFTER_MS] [default: 750]
+    /// Milliseconds of silence after which another host counts as lost [env: RNET_LOST_AFTER_MS] [default: 750]
     #[arg(long, global = true, value_name = "MS")]
     pub lost_after_ms: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
-    /// Run the link in this terminal until Ctrl-C; the same as rnet link alone
+    /// Run the link in this terminal until Ctrl-C; same as rnet link without a subcommand
     Run,
-    /// Start the link in the background, as nodes do; it ends with the last node of the domain
+    /// Start the link in the background, as nodes do; it exits with the last node of the domain
     Start,
-    /// Show which hosts the link hears, what crosses, what is held back and why
+    /// Show linked hosts, forwarded topics, and what is held back and why
     Status,
 }
 
@@ -66,11 +66,11 @@ pub fn run(context: &mut Context, args: LinkArgs) -> Outcome {
         LinkCommand::Run => {
             // In its place: signals, and whoever waits for its end, reach the link.
             let error = program::command(context, "run", &args.options)?.exec();
-            Err(Failure::Failed(format!("rnet-link cannot be started: {error}")))
+            Err(Failure::Failed(format!("cannot start rnet-link: {error}")))
         }
         LinkCommand::Start => {
             let status = program::command(context, "start", &args.options)?.status();
-            let failed = |e| Failure::Failed(format!("rnet-link cannot be started: {e}"));
+            let failed = |e| Failure::Failed(format!("cannot start rnet-link: {e}"));
             if status.map_err(failed)?.success() { Ok(()) } else { Err(Failure::Told) }
         }
         LinkCommand::Status => status::run(context, &args.options),

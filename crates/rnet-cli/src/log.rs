@@ -108,7 +108,7 @@ impl Lines {
         let remote = snapshot.remote.iter().map(|node| node.node.as_str());
         if !here.chain(remote).any(|name| nodes.matches(name)) {
             context.note(&format!(
-                "there is no node {nodes}, and none of its lines; rnet node list shows the nodes"
+                "node {nodes} not found, and no lines of it are kept; see rnet node list"
             ));
         }
         Ok(())
@@ -118,8 +118,8 @@ impl Lines {
         if !self.others.iter().any(|node| node == heard.node) {
             let (name, node) = (heard.type_desc.name().unwrap_or("raw"), heard.node);
             context.note(&format!(
-                "messages of {node} on {LOG_TOPIC} are passed over: their type is {name}, or they \
-                 cannot be decoded, and lines are foxglove.Log"
+                "messages of {node} on {LOG_TOPIC} are ignored: expected type foxglove.Log, but their type is \
+                 {name} or they cannot be decoded"
             ));
             self.others.push(node.to_owned());
         }

@@ -12,13 +12,13 @@ use crate::signal;
 
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
-    /// The format of the text
+    /// Output format
     #[arg(long, short, value_enum, default_value = "openmetrics")]
     pub format: Format,
-    /// Seconds over which the use of processors, losses and missed deadlines are taken
+    /// Seconds over which CPU use, losses and missed deadlines are measured
     #[arg(long = "over", value_name = "S", default_value = "1", value_parser = interval)]
     pub over: Duration,
-    /// Show the topics and nodes of robot-net itself, too
+    /// Also export robot-net's internal topics and nodes
     #[arg(long)]
     pub all: bool,
 }
@@ -29,7 +29,7 @@ pub enum Format {
     /// OpenMetrics 1.0
     #[value(name = "openmetrics")]
     OpenMetrics,
-    /// The text format of Prometheus, for the textfile collector of its node exporter
+    /// Prometheus text format, for the textfile collector of the node exporter
     Prometheus,
 }
 
@@ -44,7 +44,7 @@ impl From<Format> for MetricsFormat {
 
 pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
     if context.json() {
-        let why = "rnet metrics prints text for Prometheus; rnet top --once --json prints JSON";
+        let why = "rnet metrics prints only Prometheus text; for JSON, use rnet top --once --json";
         return Err(Failure::Usage(why.to_owned()));
     }
     let mut domain = context.domain()?;

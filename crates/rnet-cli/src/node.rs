@@ -116,7 +116,7 @@ pub fn check_host(snapshot: &Snapshot, own: &str, host: &str) -> Outcome {
         return Ok(());
     }
     let hint = did_you_mean(host, known()).unwrap_or_else(|| "see rnet link status".to_owned());
-    Err(Failure::Failed(format!("no host {host} is known; {hint}")))
+    Err(Failure::Failed(format!("host {host} is not known; {hint}")))
 }
 
 fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
@@ -175,7 +175,7 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
     let params = param::of_node(context, &node.meta.name).unwrap_or_else(|failure| {
         let why = failure.message();
-        context.note(&format!("the parameters cannot be read: {why}"));
+        context.note(&format!("cannot read the parameters: {why}"));
         Vec::new()
     });
     if context.json() {
@@ -215,7 +215,9 @@ fn info_of_remote(context: &mut Context, snapshot: &Snapshot, node: &RemoteNode)
     }
     context.heading(&tame(&node.node))?;
     let (host, name) = (tame(host), tame(name));
-    context.line(format_args!("  Host: {host}; rnet node info {name} there shows its process"))?;
+    context.line(format_args!(
+        "  Host: {host}; run rnet node info {name} there to show its process"
+    ))?;
     ends(context, subscribers, publishers)
 }
 

@@ -28,7 +28,7 @@ impl FromStr for Nodes {
     fn from_str(text: &str) -> Result<Nodes, rnet::Error> {
         let (host, names) = host_of(text);
         if let Some("" | "*" | "**") = host {
-            let why = "it has to be the name of one host, as in @host1/arm".to_owned();
+            let why = "must be the name of one host, as in @host1/arm".to_owned();
             return Err(rnet::Error::BadValue { what: format!("host of {text}"), why });
         }
         let names = NamePattern::new("node", names, MAX_NODE_NAME_LEN_BYTES)?;

@@ -47,14 +47,14 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
         true => None,
         false => Keyboard::open().unwrap_or_else(|failure| {
-            context.say(format_args!("without keys: {}", failure.message()));
+            context.say(format_args!("keys are not available: {}", failure.message()));
             None
         }),
     };
     if keyboard.is_some() {
         context.say(format_args!(
-            "space: stop and go on, s: one message, left and right: 5 s back and forth, up and down: faster and slower, \
-             l: from the start again at the end, q: end"
+            "space: pause and resume, s: step one message, left and right: seek 5 s, up and down: faster and \
+             slower, l: toggle looping, q: quit"
         ));
     }
     let start_ns = recording.found().times.map_or(0, |times| times.0);
@@ -68,7 +68,7 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let failed =
         (played.failed > 0).then(|| format!("{} messages could not be published", played.failed));
     let is_damaged = recording.found().is_damaged() || played.damaged > 0;
-    let damaged = is_damaged.then(|| "what could not be read was not played".to_owned());
+    let damaged = is_damaged.then(|| "unreadable data was not played".to_owned());
     let wrong: Vec<String> = failed.into_iter().chain(damaged).collect();
     match wrong.is_empty() {
         true => Ok(()),
@@ -89,10 +89,12 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
             let found = select.topics.iter().find(|topic| file::is_like(pattern, topic));
             let found = found.map_or("", String::as_str);
             let why = if found.starts_with(names::RESERVED_TOPICS) {
-                format!("the recorder itself wrote {found}, and nobody published it")
+                format!("{found} was written by the recorder itself, not published by a node")
             } else {
                 let own = OWN_TOPICS.trim_end_matches('/');
-                format!("{found} is of robot-net itself: name it by a pattern from {own} on")
+                format!(
+                    "{found} is internal to robot-net: to play it, use a pattern that starts with {own}"
+                )
             };
             return Err(Failure::Failed(format!("--topic {pattern} plays nothing: {why}")));
         }
@@ -134,16 +136,16 @@ impl Conductor for Desk<'_> {
         if control != Control::Quit {
             let at = position.now_ns.saturating_sub(self.start_ns) as f64 / 1e9;
             let what = match control {
-                Control::Pause if position.paused => "goes on".to_owned(),
-                Control::Pause => "stopped".to_owned(),
+                Control::Pause if position.paused => "resumed".to_owned(),
+                Control::Pause => "paused".to_owned(),
                 Control::Step => "one message".to_owned(),
-                Control::Seek(by) => format!("by {:+} s", by as f64 / 1e9),
+                Control::Seek(by) => format!("seek {:+} s", by as f64 / 1e9),
                 Control::Faster(times) => position.rate.map_or_else(
                     || "rate max".to_owned(),
                     |rate| format!("rate {:.2}", rate * times),
                 ),
-                Control::Loop if position.looped => "ends at the end".to_owned(),
-                Control::Loop => "begins again at the end".to_owned(),
+                Control::Loop if position.looped => "looping off".to_owned(),
+                Control::Loop => "looping on".to_owned(),
                 Control::Quit => String::new(),
             };
             self.context.say(format_args!("at {at:.3} s: {what}"));
@@ -186,7 +188,7 @@ fn tell(context: &mut Context, played: &Played) -> Outcome {
     if is_timed {
         let [p50, p99] = [0.5, 0.99].map(|quantile| table::latency(at(quantile)));
         let max = table::latency(late.max());
-        context.line(format_args!("later than they were due: p50 {p50}, p99 {p99}, max {max}"))?;
+        context.line(format_args!("delay behind schedule: p50 {p50}, p99 {p99}, max {max}"))?;
     }
     Ok(())
 }

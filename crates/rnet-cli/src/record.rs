@@ -17,74 +17,76 @@ use crate::shared_args::{bytes, seconds};
 use crate::signal;
 use crate::table;
 
-/// Record topics, state and parameters into an MCAP file.
+/// Record topics, state and parameters to an MCAP file.
 ///
-/// Everything, unless topics, types, nodes or hosts are named. Publishers do not feel it: the recorder is no
-/// subscriber, and says by topic and cause what it could not keep up with. But what nodes of other hosts
-/// publish crosses the network only for a subscriber, so it is one of these topics. Ctrl-C ends the file.
+/// Records everything unless topics, types, nodes or hosts are given. The recorder does not slow publishers: it is an
+/// observer, not a subscriber, and reports messages that it missed by topic and cause. Messages of other hosts cross
+/// the network only for a subscriber, so the recorder subscribes to those topics. Ctrl-C finishes the file.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// Topics, or patterns of them: `*` stands for one part of a name, `**` for any number
+    /// Topics or topic patterns: `*` matches one part of a name, `**` any number of parts
     #[arg(value_name = "TOPIC")]
     pub topics: Vec<String>,
-    /// The file, which must not be there yet; further parts are NAME_1.mcap, NAME_2.mcap
+    /// The file; it must not exist yet. Further parts are NAME_1.mcap, NAME_2.mcap
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// End after this many seconds
+    /// Stop after this many seconds
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Messages of this type only: `rnet.msgs.Imu`, or its last part
+    /// Only messages of this type: `rnet.msgs.Imu`, or its last part
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// What this node publishes, or nodes like this pattern, only
+    /// Only messages published by this node, or by nodes that match this pattern
     #[arg(long = "node", value_name = "PATTERN")]
     pub nodes: Vec<String>,
-    /// What nodes of this host publish only
+    /// Only messages published by nodes of this host
     #[arg(long = "host", value_name = "HOST")]
     pub hosts: Vec<String>,
-    /// Not these topics, or those like this pattern
+    /// Exclude this topic, or topics that match this pattern
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
-    /// How chunks of the file are compressed
+    /// Compression of the file's chunks
     #[arg(long, value_name = "HOW", default_value = "zstd")]
     pub compress: Compression,
-    /// Record images and point clouds as they were sent, not as the Foxglove messages of the same meaning
+    /// Record images and point clouds as sent, without conversion to Foxglove messages
     #[arg(long)]
     pub raw: bool,
-    /// Write a file for ROS 2: built-in messages as its standard messages in CDR; others are named, counted and left out
+    /// Write a file for ROS 2: built-in messages are converted to standard ROS 2 messages in CDR; others are listed,
+    /// counted and omitted
     #[arg(long, conflicts_with = "raw")]
     pub ros2: bool,
-    /// Begin a new file when one has this many bytes; 64K, 1M and 1G are of 1024
+    /// Start a new file at this size in bytes; accepts binary units: 64K, 1M, 1G
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub split_size: Option<u64>,
-    /// Begin a new file after this many seconds
+    /// Start a new file after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub split_time: Option<Duration>,
-    /// Remove the oldest files, so that all have no more bytes than this [without --split-size: in eighths of it]
+    /// Delete the oldest files to keep the total size below this many bytes [without --split-size: split at one
+    /// eighth of it]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub max_disk: Option<u64>,
-    /// Record only while somebody publishes this topic, a file each time
+    /// Record only while this topic has a publisher, to a new file each time
     #[arg(long = "while", value_name = "TOPIC")]
     pub while_topic: Option<TopicName>,
-    /// Memory for what waits to be written
+    /// Memory for data that waits to be written, in bytes
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = bytes)]
     pub buffer: u64,
-    /// Leave state and parameters out
+    /// Do not record state and parameters
     #[arg(long)]
     pub no_state: bool,
-    /// For bindings: the process that records, with whose end the recording ends
+    /// For bindings: the process that records; the recording stops when it exits
     #[arg(long, value_name = "PID", hide = true)]
     pub parent: Option<i32>,
 }
 
-/// How chunks of the file are compressed.
+/// Compression of the file's chunks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Compression {
     /// Small files
     Zstd,
-    /// Less of the processor
+    /// Less CPU time
     Lz4,
-    /// As it is
+    /// No compression
     None,
 }
 
@@ -142,7 +144,7 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     if !report.gone.is_empty() {
         let gone: Vec<String> = report.gone.iter().map(|path| path.display().to_string()).collect();
         return Err(Failure::Failed(format!(
-            "{} was removed while it was written; what it had is lost",
+            "{} was removed while it was being written; its messages are lost",
             gone.join(", ")
         )));
     }
@@ -266,7 +268,7 @@ fn line(progress: &Progress, since: Duration, rate: f64) -> String {
         _ => "recording",
     };
     format!(
-        "{state} {:.0} s: {} messages of {} publishers ({rate:.0}/s), {} written, {} waiting; {}",
+        "{state} {:.0} s: {} messages from {} publishers ({rate:.0}/s), {} written, {} waiting; {}",
         since.as_secs_f64(),
         progress.messages,
         progress.publishers,
@@ -283,13 +285,13 @@ fn shown(progress: &Progress) -> String {
     let causes: Vec<String> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
     let missing = match losses.total() {
         _ if *followed == 0 => "no publisher was followed".to_owned(),
-        0 if *followed == 1 => "no message is missing of the publisher followed".to_owned(),
-        0 => format!("no message is missing of the {followed} publishers followed"),
+        0 if *followed == 1 => "no message is missing from the publisher followed".to_owned(),
+        0 => format!("no message is missing from the {followed} publishers followed"),
         n => format!("{n} missing ({})", causes.join(", ")),
     };
     match unheard.total() {
         0 => missing,
-        n => format!("{missing}; publishers seen and not heard: {n}"),
+        n => format!("{missing}; publishers seen but not heard: {n}"),
     }
 }
 
@@ -302,7 +304,7 @@ fn tell_end(context: &Context, report: &Progress, since: Duration) {
     }
     for (topic, node, why, count) in report.unheard.iter() {
         context.say(format_args!(
-            "publishers of {topic} in {node} that were not heard, or not to their end: {count} ({})",
+            "publishers of {topic} in {node} not heard, or not until their end: {count} ({})",
             why.name()
         ));
     }

@@ -35,45 +35,45 @@ use crate::value::tame;
 pub struct RerunArgs {
     /// An MCAP file
     pub file: PathBuf,
-    /// The command that starts the node, with its arguments; the last option
+    /// The command that starts the node, with its arguments; must be the last option
     #[arg(long, value_name = "COMMAND", required = true, num_args = 1.., allow_hyphen_values = true)]
     pub node: Vec<String>,
-    /// Name of the node in the recording [default: the name with which it joins]
+    /// Name of the node in the recording [default: the name that the node joins with]
     #[arg(long, value_name = "NODE")]
     pub name: Option<NodeName>,
-    /// A topic that it gets; may be given several times [default: the recorded ones that it subscribes to]
+    /// A topic to feed to the node; repeatable [default: the recorded topics that it subscribes to]
     #[arg(short, long, value_name = "TOPIC")]
     pub input: Vec<TopicName>,
-    /// A topic that is compared; may be given several times [default: all that it published or publishes]
+    /// A topic to compare; repeatable [default: all topics that it published or publishes]
     #[arg(short, long, value_name = "TOPIC")]
     pub output: Vec<TopicName>,
-    /// By how much a field of numbers may differ, and all that is in it; X alone is for all fields
+    /// Tolerance for a numeric field and all fields inside it; X alone applies to all fields
     #[arg(long, value_name = "FIELD=X")]
     pub tolerance: Vec<ToleranceArg>,
-    /// A field that is not compared; may be given several times
+    /// A field to exclude from the comparison; repeatable
     #[arg(long, value_name = "FIELD")]
     pub ignore: Vec<String>,
-    /// Compare messages of the same value of this field, instead of the first with the first and so on
+    /// Pair messages by the value of this field instead of by their order
     #[arg(long, value_name = "FIELD")]
     pub key: Option<String>,
-    /// Leave out the calls that the node made when it was recorded, and those that it answered
+    /// Run without the service calls that the node made or answered when it was recorded
     #[arg(long)]
     pub without_calls: bool,
     #[command(flatten)]
     pub span: SpanArgs,
-    /// How many times a second of the recording /clock is published between the inputs
+    /// Rate of /clock between the inputs, in messages per second of recording time
     #[arg(long, value_name = "HZ", default_value_t = 100.0, value_parser = crate::play::args::hertz)]
     pub clock_rate: f64,
-    /// How many seconds the node may take to join, to rest after an input, and to answer at all
+    /// Time limit in seconds for the node to join, to become idle after an input, and to answer
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
-    /// For so many seconds no endpoint of the node has changed when it has started
+    /// The node counts as started when its endpoints have not changed for this many seconds
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
     pub settle: Duration,
-    /// Write the result as JUnit XML, which CI systems show, also where the node fails; what was there before goes first
+    /// Write the result as JUnit XML for CI systems, also if the node fails; an existing file is removed first
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the field that differs the most, recorded and re-run, as .svg; what was there before goes first
+    /// Plot the field that differs the most, recorded and rerun, to an .svg file; an existing file is removed first
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
@@ -91,10 +91,10 @@ impl FromStr for ToleranceArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (field, number) = text.rsplit_once('=').unwrap_or(("", text));
-        let within: f64 = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+        let within: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
         match within >= 0.0 {
             true => Ok(Self { field: field.to_owned(), within }),
-            false => Err("write a number that is not negative".to_owned()),
+            false => Err("the tolerance must not be negative".to_owned()),
         }
     }
 }
@@ -122,10 +122,8 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let done = done.map_err(|error| failure(&error))?;
     match (&args.plot, &done.worst) {
         (Some(path), Some(trace)) => write(path, plot(path, &recording, trace)?.as_bytes())?,
-        (Some(path), None) => context.say(format_args!(
-            "{} is not written: nothing that was compared is a field of numbers",
-            path.display()
-        )),
+        (Some(path), None) => context
+            .say(format_args!("{} was not written: no compared field is numeric", path.display())),
         (None, _) => {}
     }
     tell(context, &recording, &done)?;
@@ -133,7 +131,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
         true => Ok(()),
         false if context.json() => Err(Failure::Told),
         false => {
-            Err(Failure::Failed(format!("{} does not publish what was recorded", tame(&done.node))))
+            Err(Failure::Failed(format!("{} did not publish what was recorded", tame(&done.node))))
         }
     }
 }
@@ -209,7 +207,7 @@ fn check_written(args: &RerunArgs) -> Outcome {
             return wrong(option, path, "is the recording; give the name of another file");
         }
         if there.is_symlink() && leads_to_file() {
-            return wrong(option, path, "is a symbolic link; name the file that it leads to");
+            return wrong(option, path, "is a symbolic link; give the name of its target");
         }
         if there.is_dir() {
             return wrong(option, path, "is a folder; give the name of a file");
@@ -228,7 +226,7 @@ fn forget(path: &Path) -> Outcome {
     if !path.symlink_metadata().is_ok_and(|there| there.is_file()) {
         return Ok(());
     }
-    let why = |error| Failure::Failed(format!("cannot write over {}: {error}", path.display()));
+    let why = |error| Failure::Failed(format!("cannot overwrite {}: {error}", path.display()));
     fs::remove_file(path).map_err(why)
 }
 
@@ -278,11 +276,11 @@ fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
     let inputs: u64 = done.inputs.values().sum();
     let (node, took) = (&done.node, done.took.as_secs_f64());
     let topics: Vec<&str> = done.inputs.keys().map(String::as_str).collect();
-    let line = format!("{node} got {inputs} messages of {} in {took:.3} s", topics.join(", "));
+    let line = format!("{node} received {inputs} messages of {} in {took:.3} s", topics.join(", "));
     context.line(format_args!("{}", tame(&line)))?;
     let (set, changed) = done.keys;
     if set + changed > 0 {
-        context.line(format_args!("{set} keys of the state were set, {changed} changed"))?;
+        context.line(format_args!("{set} state keys were set, {changed} changed"))?;
     }
     if !done.calls.is_empty() {
         let line = format!("not compared: {}", done.calls);
@@ -327,7 +325,7 @@ fn said(topic: &TopicResult) -> String {
     let mut text = format!("{name}: {word}, {compared} messages compared");
     for (count, what) in [
         (differing, "differ"),
-        (missing, "of the recording are missing"),
+        (missing, "recorded messages are missing"),
         (unrecorded, "were not recorded"),
     ] {
         if *count > 0 {

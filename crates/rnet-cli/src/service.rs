@@ -23,7 +23,7 @@ pub enum ServiceCommand {
         /// The service
         service: TopicName,
     },
-    /// Print the types of a service: that of requests, then that of replies
+    /// Print the request type and the reply type of a service
     Type {
         /// The service
         service: TopicName,
@@ -44,21 +44,22 @@ pub struct ServiceListArgs {
 
 /// Call a service.
 ///
-/// DATA is the fields of the request in YAML or JSON, such as '{x: 1.0}'; left out, none is set. A service of raw
-/// bytes takes --text, --hex or --file. Prints the reply, or with --stream every one as it comes.
+/// DATA is the fields of the request in YAML or JSON, such as '{x: 1.0}'; without DATA, no field is set. For a
+/// service with raw-byte requests, use --text, --hex or --file. Prints the reply, or with --stream each reply as it
+/// arrives.
 #[derive(Debug, Args)]
 pub struct CallArgs {
-    /// The service; it need not have a server yet
+    /// The service; its server does not need to exist yet
     pub service: TopicName,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Print every reply of a stream, until the last
+    /// Print all replies of a streaming service
     #[arg(short, long)]
     pub stream: bool,
-    /// Longest time for a server, and for all replies, in seconds
+    /// Time limit to find a server and receive all replies, in seconds
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
-    /// Ask the server to which calls of this key go
+    /// Send the call to the server selected by this key
     #[arg(long)]
     pub key: Option<String>,
     #[command(flatten)]
@@ -68,7 +69,7 @@ pub struct CallArgs {
 /// What is sent.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Its fields
+    /// The fields of the message
     #[arg(allow_negative_numbers = true)]
     pub data: Option<String>,
     /// Send this text

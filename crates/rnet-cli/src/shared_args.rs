@@ -10,7 +10,7 @@ use rnet::NodeName;
 /// The name of the node that a command runs as.
 #[derive(Debug, Default, Args)]
 pub struct NodeArg {
-    /// Name of this command's node, which owns what it sets [default: /rnet_COMMAND_PID]
+    /// Name of this command's node, recorded as the owner of what it sets [default: /rnet_COMMAND_PID]
     #[arg(short = 'n', long, value_name = "NAME")]
     pub node_name: Option<NodeName>,
 }
@@ -18,16 +18,16 @@ pub struct NodeArg {
 /// Where a server listens, and what those who come have to show.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The address to listen on; one that other computers reach needs a token and TLS
+    /// Address to listen on; an address that other computers can reach requires a token and TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     pub bind: IpAddr,
-    /// A file that holds the token, which who comes has to show
+    /// File with the token that clients must present
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// The certificate in PEM, with those that lead to it
+    /// TLS certificate chain in PEM format
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
-    /// The private key of the certificate in PEM
+    /// Private key of the certificate in PEM format
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ pub fn number_of(unit: &str, text: &str) -> Result<f64, String> {
 /// A time on the command line.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = number_of("seconds", text)?;
-    let why = |_| "it has to be a number of seconds from 0 to 1.8e19".to_owned();
+    let why = |_| "must be a number of seconds from 0 to 1.8e19".to_owned();
     Duration::try_from_secs_f64(number).map_err(why)
 }
 
@@ -62,7 +62,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 pub fn interval(text: &str) -> Result<Duration, String> {
     let interval = seconds(text)?;
     if interval < MIN_INTERVAL {
-        return Err(format!("it has to be at least {} s", MIN_INTERVAL.as_secs_f64()));
+        return Err(format!("must be at least {} s", MIN_INTERVAL.as_secs_f64()));
     }
     Ok(interval)
 }
@@ -75,7 +75,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
             "K" | "k" => (digits, 1 << 10),
             "M" => (digits, 1 << 20),
             "G" => (digits, 1 << 30),
-            other => return Err(format!("{other:?} is no unit: use K, M or G, or none for bytes")),
+            other => {
+                return Err(format!("unknown unit {other:?}: use K, M or G, or no unit for bytes"));
+            }
         },
     };
     let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
@@ -85,10 +87,10 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// A part of a recording.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct SpanArgs {
-    /// From this many seconds after the start of the recording on
+    /// Start offset in seconds from the start of the recording
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub start: Option<Duration>,
-    /// Up to this many seconds after the start of the recording
+    /// End offset in seconds from the start of the recording
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub end: Option<Duration>,
 }

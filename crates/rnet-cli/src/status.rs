@@ -15,7 +15,7 @@ use crate::signal;
 
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Nodes that have to run; without one of them the status is a problem
+    /// Nodes that must be running; a missing one is a problem
     #[arg(value_name = "NODE")]
     pub nodes: Vec<NodeName>,
     /// Seconds over which losses and missed deadlines are counted
@@ -46,8 +46,8 @@ fn is_missing(node: &str) -> Finding {
     Finding {
         level: Level::Problem,
         check: "node",
-        what: format!("the node {node} does not run"),
-        advice: Some("start it; rnet node list shows the nodes of the domain".to_owned()),
+        what: format!("node {node} is not running"),
+        advice: Some("start it; see rnet node list for the nodes of the domain".to_owned()),
     }
 }
 
@@ -80,7 +80,7 @@ fn print(
     context.findings(found)?;
     match found.is_empty() {
         true if is_down => context.line(format_args!(
-            "all is well: what rnet launch had started was stopped, or has ended"
+            "all is well: all nodes started by rnet launch were stopped or have exited"
         )),
         true => context.line(format_args!("all is well")),
         false => Ok(()),

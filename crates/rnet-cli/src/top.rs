@@ -35,16 +35,16 @@ use terminal::Screen;
 
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// Print the nodes, topics and problems of one interval, and end
+    /// Print one snapshot of nodes, topics and problems, and exit
     #[arg(long)]
     pub once: bool,
-    /// Seconds between two looks, over which rates and latencies are taken
+    /// Update interval in seconds; rates and latencies are measured over it
     #[arg(long, short, value_name = "S", default_value = "1", value_parser = interval)]
     pub interval: Duration,
-    /// Show only what has this text in its name
+    /// Show only entries whose name contains this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub filter: String,
-    /// Show the topics and nodes of robot-net itself, too
+    /// Also show robot-net's internal topics and nodes
     #[arg(long)]
     pub all: bool,
 }
@@ -60,7 +60,7 @@ pub fn run(context: &mut Context, args: &TopArgs) -> Outcome {
         return print(context, &looks.domain, figures, &problems);
     }
     if !context.on_terminal() {
-        let what = "rnet top draws on a terminal, and this is none: --once prints one interval";
+        let what = "rnet top needs a terminal; use --once to print one snapshot";
         return Err(Failure::Usage(what.to_owned()));
     }
     watch(&mut looks, args)

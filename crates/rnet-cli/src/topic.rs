@@ -66,5 +66,5 @@ pub fn no_such<'a>(
 ) -> Failure {
     let hint = did_you_mean(name, names)
         .unwrap_or_else(|| format!("see rnet {what} list, and rnet domain list for other domains"));
-    Failure::Failed(format!("there is no {what} {name} in domain {domain}; {hint}"))
+    Failure::Failed(format!("{what} {name} not found in domain {domain}; {hint}"))
 }

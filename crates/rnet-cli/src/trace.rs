@@ -25,22 +25,22 @@ use crate::{signal, table};
 
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The topics; they need not exist yet
+    /// The topics; they do not need to exist yet
     #[arg(value_name = "TOPIC", required_unless_present = "chain")]
     pub topics: Vec<TopicName>,
-    /// Follow what comes of a message through these topics, from the first to the last
+    /// Trace the chain of messages through these topics, from the first to the last
     #[arg(long, value_name = "TOPIC,…", value_delimiter = ',')]
     pub chain: Vec<TopicName>,
-    /// How long the whole chain may take, in milliseconds; exit 1 if more than one in 100 takes longer
+    /// Latency budget of the whole chain, in milliseconds; exit 1 if more than one in 100 takes longer
     #[arg(long, value_name = "MS", requires = "chain", value_parser = budget)]
     pub budget_ms: Option<f64>,
-    /// Trace for so many seconds; exit 124 if no message came
+    /// Trace for this many seconds; exit code 124 if no message arrived
     #[arg(long = "for", value_name = "S", default_value = "5", value_parser = seconds)]
     pub time: Duration,
-    /// Draw the stages into FILE
+    /// Draw the stages as SVG to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write all messages into FILE, in the form that Perfetto and Chrome open
+    /// Write all messages to FILE in the trace format of Perfetto and Chrome
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ fn budget(text: &str) -> Result<f64, String> {
     let budget = number_of("milliseconds", text)?;
     match budget > 0.0 && budget <= 1e9 {
         true => Ok(budget),
-        false => Err("a budget lies above 0 and is at most 10^9 ms".to_owned()),
+        false => Err("a budget must be above 0 and at most 10^9 ms".to_owned()),
     }
 }
 
@@ -66,12 +66,12 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
     topics.sort();
     topics.dedup();
     if topics.len() > MAX_TOPICS {
-        let what = format!("{} topics, and at most {MAX_TOPICS} are traced at once", topics.len());
+        let what = format!("cannot trace {} topics: the limit is {MAX_TOPICS}", topics.len());
         return Err(Failure::Usage(what));
     }
     if args.chain.len() == 1 {
         return Err(Failure::Usage(
-            "a chain has two topics at least: --chain /imu,/cmd".to_owned(),
+            "a chain needs at least two topics: --chain /imu,/cmd".to_owned(),
         ));
     }
     let trace = trace(context, args, &topics)?;
@@ -92,8 +92,8 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
     printed.and(drawn).and(written)?;
     match &chain {
         Some(chain) if chain.total.count == 0 => {
-            let what = "no message went through the whole chain: its topics have to be received by the node that \
-                        publishes the next";
+            let what = "no message went through the whole chain: the node that receives a topic must publish \
+                        the next one";
             Err(Failure::TimedOut(what.to_owned()))
         }
         Some(chain) if args.budget_ms.is_some_and(|ms| chain.total.p99_ns as f64 > ms * 1e6) => {
@@ -161,7 +161,10 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
     publishers.note(&context.domain()?.snapshot()?);
     let lost = subscribers.iter().map(|subscriber| subscriber.lost().total()).sum::<u64>();
     if lost + left_out > 0 {
-        context.say(format_args!("{} records are missing: there were too many", lost + left_out));
+        context.say(format_args!(
+            "{} records were lost: more arrived than could be read",
+            lost + left_out
+        ));
     }
     if signal::stopped() && records.is_empty() {
         return Err(Failure::Interrupted);
@@ -227,9 +230,9 @@ fn nothing(context: &Context, args: &TraceArgs, topics: &[TopicName]) -> Failure
             let names = names.filter(|name| traced_topic(name).is_none());
             let near = did_you_mean(topic.as_str(), names);
             match (subscribed, near) {
-                (true, _) => what += &format!("; {topic} has subscribers and no messages"),
-                (false, Some(near)) => what += &format!("; nobody subscribes to {topic} ({near})"),
-                (false, None) => what += &format!("; nobody subscribes to {topic}"),
+                (true, _) => what += &format!("; {topic} has subscribers but no messages"),
+                (false, Some(near)) => what += &format!("; {topic} has no subscribers ({near})"),
+                (false, None) => what += &format!("; {topic} has no subscribers"),
             }
         }
     }
@@ -255,7 +258,7 @@ fn print_edge(context: &mut Context, edge: &Edge) -> Outcome {
     let rows: Vec<_> = rows.chain([row("all", &edge.total)]).collect();
     table::print(context, &["STAGE", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
     match uncertain(edge.uncertain) {
-        Some(about) => context.line(format_args!("network and all: {about}, between two clocks")),
+        Some(about) => context.line(format_args!("network and all: {about} clock uncertainty")),
         None => Ok(()),
     }
 }
@@ -265,7 +268,7 @@ fn uncertain(uncertain: Uncertain) -> Option<String> {
     match uncertain {
         Uncertain::NONE => None,
         Uncertain::Ns(ns) => Some(format!("± {}", table::latency(ns))),
-        Uncertain::Unknown => Some("± what is not known yet".to_owned()),
+        Uncertain::Unknown => Some("± not yet known".to_owned()),
     }
 }
 
@@ -280,10 +283,12 @@ fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> 
     if chain.unknown > 0 {
         let ambiguous = match chain.ambiguous {
             0 => String::new(),
-            n => format!(": for {n}, two inputs lie closer than the clocks of two hosts are known"),
+            n => format!(
+                ": for {n}, two inputs are closer than the clock uncertainty between the hosts"
+            ),
         };
         context
-            .line(format_args!("the way of {} messages is not known{ambiguous}", chain.unknown))?;
+            .line(format_args!("the path of {} messages is not known{ambiguous}", chain.unknown))?;
     }
     if chain.total.count == 0 {
         return Ok(());
@@ -291,13 +296,17 @@ fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> 
     let (mut rows, mut clocks) = (Vec::new(), Vec::new());
     let mut part = |name: &str, times: &Times, about: Uncertain| {
         rows.push(row(name, times));
-        clocks.extend(uncertain(about).map(|about| format!("{name}: {about}, between two clocks")));
+        clocks.extend(uncertain(about).map(|about| format!("{name}: {about} clock uncertainty")));
     };
     for (at, hop) in chain.hops.iter().enumerate() {
-        part(&format!("{} sent to begun", hop.topic), &hop.transport, hop.transport_uncertain);
+        part(
+            &format!("{} sent to callback start", hop.topic),
+            &hop.transport,
+            hop.transport_uncertain,
+        );
         let work = match chain.hops.get(at + 1) {
-            Some(next) => format!("{} begun to {} sent", hop.topic, next.topic),
-            None => format!("{} begun to ended", hop.topic),
+            Some(next) => format!("{} callback start to {} sent", hop.topic, next.topic),
+            None => format!("{} callback start to end", hop.topic),
         };
         part(&work, &hop.work, hop.work_uncertain);
     }

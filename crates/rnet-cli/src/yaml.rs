@@ -129,13 +129,13 @@ mod tests {
             assert_eq!(json(&flow(&meant)).unwrap(), meant, "{}", flow(&meant));
         }
         for (text, why) in [
-            ("{x: 1", "this is no YAML"),
-            ("x: 1\nx: 2", "line 2: \"x\" stands here for a second time; first in line 1"),
-            (r#"{"x": 1, "y": [{"x": 2, "x": 3}]}"#, "\"x\" stands here for a second time"),
-            ("x: 1e999", "1e999 has no room in 64 bits"),
-            (r#"{"x": -1e999}"#, "-1e999 has no room in 64 bits"),
-            ("x: !!int y", "\"y\" is no int"),
-            ("x: 99999999999999999999", "no room in 64 bits"),
+            ("{x: 1", "invalid YAML"),
+            ("x: 1\nx: 2", "line 2: duplicate name \"x\"; first in line 1"),
+            (r#"{"x": 1, "y": [{"x": 2, "x": 3}]}"#, "duplicate name \"x\""),
+            ("x: 1e999", "1e999 does not fit in 64 bits"),
+            (r#"{"x": -1e999}"#, "-1e999 does not fit in 64 bits"),
+            ("x: !!int y", "\"y\" is not a valid int"),
+            ("x: 99999999999999999999", "does not fit in 64 bits"),
         ] {
             let said = json(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");

@@ -90,7 +90,7 @@ impl Control {
     pub fn restart(&self, command: Command, signals: &dyn Signals) -> Result<Stopped> {
         if self.record.process.die_with_launcher && !self.has_launcher() {
             return Err(LaunchError::Refused(format!(
-                "{} dies with its launcher, and that is gone; start rnet launch {}",
+                "{} runs only with its launcher, which has exited; start it with rnet launch {}",
                 self.record.node,
                 self.record.file.display()
             )));
@@ -158,8 +158,9 @@ impl Control {
     }
 
     fn send(&self, to: &OwnedFd, what: Signal) -> Result<()> {
-        let refused =
-            |why| LaunchError::Refused(format!("{} cannot be signalled: {why}", self.record.node));
+        let refused = |why| {
+            LaunchError::Refused(format!("cannot send a signal to {}: {why}", self.record.node))
+        };
         signal(to, what).map_err(refused)
     }
 }

@@ -85,16 +85,16 @@ impl Plan {
     pub fn why_nothing(&self) -> Option<String> {
         let (host, file) = (&self.host, self.file.display());
         let why = match self.elsewhere.len() {
-            0 => format!("{file} has no node"),
+            0 => format!("{file} has no nodes"),
             count if self.hosts.is_empty() => {
-                format!("when excludes each of the {count} nodes of {file}")
+                format!("when excludes all {count} nodes of {file}")
             }
             count => format!(
-                "host or when excludes each of the {count} nodes of {file}; its hosts are {}",
+                "host or when excludes all {count} nodes of {file}; its hosts are {}",
                 self.known_hosts()
             ),
         };
-        self.nodes.is_empty().then(|| format!("nothing is to be started on the host {host}: {why}"))
+        self.nodes.is_empty().then(|| format!("no nodes to start on host {host}: {why}"))
     }
 }
 
@@ -171,8 +171,7 @@ fn black_box(
     let blackbox = blackbox.unwrap_or_default();
     match place.filter(|_| has_own && blackbox.is_enabled()) {
         Some(place) => {
-            let expected =
-                format!("no table [blackbox] beside the node {name}, which is a black box");
+            let expected = format!("no table [blackbox], because node {name} is a black box");
             Err(ConfigError::value(format!("{place}: blackbox"), expected, "a table").into())
         }
         None if has_own || nodes.is_empty() || !blackbox.is_enabled() => Ok(None),
@@ -213,7 +212,7 @@ impl Loading {
         if let Some(entry) = table.get("blackbox") {
             let said = BlackBox::read(&entry.table("a table [blackbox]")?, &self.vars, &dir)?;
             if let Some((_, before)) = &self.blackbox {
-                let expected = format!("one table [blackbox]: {before} is one");
+                let expected = format!("only one table [blackbox]; the first is at {before}");
                 return Err(mistake(&entry)(expected, "another".into()).into());
             }
             self.blackbox = Some((said, entry.place()));
@@ -245,19 +244,15 @@ impl Loading {
         })?;
         for (path, mistake, found) in files {
             let wrong = |expected: String| mistake(expected, found.clone());
-            let file = path
-                .canonicalize()
-                .map_err(|error| wrong(format!("a file that can be read ({error})")))?;
+            let file =
+                path.canonicalize().map_err(|error| wrong(format!("a readable file ({error})")))?;
             if let Some(begin) = self.way.iter().position(|before| *before == file) {
                 let way = self.way[begin..].iter().chain([&file]);
                 let names: Vec<String> = way.map(|file| file.display().to_string()).collect();
                 return Err(mistake("no cycle".into(), names.join(" -> ")).into());
             }
             if self.way.len() >= MAX_DEPTH {
-                return Err(wrong(format!(
-                    "files that include each other at most {MAX_DEPTH} deep"
-                ))
-                .into());
+                return Err(wrong(format!("includes nested at most {MAX_DEPTH} deep")).into());
             }
             self.file(&path, &file)?;
         }
@@ -276,7 +271,7 @@ impl Loading {
             return Ok(());
         }
         if let Some(before) = self.found.get(&name) {
-            let expected = format!("another name: {} has it", before.place);
+            let expected = format!("a unique name; {} already uses it", before.place);
             return Err(mistake(entry)(expected, name.to_string()).into());
         }
         if self.found.len() >= MAX_NODES {
@@ -346,7 +341,7 @@ fn in_order(mut found: BTreeMap<NodeName, Found>, elsewhere: &[NodeName]) -> Res
         let from = first.after.iter().find(|(name, _)| *name == cycle[1]);
         let names: Vec<&str> = cycle.iter().map(NodeName::as_str).collect();
         let from = from.map(|(_, from)| from.clone()).unwrap_or_default();
-        let found = format!("{} (each waits for the next)", names.join(" -> "));
+        let found = format!("{} (each node waits for the next)", names.join(" -> "));
         ConfigError::value(from, "no cycle", found)
     })?;
     Ok(order.iter().filter_map(|name| found.remove(name)).map(|of| of.node).collect())

@@ -90,7 +90,7 @@ impl KeeperOrder {
     /// # Errors
     /// The keeper cannot be started, in words.
     pub fn send(&self, mut command: Command) -> Result<(Answer, Child), String> {
-        let failed = |why: &dyn std::fmt::Display| format!("its keeper cannot be started: {why}");
+        let failed = |why: &dyn std::fmt::Display| format!("cannot start its keeper: {why}");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         fail_point!("launch.spawned");
@@ -106,7 +106,7 @@ impl KeeperOrder {
             BUSY => Answer::Busy,
             other => {
                 let _ = child.wait();
-                return Err(failed(&if other.is_empty() { "it died" } else { other }));
+                return Err(failed(&if other.is_empty() { "the keeper died" } else { other }));
             }
         };
         Ok((answer, child))
@@ -163,10 +163,10 @@ impl Keeper {
     ) -> Result<(), String> {
         let launcher = getppid();
         // Out of the launcher's terminal: neither its Ctrl-C nor its end is the node's.
-        setsid().map_err(|error| format!("it cannot begin a session: {error}"))?;
+        setsid().map_err(|error| format!("cannot start a session: {error}"))?;
         if order.process.die_with_launcher {
             let asked = set_parent_process_death_signal(Some(Signal::TERM));
-            asked.map_err(|error| format!("it cannot die with the launcher: {error}"))?;
+            asked.map_err(|error| format!("cannot set up to die with the launcher: {error}"))?;
             if getppid() != launcher {
                 return Err("the launcher has died".into());
             }
@@ -196,8 +196,8 @@ impl Keeper {
         folder.forget_killed(&order.node);
         told.drain(..told.len().saturating_sub(MAX_TOLD));
         let log = Log::open(&path, order.process.log)
-            .map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
-        let own = Identity::of(std::process::id() as i32).ok_or("/proc is not there")?;
+            .map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+        let own = Identity::of(std::process::id() as i32).ok_or("/proc is not mounted")?;
         let record = Record {
             node: order.node.clone(),
             file: order.file.clone(),
@@ -360,7 +360,7 @@ impl Keeper {
         });
         if let Some((before, ran)) = after {
             let (name, before, ran_s) = (stop::name(signal), stop::name(before), ran.as_secs_f64());
-            let text = format!("[rnet launch] {name}: it ran {ran_s} s after {before}\n");
+            let text = format!("[rnet launch] {name}: still running {ran_s} s after {before}\n");
             self.log.write(text.as_bytes());
         }
         let _ = kill_process_group(kept.pid, signal);

@@ -126,7 +126,7 @@ impl<'s> Launcher<'s> {
             }
             let other = Identity::noted(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
-                "{} is launched already in this domain, by another rnet launch{}",
+                "{} is already launched in this domain by another rnet launch{}",
                 plan.file.display(),
                 other.unwrap_or_default()
             )));
@@ -151,7 +151,7 @@ impl<'s> Launcher<'s> {
         })
     }
 
-    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped, but for those of
+    /// Runs until every node has exited or a stop is requested. On return all nodes are stopped, except those of
     /// [`Outcome::left`].
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl<'s> Launcher<'s> {
     /// and the rest of the robot is to run.
     fn tell_unfit(&mut self, unfit: Vec<ConfigError>) {
         for error in unfit {
-            self.around.say(&format!("{error}; the node is started all the same"));
+            self.around.say(&format!("{error}; the node is started anyway"));
         }
     }
 
@@ -220,7 +220,7 @@ impl<'s> Launcher<'s> {
             slot.runs(&record, keeper, None);
             slot.fate = Fate::Forgotten;
             slot.stop();
-            self.around.event(&record.node, "stopping", "the file names it no more");
+            self.around.event(&record.node, "stopping", "removed from the file");
             self.slots.push(slot);
         }
     }
@@ -263,7 +263,7 @@ impl<'s> Launcher<'s> {
         if slot.fate == Fate::Again || wish == "restart" {
             slot.fate = Fate::Policy;
             slot.enter(State::Waiting);
-            return self.around.event(&name, "stopped", &format!("{end}; it is started again"));
+            return self.around.event(&name, "stopped", &format!("{end}; restarting"));
         }
         match slot.history.ended(&slot.node.policy, end.is_failure(), now_ms, random()) {
             Verdict::Done => {
@@ -276,7 +276,7 @@ impl<'s> Launcher<'s> {
                 let until = Instant::now().checked_add(Duration::from_millis(wait_ms));
                 slot.enter(until.map_or(State::Ended, State::Backoff));
                 slot.add_output(output);
-                let detail = format!("{end}; it is started again in {} s", wait_ms as f64 / 1e3);
+                let detail = format!("{end}; restarting in {} s", wait_ms as f64 / 1e3);
                 let what = if end.is_failure() { "failed" } else { "ended" };
                 self.around.event(&name, what, &with_output(detail, output));
             }
@@ -284,8 +284,7 @@ impl<'s> Launcher<'s> {
                 slot.enter(State::GivenUp);
                 slot.add_output(output);
                 let log = self.folder.log(&name);
-                let detail =
-                    format!("{end}; it is not started again; its output: {}", log.display());
+                let detail = format!("{end}; not restarted; output: {}", log.display());
                 self.around.event(&name, "given-up", &with_output(detail, output));
                 self.help(at);
             }
@@ -382,8 +381,8 @@ impl<'s> Launcher<'s> {
         slot.enter(State::Backoff(Instant::now() + wait));
         if slot.looks == MAX_LOOKS {
             let (record, name) = (self.folder.record(&slot.node.name), slot.node.name.clone());
-            slot.why = format!("it runs, and its record {} cannot be read", record.display());
-            let detail = format!("{}; it is looked for again", slot.why);
+            slot.why = format!("it is running, but its record {} cannot be read", record.display());
+            let detail = format!("{}; trying again", slot.why);
             self.around.event(&name, "not-adopted", &detail);
         }
     }
@@ -405,7 +404,7 @@ impl<'s> Launcher<'s> {
             (None, None) => return false,
         };
         let slot = &mut self.slots[at];
-        let why = format!("the domain has a black box, {other}; this one waits for its end");
+        let why = format!("the domain already has a black box, {other}; waiting until it exits");
         slot.enter(State::Backoff(Instant::now() + OTHER_BOX));
         if slot.why != why {
             slot.why.clone_from(&why);
@@ -423,7 +422,8 @@ impl<'s> Launcher<'s> {
         let keeper = record.keeper().filter(|_| record.main.is_some());
         let Some(keeper) = keeper else { return false };
         if record.file != self.plan.file {
-            slot.why = format!("{} has launched a node of this name", record.file.display());
+            slot.why =
+                format!("{} has already launched a node with this name", record.file.display());
             slot.enter(State::GivenUp);
             let why = slot.why.clone();
             self.around.event(&name, "given-up", &why);
@@ -440,11 +440,7 @@ impl<'s> Launcher<'s> {
         } else {
             slot.fate = Fate::Again;
             slot.stop();
-            self.around.event(
-                &name,
-                "stopping",
-                &format!("pid {pid} runs what the file says no more"),
-            );
+            self.around.event(&name, "stopping", &format!("pid {pid} runs an outdated command"));
         }
         true
     }
@@ -457,7 +453,7 @@ impl<'s> Launcher<'s> {
         params.retain(|name, value| slot.params_set.get(name) != Some(value));
         if !params.is_empty() {
             let node = self.around.node().map_err(|error| error.to_string())?;
-            let words = |error: rnet::Error| format!("its parameters cannot be set: {error}");
+            let words = |error: rnet::Error| format!("cannot set its parameters: {error}");
             set(&node, &slot.node.name, &params).map_err(words)?;
         }
         slot.params_set.clone_from(&slot.node.process.params);

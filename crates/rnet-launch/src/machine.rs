@@ -79,7 +79,7 @@ pub fn unfit_program(
             }
             let dirs = dirs.to_string_lossy();
             format!(
-                "a program in one of the directories of PATH, {dirs} (install it, or write its path)"
+                "a program in one of the PATH directories, {dirs} (install it, or give its full path)"
             )
         }
     };
@@ -92,19 +92,21 @@ fn why_no_program(file: &Path) -> Option<String> {
         return Some(format!("a program: {shown} is a directory"));
     }
     if !file.exists() {
-        return Some(format!("a program: there is no {shown} (install it, or correct the path)"));
+        return Some(format!(
+            "a program: {shown} does not exist (install it, or correct the path)"
+        ));
     }
     access(file, Access::EXEC_OK).err().map(|_| {
-        format!("a program: {shown} may not be executed (chmod +x, or its interpreter as the first word)")
+        format!("a program: {shown} is not executable (chmod +x, or give its interpreter as the first element)")
     })
 }
 
 fn why_no_dir(dir: &Path) -> Option<String> {
     if !dir.exists() {
-        return Some("a directory that is there (make it, or correct the path)".into());
+        return Some("an existing directory (create it, or correct the path)".into());
     }
     if !dir.is_dir() {
-        return Some("a directory: this is none".into());
+        return Some("a directory, not a file".into());
     }
     let entered = access(dir, Access::EXEC_OK);
     entered.err().map(|_| "a directory that this user may enter (chmod, chown)".into())
@@ -117,7 +119,7 @@ fn unfit_limits(limits: &Limits) -> Vec<Unfit> {
         let missing: Vec<usize> =
             limits.cpus.iter().copied().filter(|cpu| !cores.contains(cpu)).collect();
         if !missing.is_empty() {
-            let expected = format!("cores that this machine gives to a node, {}", ranges(&cores));
+            let expected = format!("cores that nodes may use on this machine, {}", ranges(&cores));
             unfit.push(Unfit { key: "cpus", expected, found: ranges(&missing) });
         }
     }
@@ -125,7 +127,9 @@ fn unfit_limits(limits: &Limits) -> Vec<Unfit> {
         let asked = Limits { cpus: Vec::new(), memory_limit_mib: None, ..limits.clone() };
         unfit.push(Unfit {
             key: "scheduler",
-            expected: format!("one that this user may choose (rnet doctor says how): {error}"),
+            expected: format!(
+                "a scheduler that this user may use (see rnet doctor --realtime): {error}"
+            ),
             found: asked.to_string(),
         });
     }
@@ -136,7 +140,7 @@ fn unfit_limits(limits: &Limits) -> Vec<Unfit> {
     {
         let mib_of_user = hard >> 20;
         let expected =
-            format!("at most the limit of this user, {mib_of_user} MiB (raise it: ulimit -H -d)");
+            format!("at most this user's limit, {mib_of_user} MiB (raise it: ulimit -H -d)");
         unfit.push(Unfit { key: "memory_limit_mib", expected, found: mib.to_string() });
     }
     unfit

@@ -28,8 +28,8 @@ impl RunFolder {
             .or_else(|| set("HOME").map(|dir| dir.join(".local/state/rnet")))
             .ok_or_else(|| {
                 LaunchError::Refused(
-                    "there is no place for logs and records: neither RNET_STATE_DIR nor XDG_STATE_HOME nor HOME \
-                     is set; set RNET_STATE_DIR to a directory on a disk"
+                    "no directory for logs and records: none of RNET_STATE_DIR, XDG_STATE_HOME and HOME is \
+                     set; set RNET_STATE_DIR to a directory on a disk"
                         .into(),
                 )
             })?;
@@ -50,7 +50,7 @@ impl RunFolder {
     /// It cannot be made.
     pub fn create(&self) -> Result<()> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
-        made.map_err(|why| LaunchError::io("make the directory", &self.path, why))
+        made.map_err(|why| LaunchError::io("create the directory", &self.path, why))
     }
 
     /// Its path.

@@ -81,15 +81,15 @@ impl fmt::Display for End {
             End::Code(code) => write!(f, "exit code {code}"),
             End::Signal(signal) => match *signal {
                 libc::SIGKILL => f.write_str("killed by SIGKILL"),
-                libc::SIGTERM => f.write_str("ended by SIGTERM"),
-                libc::SIGINT => f.write_str("ended by SIGINT"),
+                libc::SIGTERM => f.write_str("terminated by SIGTERM"),
+                libc::SIGINT => f.write_str("terminated by SIGINT"),
                 libc::SIGSEGV => f.write_str("crashed with SIGSEGV"),
                 libc::SIGABRT => f.write_str("crashed with SIGABRT"),
                 libc::SIGBUS => f.write_str("crashed with SIGBUS"),
-                _ => write!(f, "ended by signal {signal}"),
+                _ => write!(f, "terminated by signal {signal}"),
             },
             End::NotStarted(why) => write!(f, "cannot be started: {why}"),
-            End::Unknown => f.write_str("ended with its keeper, which was killed"),
+            End::Unknown => f.write_str("killed together with its keeper"),
         }
     }
 }

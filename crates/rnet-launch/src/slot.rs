@@ -208,7 +208,7 @@ impl Slot {
             State::Waiting => "waiting",
             State::Backoff(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
-                more = format!("again in {left:.1} s; ");
+                more = format!("restart in {left:.1} s; ");
                 "backoff"
             }
             State::Ended => "ended",

@@ -16,14 +16,16 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
     }
     if topology.nodes.len() > MAX_NODES {
         let nodes = topology.nodes.len();
-        return Err(wrong(format!("has {nodes} nodes; at most {MAX_NODES}, each is a process")));
+        return Err(wrong(format!(
+            "has {nodes} nodes, but the limit is {MAX_NODES}, because each is a process"
+        )));
     }
     let mut nodes = BTreeSet::new();
     let mut topics = BTreeSet::new();
     for node in &topology.nodes {
         name(&node.name).map_err(|why| wrong(format!("a node's {why}")))?;
         if !nodes.insert(&node.name) {
-            return Err(wrong(format!("there are two nodes {}", node.name)));
+            return Err(wrong(format!("the node name {} is used twice", node.name)));
         }
         let mut own = BTreeSet::new();
         for publish in &node.publishes {
@@ -32,7 +34,7 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
             };
             endpoint(publish).map_err(at)?;
             if !own.insert(&publish.topic) {
-                return Err(at("is there twice".into()));
+                return Err(at("appears twice".into()));
             }
             topics.insert(publish.topic.as_str());
         }
@@ -40,16 +42,16 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
     if topics.is_empty() {
         let left_out = match topology.left_out.as_slice() {
             [] => String::new(),
-            lines => format!(" (left out: {})", lines.join("; ")),
+            lines => format!(" (omitted: {})", lines.join("; ")),
         };
-        return Err(wrong(format!("no node publishes anything{left_out}")));
+        return Err(wrong(format!("no node has a publisher{left_out}")));
     }
     for node in &topology.nodes {
         let mut own = BTreeSet::new();
         for topic in &node.subscribes {
             if !topics.contains(topic.as_str()) {
                 return Err(wrong(format!(
-                    "node {} subscribes to {topic}, which nobody publishes",
+                    "node {} subscribes to {topic}, which has no publisher",
                     node.name
                 )));
             }
@@ -71,7 +73,7 @@ pub(crate) fn one_type(topology: &Topology) -> std::result::Result<(), String> {
             if first != msg_type {
                 let mine = &node.name;
                 return Err(format!(
-                    "node {mine}, publisher of {topic}: publishes {msg_type}, but node {other} {first}"
+                    "node {mine}, publisher of {topic}: publishes {msg_type}, but node {other} publishes {first}"
                 ));
             }
         }
@@ -83,7 +85,7 @@ pub(crate) fn one_type(topology: &Topology) -> std::result::Result<(), String> {
 fn name(name: &str) -> std::result::Result<(), String> {
     let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(fits) {
-        let rule = "a name has 1 to 100 letters, digits and _";
+        let rule = "a name must have 1 to 100 letters, digits and _";
         return Err(format!("name is {name:?}: {rule}"));
     }
     Ok(())
@@ -95,13 +97,13 @@ fn endpoint(publish: &Publish) -> std::result::Result<(), String> {
     // Not-a-number is in no range.
     if !(MIN_PERIOD_MS..=MAX_PERIOD_MS).contains(&period) {
         return Err(format!(
-            "a period of {period} ms; it must be from {MIN_PERIOD_MS} to {MAX_PERIOD_MS} ms"
+            "the period is {period} ms; it must be from {MIN_PERIOD_MS} to {MAX_PERIOD_MS} ms"
         ));
     }
     let len = publish.len_bytes;
     if !(MIN_LEN_BYTES..=MAX_LEN_BYTES).contains(&len) {
         return Err(format!(
-            "messages of {len} bytes; it must be from {MIN_LEN_BYTES} to {MAX_LEN_BYTES} bytes"
+            "the message length is {len} bytes; it must be from {MIN_LEN_BYTES} to {MAX_LEN_BYTES} bytes"
         ));
     }
     Ok(())

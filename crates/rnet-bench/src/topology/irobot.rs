@@ -52,14 +52,14 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
     let wrong = |what: String| Error::new(path, what);
     // The error's text has line and column.
     let file: File = serde_json::from_str(text)
-        .map_err(|e| wrong(format!("is not in iRobot's JSON form: {e}")))?;
+        .map_err(|e| wrong(format!("is not in iRobot's JSON format: {e}")))?;
     let mut reader = Reader::default();
     for node in &file.nodes {
         // Before they are made: a number is quickly written.
         let more = node.number.unwrap_or(1);
         if more.saturating_add(reader.nodes.len()) > MAX_NODES {
             return Err(wrong(format!(
-                "node {} has the number {more}: more than {MAX_NODES} nodes, each is a process",
+                "node {} has the number {more}, but the limit is {MAX_NODES} nodes, because each is a process",
                 node.node_name
             )));
         }
@@ -75,7 +75,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let topology = Topology {
         name: stem.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_"),
-        source: format!("{}, in the JSON form of iRobot's ros2-performance", path.display()),
+        source: format!("{}, in the JSON format of iRobot's ros2-performance", path.display()),
         nodes: reader.nodes,
         left_out: reader.left_out,
     };
@@ -147,11 +147,11 @@ fn publish(publisher: &Publisher, topic: String) -> std::result::Result<Publish,
         (Some(hz), _) if hz > 0.0 => 1e3 / hz,
         (Some(hz), _) => return Err(format!("freq_hz is {hz}; it must be above zero")),
         (None, Some(ms)) => ms,
-        (None, None) => return Err("has neither period_ms nor freq_hz".into()),
+        (None, None) => return Err("needs period_ms or freq_hz".into()),
     };
     let msg_type = msg_type::base_name(&publisher.msg_type).to_owned();
     let len_bytes = msg_type::len_bytes(&msg_type, publisher.msg_size)
-        .ok_or_else(|| format!("there is no message type {:?}", publisher.msg_type))?;
+        .ok_or_else(|| format!("unknown message type {:?}", publisher.msg_type))?;
     Ok(Publish { topic, len_bytes, period_ms, msg_type })
 }
 

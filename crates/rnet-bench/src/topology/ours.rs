@@ -40,7 +40,7 @@ struct FilePublish {
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
     // The error's text has the line, and points at the place.
     let file: File = toml::from_str(text)
-        .map_err(|e| Error::new(path, format!("is not in our TOML form: {e}")))?;
+        .map_err(|e| Error::new(path, format!("is not in robot-net's TOML format: {e}")))?;
     let mut nodes = Vec::with_capacity(file.node.len());
     for node in file.node {
         let mut publishes = Vec::with_capacity(node.publishes.len());
@@ -69,12 +69,14 @@ fn typed(publish: FilePublish) -> std::result::Result<(String, usize), String> {
         (None, None, Some(bytes)) => Ok(("bytes".into(), bytes)),
         (Some(msg_type), size, None) => {
             if size.is_some() != (msg_type == "stamped_vector") {
-                return Err("size is for type \"stamped_vector\", and it needs one".into());
+                return Err(
+                    "size must be given for type \"stamped_vector\", and only for it".into()
+                );
             }
             let len = msg_type::len_bytes(&msg_type, size)
-                .ok_or_else(|| format!("there is no message type {msg_type:?}"))?;
+                .ok_or_else(|| format!("unknown message type {msg_type:?}"))?;
             Ok((msg_type, len))
         }
-        _ => Err("needs either a type or a length in bytes".into()),
+        _ => Err("needs either type or bytes".into()),
     }
 }

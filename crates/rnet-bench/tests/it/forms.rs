@@ -80,7 +80,7 @@ fn services_and_actions_are_left_out_by_name() {
     assert_eq!(robot.left_out, ["service clients of node a: 1", "action servers of node a: 1"]);
     let none = json(r#"{"nodes": [{"node_name": "a", "servers": [{"service_name": "s"}]}]}"#);
     let why = none.expect_err("nothing is left").to_string();
-    assert!(why.contains("publishes anything (left out: services of node a: 1)"), "{why}");
+    assert!(why.contains("has a publisher (omitted: services of node a: 1)"), "{why}");
 }
 
 #[test]
@@ -132,17 +132,21 @@ fn wrong_toml_is_refused_in_words() {
             ("period_ms = 40", "periodms = 40", "line 7|periodms"),
             ("size = 5000", "size = -1", "line 7"),
             ("size = 5000", "size = 99999999", "image|100000023 bytes"),
-            ("size = 5000, ", "", "size is for"),
-            ("size = 5000", "bytes = 5000", "either a type or"),
-            ("\"stamped_vector\", size = 5000", "\"stamped10b\", size = 5000", "size is for"),
-            ("[\"state\"", "[\"stat\"", "node planner subscribes to stat, which nobody"),
+            ("size = 5000, ", "", "size must be given for"),
+            ("size = 5000", "bytes = 5000", "needs either type or bytes"),
+            (
+                "\"stamped_vector\", size = 5000",
+                "\"stamped10b\", size = 5000",
+                "size must be given for",
+            ),
+            ("[\"state\"", "[\"stat\"", "node planner subscribes to stat, which has no publisher"),
             ("[\"state\"", "[\"/image\"", "node planner subscribes to image twice"),
-            ("topic = \"state\"", "topic = \"image\"", "publisher of image: is there twice"),
-            ("\"planner\"", "\"camera\"", "two nodes camera"),
+            ("topic = \"state\"", "topic = \"image\"", "publisher of image: appears twice"),
+            ("\"planner\"", "\"camera\"", "the node name camera is used twice"),
             ("\"planner\"", "\"pl nner\"", "\"pl nner\"|letters, digits"),
             ("topic = \"image\"", "topic = \"\"", "name is \"\""),
             ("name = \"robot\"", "name = 5", "line 2"),
-            ("name = \"robot\"", "{", "is not in our TOML form|line 2"),
+            ("name = \"robot\"", "{", "is not in robot-net's TOML format|line 2"),
         ],
     );
     let why = toml("name = 'n'\nsource = 's'").expect_err("nothing in it").to_string();
@@ -151,7 +155,7 @@ fn wrong_toml_is_refused_in_words() {
                [[node]]\nname='b'\npublishes=[{topic='t',type='stamped10b',period_ms=5}]";
     let mixed = toml(&two.replace("BYTES", "64")).expect("may have two lengths");
     let why = mixed.check_types().expect_err("two types");
-    assert!(why.contains("node b") && why.contains("node a bytes"), "{why}");
+    assert!(why.contains("node b") && why.contains("node a publishes bytes"), "{why}");
     let why = toml(&two.replace("BYTES", "15")).expect_err("too short").to_string();
     assert!(why.contains("15 bytes"), "{why}");
 }
@@ -172,21 +176,25 @@ fn wrong_json_is_refused_in_words() {
             ("\"nodes\"", "\"knots\"", "missing field `nodes`"),
             ("\"period_ms\": 12.5", "\"period_ms\": -12.5", "node camera|state|-12.5 ms"),
             ("\"period_ms\": 12.5", "\"period_ms\": 0", "state|0 ms"),
-            ("\"period_ms\": 12.5", "\"x\": 0", "state|neither period_ms nor freq_hz"),
+            ("\"period_ms\": 12.5", "\"x\": 0", "state|needs period_ms or freq_hz"),
             ("\"freq_hz\": 25", "\"freq_hz\": 0", "image|freq_hz is 0"),
             ("\"freq_hz\": 25", "\"freq_hz\": -1", "freq_hz is -1"),
             ("\"msg_size\": 5000", "\"msg_size\": -5", "line 3"),
-            ("\"msg_size\": 5000", "\"msg_size\": 18446744073709551615", "no message type"),
+            ("\"msg_size\": 5000", "\"msg_size\": 18446744073709551615", "unknown message type"),
             (
                 "\"state\", \"msg_type\": \"stamped3_float32\"",
                 "\"state\", \"msg_type\": \"stamped10b\"",
                 "node planner|state as stamped10b|published as stamped3_float32",
             ),
-            ("\"/image\"", "\"/imago\"", "node planner subscribes to imago, which nobody"),
+            (
+                "\"/image\"",
+                "\"/imago\"",
+                "node planner subscribes to imago, which has no publisher",
+            ),
             ("\"executor_id\": 1", "\"number\": 1000000000", "node camera|1000000000"),
             ("\"executor_id\": 1", "\"number\": -1", "line 2"),
             ("]}", "", "line"),
-            ("{\"nodes\"", "nodes", "is not in iRobot's JSON form|line 1"),
+            ("{\"nodes\"", "nodes", "is not in iRobot's JSON format|line 1"),
         ],
     );
     for (text, words) in [
@@ -194,7 +202,7 @@ fn wrong_json_is_refused_in_words() {
         ("[]", "line 1"),
         (r#"{"nodes": []}"#, "has no nodes"),
         (r#"{"nodes": [{"node_name": "a", "number": 0}]}"#, "has no nodes"),
-        (r#"{"nodes": [{"node_name": "a"}]}"#, "no node publishes anything"),
+        (r#"{"nodes": [{"node_name": "a"}]}"#, "no node has a publisher"),
         (r#"{"nodes": {"node_name": "a"}}"#, "line 1"),
     ] {
         let why = json(text).expect_err(text).to_string();

@@ -46,7 +46,7 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
         if signal::stopped() && !cancelled {
             goal.cancel()?;
             cancelled = true;
-            context.say(format_args!("the goal is cancelled; waiting for its end"));
+            context.say(format_args!("goal cancelled; waiting until it ends"));
         }
         match goal.feedback_within(STEP) {
             Ok(Some(feedback)) => {
@@ -101,7 +101,7 @@ pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     let reached = || Ok((client.server_count() >= there).then_some(()));
     if signal::poll(args.timeout, STEP, reached)?.is_none() {
         return Err(Failure::TimedOut(format!(
-            "{} of {there} servers of {action} were reached within {:?}; nothing was cancelled",
+            "only {} of {there} servers of {action} answered within {:?}; nothing was cancelled",
             client.server_count(),
             args.timeout
         )));
@@ -110,5 +110,5 @@ pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     if context.json() {
         return context.document(&json!({"action": action, "servers": asked}));
     }
-    context.line(format_args!("{action}: {asked} servers were asked to end their goals"))
+    context.line(format_args!("{action}: cancel requested; servers reached: {asked}"))
 }

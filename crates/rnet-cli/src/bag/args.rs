@@ -12,25 +12,25 @@ use crate::shared_args::{LimitArgs, SpanArgs, bytes, seconds};
 
 #[derive(Debug, Subcommand)]
 pub enum BagCommand {
-    /// Show what is in a recording, by its index
+    /// Show the contents of a recording, from its index
     Info(FileArg),
-    /// List the channels of a recording with rates, bytes and losses; reads all of it
+    /// List channels with rates, bytes and losses; reads the whole recording
     Ls(FileArg),
     /// Print the messages of a recording
     Cat(CatArgs),
-    /// Read all of a recording, and compare its CRCs, its order and its indexes
+    /// Check a recording for damage: CRCs, order and indexes
     Check(FileArg),
-    /// Write the messages that are chosen into a new file
+    /// Copy selected messages to a new file
     Filter(FilterArgs),
-    /// Write the messages of several files into one, in the order of time
+    /// Merge several files into one, in time order
     Merge(MergeArgs),
-    /// Write a file as several
+    /// Split a file into several
     Split(SplitArgs),
-    /// Convert a topic to CSV, messages to JSON lines, or a recording to ROS 2: .csv, .jsonl, .mcap
+    /// Convert a topic to CSV, messages to JSON Lines, or a recording to ROS 2: .csv, .jsonl, .mcap
     Convert(ConvertArgs),
-    /// Draw fields over time, in the terminal or as a picture: .svg
+    /// Plot fields over time, in the terminal or as an SVG file
     Plot(PlotArgs),
-    /// Write what can be read of a damaged recording into a new file
+    /// Recover the readable part of a damaged recording to a new file
     Recover(RecoverArgs),
 }
 
@@ -43,10 +43,10 @@ pub struct FileArg {
 /// Which messages of a file.
 #[derive(Debug, Default, Args)]
 pub struct SelectArgs {
-    /// Only topics of this name or pattern, such as '/arm/**'; may be given several times
+    /// Only topics that match this name or pattern, such as '/arm/**'; repeatable
     #[arg(short, long, value_name = "PATTERN", value_parser = topic_pattern)]
     pub topic: Vec<NamePattern>,
-    /// Not topics of this name or pattern; may be given several times
+    /// Exclude topics that match this name or pattern; repeatable
     #[arg(short = 'x', long, value_name = "PATTERN", value_parser = topic_pattern)]
     pub exclude: Vec<NamePattern>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub struct CatArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// End after this many messages
+    /// Exit after this many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct FilterArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Write a topic under another name; may be given several times
+    /// Rename a topic; repeatable
     #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
     pub remap: Vec<(String, String)>,
     /// The new file
@@ -94,13 +94,13 @@ pub struct MergeArgs {
 pub struct SplitArgs {
     /// An MCAP file
     pub file: PathBuf,
-    /// Each file holds so many seconds
+    /// Seconds per file
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub time: Option<Duration>,
-    /// Each file holds messages of so many bytes, before compression; K, M and G are understood
+    /// Bytes of messages per file, before compression; accepts K, M and G
     #[arg(long, value_name = "BYTES", conflicts_with = "time", value_parser = bytes)]
     pub size: Option<u64>,
-    /// The first of the new files; the others are NAME_1, NAME_2 and so on
+    /// The first new file; the others are NAME_1, NAME_2 and so on
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -111,13 +111,14 @@ pub struct ConvertArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Write only this field, such as pose.x, or the fields of this message; may be given several times
+    /// Write only this field, such as pose.x, or the fields of this message; repeatable
     #[arg(long, value_name = "PATH")]
     pub field: Vec<FieldPath>,
-    /// The new file: NAME.csv for a table of one topic, NAME.jsonl for a document a line, NAME.mcap with --ros2
+    /// The new file: NAME.csv for a table of one topic, NAME.jsonl for one document per line, NAME.mcap with --ros2
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Write an MCAP file for ROS 2: built-in messages become its standard messages in CDR, others are named and left out
+    /// Write an MCAP file for ROS 2: built-in messages are converted to standard ROS 2 messages in CDR; others are
+    /// listed and omitted
     #[arg(long)]
     pub ros2: bool,
 }
@@ -126,10 +127,10 @@ pub struct ConvertArgs {
 pub struct PlotArgs {
     /// An MCAP file
     pub file: PathBuf,
-    /// Fields that are numbers or arrays of numbers, behind their topics: /imu.linear_acceleration.x
+    /// Numeric fields or arrays of numbers, each after its topic: /imu.linear_acceleration.x
     #[arg(required = true, value_name = "TOPIC.FIELD")]
     pub fields: Vec<String>,
-    /// A new file with all of them in one picture: NAME.svg [default: the terminal, one below the other]
+    /// Write one picture with all fields to a new file: NAME.svg [default: one plot per field in the terminal]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Title of the picture [default: the name of the file]

@@ -41,7 +41,7 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed(format!(
-            "{} is damaged, and what cannot be read is not printed; see rnet bag check",
+            "{} is damaged; unreadable messages are not printed; see rnet bag check",
             args.file.display()
         ))),
     }
@@ -64,7 +64,7 @@ impl Types {
             let ty = channel.message_type();
             if let Err(error) = &ty {
                 let error = error.to_string();
-                context.say(format_args!("{}; its messages are shown as bytes", tame(&error)));
+                context.say(format_args!("{}; its messages are printed as bytes", tame(&error)));
             }
             ty.ok()
         });

@@ -30,7 +30,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
         Some("csv") => true,
         Some("jsonl" | "ndjson") => false,
         _ => {
-            let what = "the name of the new file says what it is: .csv, .jsonl or .ndjson";
+            let what = "the name of the new file must end in .csv, .jsonl or .ndjson";
             return Err(Failure::Usage(what.to_owned()));
         }
     };
@@ -82,7 +82,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
         rows += 1;
     }
     if malformed > MAX_TOLD {
-        context.say(format_args!("{} more messages are left out", malformed - MAX_TOLD));
+        context.say(format_args!("{} more messages were omitted", malformed - MAX_TOLD));
     }
     out.flush().map_err(failed)?;
     drop(out);
@@ -90,7 +90,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     tell_written(context, args, rows, &[])?;
     match broken || malformed > 0 {
         false => Ok(()),
-        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+        true => Err(Failure::Failed("unreadable data was omitted".to_owned())),
     }
 }
 
@@ -99,7 +99,7 @@ fn tell_malformed(context: &Context, file: &Path, message: &Message, why: &str) 
     let node = channel.metadata.get(names::NODE_KEY);
     let of = node.map(|node| format!(" of {node}")).unwrap_or_default();
     let (number, topic, file) = (message.sequence(), &channel.topic, file.display());
-    let text = format!("{file}: message {number}{of} on {topic} is left out: {why}");
+    let text = format!("{file}: message {number}{of} on {topic} was omitted: {why}");
     context.note(&text);
 }
 
@@ -118,11 +118,11 @@ fn fields_of(mut line: Value, fields: &[FieldPath]) -> Value {
 /// Writes a file of ROS 2, and says what is not in it.
 fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> Outcome {
     if !args.ros2 || extension != Some("mcap") {
-        let what = "--ros2 writes NAME.mcap, and without it rnet bag filter writes MCAP";
+        let what = "--ros2 requires NAME.mcap as the new file; to write MCAP without it, use rnet bag filter";
         return Err(Failure::Usage(what.to_owned()));
     }
     if !args.field.is_empty() {
-        let what = "--field is for .csv and .jsonl; messages of ROS 2 are written whole";
+        let what = "--field works only with .csv and .jsonl; ROS 2 messages are written whole";
         return Err(Failure::Usage(what.to_owned()));
     }
     let recording = file::open(context, &args.file)?;
@@ -135,13 +135,13 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
     let (written, left_out) =
         to_ros2(&recording, &args.output, select, &mut tell, signal::stopped)?;
     for LeftOut { topic, type_name, messages } in &left_out {
-        let why = format!("{messages} messages of {topic} are left out: ROS 2 has no {type_name}");
+        let why = format!("{messages} messages of {topic} were omitted: ROS 2 has no {type_name}");
         context.note(&why);
     }
     tell_written(context, args, written.messages, &left_out)?;
     match broken {
         false => Ok(()),
-        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+        true => Err(Failure::Failed("unreadable data was omitted".to_owned())),
     }
 }
 

@@ -161,7 +161,7 @@ fn one_table(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let topics: BTreeSet<&str> = channels.iter().map(|c| c.topic.as_str()).collect();
     if topics.len() > 1 {
         return Err(Failure::Usage(format!(
-            "a table is of one topic, and these are {}: choose one with --topic, or write .jsonl",
+            "a CSV table holds one topic, but {} are selected: select one with --topic, or write .jsonl",
             topics.len()
         )));
     }
@@ -169,7 +169,7 @@ fn one_table(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     if types.len() > 1 {
         let types: Vec<&str> = types.into_iter().collect();
         return Err(Failure::Failed(format!(
-            "messages of {} have the types {}, and {} is one table; write .jsonl",
+            "messages of {} have the types {}, but {} can hold only one type; write .jsonl",
             channels[0].topic,
             types.join(" and "),
             to.display()
@@ -231,7 +231,7 @@ fn chosen(
             false => *found = Ok(()),
             true if found.is_err() => {
                 let (field, known) = (field.text(), names.join(", "));
-                *found = Err(format!("there is no field {field}; there are {known}"));
+                *found = Err(format!("unknown field {field}; the fields are {known}"));
             }
             true => {}
         }

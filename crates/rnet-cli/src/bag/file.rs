@@ -29,7 +29,7 @@ pub fn tell_found(context: &Context, recording: &Recording) {
     let (found, path) = (recording.found(), recording.path());
     if let Some(why) = found.scanned {
         let file = path.display();
-        context.note(&format!("{file} was read to its end: {why}"));
+        context.note(&format!("{file} was read completely: {why}"));
     }
     for problem in found.problems.iter().take(MAX_TOLD) {
         tell(context, path, problem);
@@ -55,7 +55,7 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let start = args.span.start.unwrap_or_default();
     if let Some(end) = args.span.end.filter(|end| *end <= start) {
         let (start, end) = (start.as_secs_f64(), end.as_secs_f64());
-        let why = format!("--end {end} is not behind --start {start}: no message is between them");
+        let why = format!("--end {end} must be greater than --start {start}");
         return Err(Failure::Usage(why));
     }
     let mut topics: Vec<String> = Vec::new();
@@ -105,5 +105,5 @@ pub fn no_topic(recording: &Recording, asked: &str) -> Failure {
     let hint = did_you_mean(asked, recording.channels().map(|channel| channel.topic.as_str()));
     let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
     let file = recording.path().display();
-    Failure::Failed(format!("there is no topic {asked} in {file}; {hint}"))
+    Failure::Failed(format!("topic {asked} not found in {file}; {hint}"))
 }

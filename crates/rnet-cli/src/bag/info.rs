@@ -157,8 +157,8 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
             let unheard = counts(recording, names::UNHEARD);
             let of = match unheard.as_ref().and_then(|map| map.get("followed")) {
                 Some(0) => " known: no publisher was followed".to_owned(),
-                Some(1) => " of the publisher followed".to_owned(),
-                Some(followed) => format!(" of the {followed} publishers followed"),
+                Some(1) => " from the publisher followed".to_owned(),
+                Some(followed) => format!(" from the {followed} publishers followed"),
                 // Of a recorder that did not say it.
                 None => String::new(),
             };
@@ -176,7 +176,7 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
             }
         }
         None if recording.profile() == names::PROFILE => {
-            facts.push(("Losses:", "not known: the recording was not ended".to_owned()));
+            facts.push(("Losses:", "unknown: the recording was not finished".to_owned()));
         }
         None => {}
     }
@@ -300,7 +300,7 @@ pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed(format!(
-            "{} is damaged, and what cannot be read is not counted; see rnet bag check",
+            "{} is damaged; unreadable messages are not counted; see rnet bag check",
             args.file.display()
         ))),
     }

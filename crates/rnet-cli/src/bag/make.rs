@@ -40,7 +40,7 @@ pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
         (None, Some(bytes)) if bytes > 0 => Cut::Bytes(bytes),
         _ => {
             return Err(Failure::Usage(
-                "where is it to be cut? --time S or --size BYTES, of more than 0".into(),
+                "give --time S or --size BYTES, above 0, to set where the file is split".into(),
             ));
         }
     };
@@ -72,7 +72,7 @@ fn make(
             let len = table::bytes(*len_bytes as f64);
             let doubles = match doubles {
                 0 => String::new(),
-                n => format!("; {n} that were there more than once are in it once"),
+                n => format!("; {n} duplicates were removed"),
             };
             context
                 .line(format_args!("{}: {messages} messages, {len}{doubles}", path.display()))?;
@@ -80,6 +80,6 @@ fn make(
     }
     match damaged {
         false => Ok(()),
-        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+        true => Err(Failure::Failed("unreadable data was omitted".to_owned())),
     }
 }

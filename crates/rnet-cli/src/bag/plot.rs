@@ -29,7 +29,8 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     for field in &args.fields {
         broken |= !read(context, &recording, args, field, &mut lines)?;
         if lines.len() > MAX_LINES {
-            let why = format!("a plot has at most {MAX_LINES} lines; name elements, such as q[0]");
+            let why =
+                format!("a plot can have at most {MAX_LINES} lines; select elements, such as q[0]");
             return Err(Failure::Usage(why));
         }
     }
@@ -62,7 +63,7 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     }
     match broken {
         false => Ok(()),
-        true => Err(Failure::Failed("what could not be read is left out".to_owned())),
+        true => Err(Failure::Failed("unreadable data was omitted".to_owned())),
     }
 }
 
@@ -125,13 +126,13 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
     let why = match fields_of {
         Some(channel) => {
             let fields = channel.number_fields().map_err(|e| Failure::Failed(e.to_string()))?;
-            format!("which field of {given}? It has {}", fields.join(", "))
+            format!("select a field of {given}: it has {}", fields.join(", "))
         }
         None => {
             let topic = given.split('.').next().unwrap_or(given);
             let hint = did_you_mean(topic, topics());
             let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
-            format!("there is no topic {topic} in {}; {hint}", recording.path().display())
+            format!("topic {topic} not found in {}; {hint}", recording.path().display())
         }
     };
     Err(Failure::Failed(tame(&why).into_owned()))

@@ -35,20 +35,18 @@ pub fn check(context: &mut Context, args: &FileArg) -> Outcome {
     } else {
         let missing = match checked.missing {
             0 => String::new(),
-            missing => format!("; {missing} that were sent are not in it"),
+            missing => format!("; {missing} sent messages are missing"),
         };
         let unheard = match (checked.unheard, checked.followed) {
             (_, Some(0)) => "; the recorder followed no publisher".to_owned(),
             (Some(unheard @ 1..), _) => {
-                format!("; publishers that the recorder saw and did not hear: {unheard}")
+                format!("; publishers seen but not heard: {unheard}")
             }
             _ => String::new(),
         };
         let gaps = match checked.has_too_many_gaps {
             false => "",
-            true => {
-                "; with so many gaps, messages that are there twice are not looked for in all of it"
-            }
+            true => "; because of the many gaps, only a part was checked for duplicate messages",
         };
         context
             .line(format_args!("{messages} messages, {chunks} chunks{missing}{unheard}{gaps}"))?;

@@ -41,29 +41,29 @@ pub enum BenchCommand {
     ///
     /// By default 10000 messages per second, adaptive readers, 3 runs of 2 s.
     Latency(StreamArgs),
-    /// Compare the ways of waiting, on idle cores and beside busy loops
+    /// Compare wait modes, on idle cores and next to busy loops
     ///
     /// By default 100, 1000 and 10000 messages per second, adaptive and block readers, 5 runs of 3 s. Each wait mode is
     /// compared with the last one.
     Wait(StreamArgs),
-    /// Measure what a topic pays while rnet trace looks at it
+    /// Measure the overhead of rnet trace on a topic
     ///
-    /// By default 1000 messages per second, adaptive readers, 5 runs of 3 s, traced and not. Of more than 2000 messages
-    /// per second a sample is traced.
+    /// By default 1000 messages per second, adaptive readers, 5 runs of 3 s, with and without tracing. Above 2000
+    /// messages per second, only a sample is traced.
     Trace(StreamArgs),
     /// Measure the round-trip time by message size
     ///
     /// By default 3 runs of 0.5 s for each size.
     Rtt(RttArgs),
-    /// Run a whole robot: late and lost messages, CPU, memory
+    /// Run a complete robot: late and lost messages, CPU, memory
     ///
     /// By default 3 runs of 3 s.
     Topology(TopologyArgs),
     /// Measure the cost of idle nodes
     Idle(IdleArgs),
-    /// Measure join, match and death notice with many nodes
+    /// Measure join, match and death detection times with many nodes
     Nodes(NodesArgs),
-    /// Measure the time until the end of a process is noticed
+    /// Measure how fast the death of a process is detected
     Death(DeathArgs),
 }
 
@@ -73,7 +73,7 @@ pub struct RunArgs {
     /// Length of a run in seconds, for each case
     #[arg(long, value_name = "S", value_parser = run_seconds)]
     seconds: Option<Duration>,
-    /// Number of runs; figures are their median with minimum and maximum
+    /// Number of runs; results are the median with minimum and maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
     repeats: Option<u32>,
 }
@@ -88,7 +88,7 @@ impl RunArgs {
 
 #[derive(Debug, Args)]
 pub struct ThroughputArgs {
-    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
+    /// Length of a message in bytes; accepts binary units: 64K, 1M, 1G
     #[arg(long, value_name = "BYTES", default_value = "22", value_parser = size)]
     pub size: usize,
     /// Readers, each a process
@@ -98,7 +98,7 @@ pub struct ThroughputArgs {
     /// Wait mode of the readers: spin, adaptive or block
     #[arg(long, default_value = "adaptive", value_parser = wait)]
     pub wait: Wait,
-    /// Best effort: a slow reader loses messages, which are counted
+    /// Use best-effort delivery: a slow reader loses messages, and the losses are counted
     #[arg(long)]
     pub best_effort: bool,
     /// Write and read only the first and last bytes of messages above 4096 bytes
@@ -113,7 +113,7 @@ pub struct StreamArgs {
     /// Messages per second, separated by commas; above 20000 the sender spins between them
     #[arg(long, visible_alias = "rates", value_name = "HZ", value_delimiter = ',', value_parser = rate)]
     pub rate: Vec<f64>,
-    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
+    /// Length of a message in bytes; accepts binary units: 64K, 1M, 1G
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
     pub size: usize,
     /// Wait modes of the reader, separated by commas: spin, adaptive or block
@@ -128,7 +128,7 @@ pub struct StreamArgs {
 
 #[derive(Debug, Args)]
 pub struct RttArgs {
-    /// Lengths of the messages in bytes, separated by commas; 64K, 1M and 1G are of 1024
+    /// Lengths of the messages in bytes, separated by commas; accepts binary units: 64K, 1M, 1G
     #[arg(long, visible_alias = "sizes", value_name = "BYTES", value_delimiter = ',',
           default_value = "64,4K,64K,1M", value_parser = size)]
     pub size: Vec<usize>,
@@ -144,8 +144,8 @@ pub struct RttArgs {
 
 #[derive(Debug, Args)]
 pub struct TopologyArgs {
-    /// File of the robot: nodes and what they publish and subscribe to, as TOML, or as JSON in the form of
-    /// iRobot's ros2-performance [default: a walking robot of ten nodes]
+    /// File that describes the robot (nodes, publishers, subscribers) in TOML, or in the JSON format of iRobot's
+    /// ros2-performance [default: a walking robot of ten nodes]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Print the file of the built-in robot as a template, and exit
@@ -180,7 +180,7 @@ pub struct NodesArgs {
 
 #[derive(Debug, Args)]
 pub struct DeathArgs {
-    /// Number of processes to kill, one after the other
+    /// Number of processes to kill, one after another
     #[arg(long, value_name = "N", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..=MAX_KILLS))]
     pub kills: u32,
@@ -194,13 +194,13 @@ pub struct DeathArgs {
     /// Run each process in a pid namespace of its own, as in a container; needs root or user namespaces
     #[arg(long)]
     pub apart: bool,
-    /// Fail if a notice comes later than this after the kill, in milliseconds
+    /// Fail if a death is detected later than this after the kill, in milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
 }
 
 fn wait(text: &str) -> Result<Wait, String> {
-    serde_json::from_value(text.into()).map_err(|_| "neither spin, adaptive nor block".to_owned())
+    serde_json::from_value(text.into()).map_err(|_| "must be spin, adaptive or block".to_owned())
 }
 
 fn size(text: &str) -> Result<usize, String> {
@@ -209,7 +209,7 @@ fn size(text: &str) -> Result<usize, String> {
         return Ok(len);
     }
     Err(format!(
-        "a message has {MIN_LEN_BYTES} bytes (its number, twice) to {MAX_MESSAGE_LEN_BYTES}"
+        "a message must have {MIN_LEN_BYTES} (its number, twice) to {MAX_MESSAGE_LEN_BYTES} bytes"
     ))
 }
 
@@ -230,7 +230,7 @@ fn within(what: &str, range: std::ops::RangeInclusive<f64>, text: &str) -> Resul
     let (least, most) = (range.start(), range.end());
     match range.contains(&number) {
         true => Ok(number),
-        false => Err(format!("the {what} is at least {least} and at most {most}")),
+        false => Err(format!("the {what} must be from {least} to {most}")),
     }
 }
 

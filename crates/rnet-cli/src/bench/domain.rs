@@ -141,7 +141,7 @@ fn one_domain(bench: &Bench, run: usize, all: usize, processes: usize) -> Outcom
 
 pub fn death(context: &mut Context, args: &DeathArgs) -> Outcome {
     let (kills, watchers) = (args.kills, usize::from(args.watchers));
-    let place = if args.apart { "in pid namespaces of their own" } else { "beside the watchers" };
+    let place = if args.apart { "in their own pid namespaces" } else { "next to the watchers" };
     let settle = latency(args.settle.as_nanos() as f64);
     let what = format_args!(
         "{kills} processes {place}, killed {settle} after they met {watchers} watchers"
@@ -196,7 +196,7 @@ fn within(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
         Some((ns, way)) if ns > u64::from(limit_ms) * 1_000_000 => {
             let took = table::latency(ns);
             Err(Failure::Failed(format!(
-                "a death was noticed too late: {way} took {took}, the limit is {limit_ms} ms"
+                "a death was detected too late: {way} took {took}, but the limit is {limit_ms} ms"
             )))
         }
         _ => Ok(()),

@@ -44,8 +44,7 @@ impl Place {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => {
                     return Err(Failure::Failed(format!(
-                        "cannot create {}: {e}; choose a tmpfs directory that you may write to \
-                         with --dir or RNET_DIR",
+                        "cannot create {}: {e}; set a writable tmpfs directory with --dir or RNET_DIR",
                         path.display()
                     )));
                 }
@@ -53,7 +52,7 @@ impl Place {
         }
         let base = base.display();
         Err(Failure::Failed(format!(
-            "{base} is full of directories {PREFIX}{pid}-…; remove those that no bench uses"
+            "{base} has too many directories {PREFIX}{pid}-…; remove those that no benchmark uses"
         )))
     }
 

@@ -227,13 +227,13 @@ impl Fate {
     pub fn verdict(&self, may_lose: bool) -> Outcome {
         let Fate { expected, lost, counted_lost, out_of_order, corrupt, .. } = self;
         let what = if *corrupt > 0 {
-            format!("{corrupt} messages were not as they were sent")
+            format!("{corrupt} messages were corrupted")
         } else if *out_of_order > 0 {
-            format!("{out_of_order} messages came out of order")
+            format!("{out_of_order} messages arrived out of order")
         } else if *lost != *counted_lost {
-            format!("{lost} messages were lost, but robot-net counts {counted_lost}")
+            format!("{lost} messages were lost, but robot-net counted {counted_lost}")
         } else if *lost > 0 && !may_lose {
-            format!("{lost} of {expected} messages were lost, of topics that are reliable")
+            format!("{lost} of {expected} messages of reliable topics were lost")
         } else {
             return Ok(());
         };

@@ -100,7 +100,7 @@ pub fn throughput(context: &mut Context, args: &ThroughputArgs) -> Outcome {
 }
 
 fn no_report() -> Failure {
-    Failure::Failed("the sender has not reported".to_owned())
+    Failure::Failed("the sender sent no report".to_owned())
 }
 
 fn busiest(readers: &[RobotReport]) -> f64 {
@@ -280,7 +280,7 @@ impl Stream {
             records = report.records;
             if report.lost > 0 || records == 0 {
                 let what = format!(
-                    "the tracer has {records} records and lost {}: this run says nothing of tracing",
+                    "the tracer has {records} records and lost {}: this run is not valid for tracing",
                     report.lost
                 );
                 return Err(Failure::Failed(what));

@@ -69,7 +69,7 @@ impl Link {
         if !place::is_place(place) {
             let path = place.display();
             return Err(Failure::Usage(format!(
-                "bench-worker works in the directory of a bench, robot-net-bench-…, not in {path}"
+                "bench-worker runs only in the directory of a benchmark, robot-net-bench-…, not in {path}"
             )));
         }
         let (sender, orders) = channel();
@@ -81,7 +81,7 @@ impl Link {
                 std::process::exit(ORPHANED)
             }
         };
-        let failed = |e| Failure::Failed(format!("a bench-worker cannot start: {e}"));
+        let failed = |e| Failure::Failed(format!("cannot start a bench-worker: {e}"));
         rnet_bench::worker::listen(take).map_err(failed)?;
         Ok(Link { orders })
     }

@@ -156,7 +156,7 @@ impl Workers {
         })?;
         serde_json::from_value(report).map_err(|e| {
             let name = self.name(number);
-            Failure::Failed(format!("{name} has sent a report that cannot be read: {e}"))
+            Failure::Failed(format!("cannot read the report of {name}: {e}"))
         })
     }
 
@@ -238,14 +238,16 @@ impl Workers {
         let _ = child.kill();
         let how = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         let (name, pid) = (&member.name, member.worker.id());
-        Failure::Failed(format!("the run is void: {name} (process {pid}) ended too early, {how}"))
+        Failure::Failed(format!(
+            "the run is invalid: {name} (process {pid}) exited too early, {how}"
+        ))
     }
 
     /// Has all workers close their endpoints and exit.
     pub fn dismiss(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
         self.order(living.iter().copied(), Order::stop())?;
-        let unknown = |e| Failure::Failed(format!("cannot wait for the end of a worker: {e}"));
+        let unknown = |e| Failure::Failed(format!("cannot wait for a worker to exit: {e}"));
         let end = Instant::now() + LEAVE;
         for number in living {
             let left = end.saturating_duration_since(Instant::now());
@@ -275,7 +277,7 @@ pub fn can_be_apart() -> Outcome {
         Ok(out) => String::from_utf8_lossy(&out.stderr).trim().to_owned(),
         Err(e) => format!("unshare: {e}"),
     };
-    Err(Failure::Failed(format!("no pid namespaces can be made here, leave --apart out: {why}")))
+    Err(Failure::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
 }
 
 /// A command that starts `program` in a pid namespace of its own, and kills it when it is killed.

@@ -31,7 +31,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
     let topic = args.topic.as_str();
     if let Some(rate) = args.rate.filter(|rate| !(*rate > 0.0 && *rate <= MAX_RATE)) {
         return Err(Failure::Usage(format!(
-            "--rate is {rate}, and must be above 0, up to {MAX_RATE}"
+            "--rate is {rate}, but must be above 0 and at most {MAX_RATE}"
         )));
     }
     let snapshot = wait_for(context, topic, args.timeout)?;
@@ -55,7 +55,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
         let _ = context.flush();
     }
     context.say(format_args!(
-        "{} drives {topic} with priority {}; Ctrl-C gives it back",
+        "{} drives {topic} with priority {}; press Ctrl-C to release it",
         node.name(),
         args.priority
     ));
@@ -101,7 +101,7 @@ pub fn release(context: &mut Context, args: &ReleaseArgs) -> Outcome {
     if context.json() {
         context.document(&json!({"command": topic, "released": true}))?;
     }
-    context.say(format_args!("nobody drives {topic}; its receiver has fallen back"));
+    context.say(format_args!("{topic} has no driver; its receiver has fallen back"));
     Ok(())
 }
 
@@ -158,8 +158,8 @@ fn rate_of(
     let rate = args.rate.unwrap_or_else(|| per_deadline.clamp(LEAST_RATE, MAX_RATE));
     if let Some(deadline) = deadline_s.filter(|deadline| 1.0 / rate >= *deadline) {
         context.say(format_args!(
-            "{rate} messages per second are fewer than one for each deadline of the receiver, {} ms: it falls back \
-             between them; give --rate {} or more",
+            "--rate {rate} is below one message per receiver deadline ({} ms), so the receiver would fall back \
+             between messages; give --rate {} or more",
             deadline * 1e3,
             (SENDS_PER_DEADLINE / deadline).ceil()
         ));
@@ -174,13 +174,13 @@ fn type_of(snapshot: &Snapshot, topic: &str) -> Outcome<MessageType> {
     let Some(subscription) = found else { return Ok(MessageType::Raw) };
     let taken = CallType { desc: &subscription.type_desc, schema: subscription.schema.as_ref() };
     taken.message_type().ok_or_else(|| {
-        Failure::Failed(format!("the type of {topic} in {} cannot be read", subscription.node))
+        Failure::Failed(format!("cannot read the type of {topic} in {}", subscription.node))
     })
 }
 
 fn encoded(data: &str, message_type: &MessageType) -> Outcome<Vec<u8>> {
     let value = yaml::json(data).map_err(|why| {
-        Failure::Usage(format!("DATA is no message: {why}; write its fields as '{{x: 1.0}}'"))
+        Failure::Usage(format!("invalid DATA: {why}; write the fields as '{{x: 1.0}}'"))
     })?;
     given::encode("DATA", message_type, &value)
 }

@@ -92,7 +92,7 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
             context.line(format_args!("  reason: {}", reason(status)))?;
         }
         match status.holder.as_str() {
-            "" => context.line(format_args!("  driver: nobody"))?,
+            "" => context.line(format_args!("  driver: none"))?,
             holder => {
                 context.line(format_args!("  driver: {holder}"))?;
                 context.line(format_args!("  priority: {}", status.priority))?;
@@ -106,7 +106,7 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
     }
     if all.len() > 1 {
         context.say(format_args!(
-            "{topic} has {} receivers, each with a driver of its own: close all but one",
+            "{topic} has {} receivers, each with its own driver: close all but one",
             all.len()
         ));
     }
@@ -132,7 +132,7 @@ const NO_ANSWER: &str = "no answer";
 
 fn tell_silent(context: &mut Context, receiver: &str) {
     context.say(format_args!(
-        "{receiver} does not answer: its process is stopped, or gone a moment ago; see rnet node info {receiver}"
+        "{receiver} does not answer: its process is suspended or has just exited; see rnet node info {receiver}"
     ));
 }
 
@@ -175,7 +175,7 @@ fn reason(status: &CommandStatus) -> &'static str {
         Reason::Opened => "it was opened",
         Reason::Granted => "authority was granted",
         Reason::Deadline => "no command came within the deadline",
-        Reason::Expired => "the driver's lease has passed",
+        Reason::Expired => "the driver's lease expired",
         Reason::Released => "the driver released its authority",
         Reason::DriverLost => "the driver is gone",
         Reason::Preempted => "a driver of a higher priority took authority",

@@ -15,9 +15,9 @@ const DOCKER_SHM_BYTES: u64 = 64 << 20;
 const FIRST_USER: u32 = 1000;
 
 /// What keeps logind from removing the files of a user.
-const REMEDY: &str = "keep systemd-logind from removing the files of users who log out: loginctl enable-linger, or \
-                      RemoveIPC=no in /etc/systemd/logind.conf, or run the nodes as a system user, or set RNET_DIR to \
-                      a tmpfs directory outside of /dev/shm";
+const REMEDY: &str = "prevent systemd-logind from removing the files of logged-out users: run loginctl \
+                      enable-linger, set RemoveIPC=no in /etc/systemd/logind.conf, run the nodes as a system \
+                      user, or set RNET_DIR to a tmpfs directory outside /dev/shm";
 
 /// Whether somebody has removed the directory, or a part of it, under living nodes.
 pub fn removed(findings: &mut Findings, location: &Location) {
@@ -25,16 +25,17 @@ pub fn removed(findings: &mut Findings, location: &Location) {
         findings.problem(
             "removed",
             format!(
-                "process {pid} lives, and the folder of its node, {node}, was removed: new nodes do not meet it"
+                "process {pid} is alive, but the folder of its node {node} was removed: new nodes cannot find it"
             ),
-            "its node puts the folder back within a second; if it is stopped, let it go on, else start it anew",
+            "the node restores the folder within a second; if the process is suspended, resume it, otherwise \
+             restart it",
         );
     }
     let Some((at, node)) = location.put_back_at() else { return };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let ago = now.saturating_sub(at);
     let what = format!(
-        "{} or a part of it was removed under living nodes, and put back {ago} s ago, last by {node}",
+        "{} or a part of it was removed while nodes were running; it was restored {ago} s ago, last by {node}",
         location.path().display()
     );
     if ago < RECENT_S {
@@ -52,8 +53,8 @@ pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
         findings.note(
             "removeipc",
             format!(
-                "systemd-logind removes this user's files in {} when the last session ends (RemoveIPC); nodes put \
-                 them back, and start without each other meanwhile; {REMEDY}",
+                "systemd-logind removes this user's files in {} when the last session ends (RemoveIPC); nodes \
+                 restore them, but cannot find each other until then; {REMEDY}",
                 base.display()
             ),
         );
@@ -63,7 +64,7 @@ pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
         findings.note(
             "shm_size",
             format!(
-                "{} has {} MiB in all, as Docker gives a container; give it more: docker run --shm-size=1g",
+                "{} has only {} MiB, Docker's default for a container; to enlarge it: docker run --shm-size=1g",
                 base.display(),
                 all >> 20
             ),
@@ -75,9 +76,9 @@ pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
         findings.note(
             "container",
             format!(
-                "this is a container, and {nodes} nodes are seen: other containers and the host are only seen if they \
-                 share {}; start them with one --ipc (docker run --ipc=host, or --ipc=container:NAME), or give them \
-                 one tmpfs volume and set RNET_DIR",
+                "this is a container, and {nodes} nodes are visible: other containers and the host are visible \
+                 only if they share {}; start them with the same --ipc (docker run --ipc=host, or \
+                 --ipc=container:NAME), or mount one tmpfs volume in all of them and set RNET_DIR",
                 base.display()
             ),
         );

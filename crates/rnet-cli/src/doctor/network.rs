@@ -29,9 +29,10 @@ pub fn only(findings: &mut Findings, status: &mut Option<LinkStatus>, host: Host
     if !host.is_own && !peers().any(|peer| peer == name) {
         let known = peers().filter(|peer| !peer.is_empty());
         let advice = did_you_mean(name, known).unwrap_or_else(|| {
-            "the name is the one that rnet link status shows there; what keeps this host from it is below".to_owned()
+            "use the name that rnet link status shows on that host; the findings below tell what prevents the \
+             connection".to_owned()
         });
-        findings.problem(CHECK, format!("the link knows no host {name}"), advice);
+        findings.problem(CHECK, format!("host {name} is not known to the link"), advice);
     }
     if let Some(status) = status {
         status.peers.retain(|peer| peer.host == name);
@@ -46,8 +47,9 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
         Err(why) => {
             // Where nobody wants a network nothing is missing.
             if let Some(asked_by) = asked_by {
-                let what =
-                    format!("a network is configured ({asked_by}), and rnet-link is not there");
+                let what = format!(
+                    "a network is configured ({asked_by}), but the rnet-link program was not found"
+                );
                 findings.problem(CHECK, what, why);
             }
             return;
@@ -59,17 +61,17 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
             return findings.problem(
                 CHECK,
                 tame(&why).into_owned(),
-                "correct the setting; no host is linked before",
+                "correct the setting; until then, no host is linked",
             );
         }
     };
     if settings.version != rnet::VERSION {
         let (link, own) = (&settings.version, rnet::VERSION);
-        let what = format!("rnet-link is of version {link}, and this is {own}");
+        let what = format!("rnet-link has version {link}, but this program has version {own}");
         findings.problem(
             CHECK,
             what,
-            "install both from one package; RNET_LINK names another rnet-link",
+            "install both from the same package, or set RNET_LINK to the path of a matching rnet-link",
         );
     }
     if settings.mode == "off" {
@@ -77,7 +79,7 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
             Some(status) => findings.note(
                 CHECK,
                 format!(
-                    "the network is off here ({}), and process {} links this host",
+                    "the network is off here ({}), but process {} links this host",
                     settings.mode_from, status.pid
                 ),
             ),
@@ -87,7 +89,7 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
         configured(findings, &settings);
     }
     if let Some(why) = settings.refused.as_ref().filter(|_| status.is_none()) {
-        findings.problem(CHECK, tame(why), "no host is linked before");
+        findings.problem(CHECK, tame(why), "until this is corrected, no host is linked");
     }
     let id = location.id();
     match status {
@@ -99,8 +101,9 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
             }
         }
         None if settings.mode != "off" && settings.refused.is_none() => {
-            let what = format!("the network is configured, and no link runs in domain {id}");
-            let advice = "open a node, or rnet link start; rnet link shows why it ends";
+            let what = format!("the network is configured, but no link is running in domain {id}");
+            let advice =
+                "start a node or run rnet link start; if the link exits, run rnet link to see why";
             findings.problem(CHECK, what, advice);
         }
         None => {}
@@ -112,7 +115,7 @@ fn configured(findings: &mut Findings, settings: &Settings) {
     if settings.mode == "lan" {
         findings.note(
             CHECK,
-            "\"lan\": anyone on the LAN can join this domain, hear its topics and publish on them",
+            "mode \"lan\": anyone on the LAN can join this domain, receive its topics and publish to them",
         );
     }
     interfaces(findings, &settings.interfaces);
@@ -125,13 +128,13 @@ fn interfaces<'a>(findings: &mut Findings, names: impl IntoIterator<Item = &'a S
             let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
             let mut there: Vec<String> = there.filter(|name| name != "lo").collect();
             there.sort_unstable();
-            let what = format!("there is no network interface {}", tame(interface));
-            let advice = format!("network.interfaces may name {}", there.join(", "));
+            let what = format!("network interface {} does not exist", tame(interface));
+            let advice = format!("set network.interfaces to one of {}", there.join(", "));
             findings.problem(CHECK, what, advice);
         } else if is_down(interface) {
             let interface = tame(interface);
-            let what = format!("the network interface {interface} is down, or has no cable");
-            let advice = format!("plug it in, or: ip link set {interface} up");
+            let what = format!("network interface {interface} is down or has no cable");
+            let advice = format!("connect the cable, or run: ip link set {interface} up");
             findings.problem(CHECK, what, advice);
         }
     }
@@ -158,11 +161,11 @@ fn linked<'a>(
             findings.ok(CHECK, format!("the link can be reached on {endpoint}"));
             continue;
         };
-        let which = if lower.is_err() { "there" } else { "on the port above" };
+        let which = if lower.is_err() { "there" } else { "on the next higher port" };
         findings.problem(
             CHECK,
-            format!("the link listens on {endpoint}, and cannot be reached {which}: {why}"),
-            "look whether a firewall of this host closes the port (nft list ruleset)",
+            format!("the link listens on {endpoint}, but cannot be reached {which}: {why}"),
+            "check whether a firewall on this host blocks the port (nft list ruleset)",
         );
     }
     link::peers(findings, status);
@@ -201,35 +204,37 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
         [Ok(()), Ok(())] => findings.note_with(
             CHECK,
             format!(
-                "{shown} answers. If its host is in no list of rnet link status, its link is of another domain than \
-                 {domain}, or what answers is no link"
+                "{shown} answers. If its host is missing in rnet link status, its link is in another domain \
+                 than {domain}, or something other than an rnet link answers"
             ),
-            "the first line of rnet doctor there is its domain; ss -ltnp there shows who has the port",
+            "on that host, the first line of rnet doctor shows the domain, and ss -ltnp shows which process \
+             uses the port",
         ),
         [Ok(()), Err(why)] => findings.problem(
             CHECK,
-            format!("{shown} answers, and the port above it does not: {why}"),
-            "the link takes both: open the one above for all topics but the urgent ones, or what answers is no link",
+            format!("{shown} answers, but the next higher port does not: {why}"),
+            "the link needs both ports: open the higher one for all topics except urgent ones; or something \
+             other than an rnet link answers",
         ),
         [Err(why), Ok(())] => findings.problem(
             CHECK,
-            format!("{shown} is not reached: {why}; the port above it answers"),
-            "the link takes both: open the lower one for the urgent topics; or the port in network.connect is one too \
-             low (rnet link status there says on which it listens)",
+            format!("cannot reach {shown}: {why}; the next higher port answers"),
+            "the link needs both ports: open the lower one for urgent topics; or the port in network.connect \
+             is too low by one (rnet link status on that host shows the port)",
         ),
         [Err(why), Err(_)] => {
             let advice = match why.as_str() {
                 "connection refused" => {
-                    "start the link there (a node with network.listen, or rnet link), or correct the port"
+                    "start the link on that host (a node with network.listen, or rnet link), or correct the port"
                 }
                 "no answer" => {
-                    "look whether the host is on (ping it), and whether a firewall drops the two ports (nft list \
-                     ruleset there)"
+                    "check that the host is on (ping it) and that no firewall drops the two ports (nft list \
+                     ruleset on that host)"
                 }
                 "no route" => "connect both hosts to one network, or correct the address",
                 _ => "correct the address in network.connect",
             };
-            findings.problem(CHECK, format!("{shown} is not reached: {why}"), advice);
+            findings.problem(CHECK, format!("cannot reach {shown}: {why}"), advice);
         }
     }
 }
@@ -261,30 +266,31 @@ fn multicast(findings: &mut Findings, domain: &str) {
     let list = |hosts: &[String]| tame(&hosts.join(", ")).into_owned();
     let (asked, answered) = (list(&heard.asked_by), list(&heard.answered_by));
     let groups = list(&heard.groups);
-    let named = "name addresses instead: network.listen on one host, network.connect on the other";
+    let named =
+        "configure addresses instead: network.listen on one host, network.connect on the other";
     match (asked.is_empty(), answered.is_empty()) {
         (true, true) => findings.note_with(
             CHECK,
             format!(
-                "no other host of domain {domain} is heard by multicast ({groups}): none is on, it is of another \
-                 domain, or the network lets no multicast through"
+                "no other host of domain {domain} was found by multicast ({groups}): none is on, they use \
+                 another domain, or the network blocks multicast"
             ),
             format!(
-                "rnet doctor on the other host tells which: its first line names its domain, and if it is this one, \
-                 nothing lets multicast through, as Wi-Fi access points that keep their clients apart, many switches \
-                 and firewalls (nft list ruleset); then {named}"
+                "run rnet doctor on the other host: its first line shows its domain. If it is this domain, the \
+                 network blocks multicast, as do Wi-Fi access points with client isolation, many switches and \
+                 firewalls (nft list ruleset); then {named}"
             ),
         ),
         (false, true) => findings.problem(
             CHECK,
-            format!("{asked} asks by multicast who is there, and does not answer to this host"),
-            format!("look whether a firewall there drops UDP ({groups}), and here; or {named}"),
+            format!("{asked} sends multicast queries, but does not answer those of this host"),
+            format!("check whether a firewall on either host drops UDP ({groups}); or {named}"),
         ),
         (_, false) => findings.problem(
             CHECK,
-            format!("{answered} answers to multicast, and no link is connected"),
+            format!("{answered} answers multicast, but no link is connected"),
             format!(
-                "the links talk over TCP, on any port in mode lan: look whether a firewall drops it; or {named}"
+                "links use TCP, on any port in mode lan: check whether a firewall drops it; or {named}"
             ),
         ),
     }
@@ -292,8 +298,9 @@ fn multicast(findings: &mut Findings, domain: &str) {
 
 /// Opens a TCP connection and closes it.
 fn try_connect(endpoint: &str) -> Result<(), String> {
-    let address = endpoint.strip_prefix("tcp/").ok_or("it is no TCP endpoint")?;
-    let found = address.to_socket_addrs().map_err(|e| format!("its name is not known ({e})"))?;
+    let address = endpoint.strip_prefix("tcp/").ok_or("it is not a TCP endpoint")?;
+    let found =
+        address.to_socket_addrs().map_err(|e| format!("its name cannot be resolved ({e})"))?;
     let mut last = "its name has no address".to_owned();
     for address in found.take(MAX_ADDRESSES) {
         match TcpStream::connect_timeout(&address, CONNECT) {

@@ -25,12 +25,12 @@ const FILES_PER_PEER: u64 = 4;
 
 pub fn machine(findings: &mut Findings) {
     if membarrier_is_offered() {
-        findings.ok("membarrier", "the kernel offers membarrier(2): sends need no fence");
+        findings.ok("membarrier", "the kernel supports membarrier(2): sends need no fence");
     } else {
         findings.note(
             "membarrier",
-            "the kernel refuses membarrier(2) (old, or a seccomp filter): everything works, but each send costs \
-             one more fence",
+            "the kernel does not allow membarrier(2) (old kernel or seccomp filter): everything works, but \
+             each send needs an extra fence",
         );
     }
 }
@@ -38,10 +38,10 @@ pub fn machine(findings: &mut Findings) {
 /// Whether the domain can be looked into at all.
 pub fn directory(findings: &mut Findings, location: &Location) -> bool {
     let (base, path) = (location.base(), location.path());
-    let set_dir = "set RNET_DIR (or --dir) to a directory on tmpfs that you may write to";
+    let set_dir = "set RNET_DIR (or --dir) to a writable directory on tmpfs";
     match std::fs::metadata(base) {
         Err(e) => {
-            let what = format!("the directory of domains, {}, cannot be used: {e}", base.display());
+            let what = format!("the domain directory {} cannot be used: {e}", base.display());
             findings.problem("directory", what, set_dir);
             return false;
         }
@@ -59,7 +59,7 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
         && stat.f_type != TMPFS_MAGIC
     {
         let what = format!(
-            "{} is not on tmpfs: messages work, but the kernel writes them to a disk; set RNET_DIR to a \
+            "{} is not on tmpfs: messages are delivered, but the kernel writes them to disk; set RNET_DIR to a \
              directory on tmpfs, such as /dev/shm",
             base.display()
         );
@@ -76,7 +76,7 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
         }
         Ok(false) => {
             if rustix::fs::access(base, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-                let what = format!("no domain can be created in {}", base.display());
+                let what = format!("cannot create a domain in {}", base.display());
                 findings.problem("directory", what, set_dir);
                 return false;
             }
@@ -91,7 +91,7 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
         Err(error) => {
             let advice = match &error {
                 Error::LayoutVersion { .. } => {
-                    "end all nodes of the other version and remove the directory, or use another RNET_DOMAIN"
+                    "stop all nodes of the other version and remove the directory, or use another RNET_DOMAIN"
                 }
                 Error::NoPermission { .. } => {
                     "run all nodes as one user, or share the domain with a Unix group (RNET_GROUP), or use another \
@@ -118,7 +118,7 @@ pub fn room(findings: &mut Findings, path: &Path, nodes: usize) {
                 "space",
                 format!("{free_mib} MiB of shared memory are free, less than the recommended {min_mib} MiB"),
                 "enlarge the tmpfs (mount -o remount,size=…; docker run --shm-size), lower log_len_bytes or \
-                 pool_limit_bytes of publishers, or remove what else fills it",
+                 pool_limit_bytes of publishers, or delete other files on it",
             );
         } else {
             findings.ok("space", format!("{free_mib} MiB of shared memory are free"));
@@ -160,7 +160,7 @@ pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
     for (name, error) in location.unreadable_nodes() {
         findings.problem(
             "version",
-            format!("node {name} cannot be understood: {error}"),
+            format!("cannot read the data of node {name}: {error}"),
             "run the same robot-net version in all processes of a domain",
         );
     }
@@ -180,7 +180,7 @@ pub fn versions(findings: &mut Findings, snapshot: &Snapshot) {
         findings.note(
             "version",
             format!(
-                "{} runs robot-net {}, this is {VERSION}; the layouts agree",
+                "{} runs robot-net {}, this is {VERSION}; the layouts are compatible",
                 meta.name, meta.version
             ),
         );
@@ -205,8 +205,8 @@ pub fn neighbours(
                     findings.note(
                         "left_over",
                         format!(
-                            "{path} has the name of our directory and belongs to user {owner}: no node of user {me} can \
-                             join domain {id}; remove it: sudo rm -r {path}"
+                            "{path} has the name of this user's domain directory but belongs to user {owner}: \
+                             nodes of user {me} cannot join domain {id}; remove it: sudo rm -r {path}"
                         ),
                     );
                     continue;
@@ -215,11 +215,12 @@ pub fn neighbours(
             Some(user) if id == location.id() => {
                 // Started with sudo, most often: two halves of one robot that never meet.
                 let what = format!(
-                    "user {user} has a domain {id}, as this one: nodes of different users do not meet"
+                    "user {user} also has a domain {id}: nodes of different users cannot communicate"
                 );
                 let advice = format!(
-                    "start all nodes as one user; or set RNET_GROUP to a group of both for all of them; or, if they are not \
-                     to meet, use another domain (RNET_DOMAIN); if no node of user {user} runs, that user removes {path}"
+                    "start all nodes as one user; or set RNET_GROUP for all of them to a group that both users \
+                     are in; or, if they should not communicate, use another domain (RNET_DOMAIN). If no node \
+                     of user {user} runs, that user can remove {path}"
                 );
                 findings.problem("other_user", what, advice);
                 continue;
@@ -228,7 +229,8 @@ pub fn neighbours(
                 findings.note(
                     "other_user",
                     format!(
-                        "user {user} has a domain {id}: nodes of different users do not meet, unless both set RNET_GROUP"
+                        "user {user} has a domain {id}: nodes of different users cannot communicate unless \
+                         both set RNET_GROUP"
                     ),
                 );
                 continue;
@@ -243,7 +245,7 @@ pub fn neighbours(
                 let what = format!("another domain has nodes: {list} ({how})");
                 if nodes_here == 0 {
                     let advice =
-                        format!("no node is in domain {}: did you mean {how}?", location.id());
+                        format!("domain {} has no nodes: did you mean {how}?", location.id());
                     findings.problem("other_domain", what, advice);
                 } else {
                     findings.note("other_domain", what);
@@ -256,7 +258,7 @@ pub fn neighbours(
                 );
             }
             Err(failure) => findings
-                .note("other_domain", format!("cannot look into {path}: {}", failure.message())),
+                .note("other_domain", format!("cannot inspect {path}: {}", failure.message())),
         }
     }
     elsewhere

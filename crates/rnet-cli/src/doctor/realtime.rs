@@ -99,7 +99,7 @@ pub fn run(context: &mut Context) -> Outcome {
             n => format!("{n} problems"),
         };
         let advice = match advice {
-            0 => "nothing to advise".to_owned(),
+            0 => "no advice".to_owned(),
             1 => "1 piece of advice".to_owned(),
             n => format!("{n} pieces of advice"),
         };

@@ -23,7 +23,7 @@ pub fn draw(net: &Net<'_>) -> String {
         }
     }
     for topic in net.topics.iter().filter(|topic| topic.publishers.is_empty()) {
-        line(&mut out, 0, format_args!("nobody"));
+        line(&mut out, 0, format_args!("no publisher"));
         published(&mut out, 1, topic, None);
     }
     out

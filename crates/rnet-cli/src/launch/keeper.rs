@@ -16,7 +16,7 @@ pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
     std::io::stdin().read_to_end(&mut text)?;
     let order: KeeperOrder = serde_json::from_slice(&text).map_err(|error| {
         Failure::Usage(format!(
-            "rnet launch starts this; its order for {} cannot be read: {error}",
+            "this command is started by rnet launch; cannot read its instructions for {}: {error}",
             args.node
         ))
     })?;

@@ -27,10 +27,15 @@ impl Settings {
     /// Where the mode was looked for, in words.
     pub fn looked(&self) -> String {
         match &self.file {
-            Some(file) => format!("RNET_NETWORK is not set, and {} names no mode", file.display()),
+            Some(file) => {
+                format!("RNET_NETWORK is not set, and {} does not set a mode", file.display())
+            }
             None => {
                 let here = std::env::current_dir().unwrap_or_default();
-                format!("RNET_NETWORK is not set, and there is no robot.toml in {}", here.display())
+                format!(
+                    "RNET_NETWORK is not set, and {} does not contain robot.toml",
+                    here.display()
+                )
             }
         }
     }
@@ -100,12 +105,12 @@ pub fn settings(program: PathBuf, options: &LinkOptions) -> Result<Settings, Str
     if let Some(network) = &options.network {
         command.args(["--network", network]);
     }
-    let failed = |why: String| format!("{} cannot be run: {why}", program.display());
+    let failed = |why: String| format!("cannot run {}: {why}", program.display());
     let output = command.output().map_err(|e| failed(e.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim();
         return Err(said.strip_prefix("rnet-link: ").unwrap_or(said).to_owned());
     }
-    serde_json::from_slice(&output.stdout).map_err(|e| failed(format!("it says {e}")))
+    serde_json::from_slice(&output.stdout).map_err(|e| failed(format!("invalid output: {e}")))
 }

@@ -66,26 +66,23 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
 /// Why there is no link, in words.
 fn why_none(context: &Context, options: &LinkOptions) -> String {
     let id = context.location().map(|location| location.id().to_string()).unwrap_or_default();
-    let none = format!("no link runs in domain {id}");
+    let none = format!("no link is running in domain {id}");
     let program = match rnet::link_program(None) {
         Ok(program) => program,
         Err(why) => return format!("{none}: {why}"),
     };
     match program::settings(program, options) {
-        Err(why) => format!("{none}, and none can start: {why}"),
+        Err(why) => format!("{none}, and it cannot start: {why}"),
         Ok(settings) if settings.mode == "off" && settings.mode_from == "default" => {
-            format!(
-                "{none}: the network is off, as nobody has asked for one ({})",
-                settings.looked()
-            )
+            format!("{none}: the network is off because none is configured ({})", settings.looked())
         }
         Ok(settings) if settings.mode == "off" => {
             format!("{none}: the network is off ({})", settings.mode_from)
         }
-        Ok(Settings { refused: Some(why), .. }) => format!("{none}, and none can start: {why}"),
+        Ok(Settings { refused: Some(why), .. }) => format!("{none}, and it cannot start: {why}"),
         Ok(settings) => format!(
-            "{none}, and the network is {:?} ({}): the next node that opens starts it, and so does rnet link start; \
-             rnet link shows why it ends",
+            "{none}, but the network is {:?} ({}): it starts with the next node or with rnet link start; if it \
+             exits, run rnet link to see why",
             settings.mode, settings.mode_from
         ),
     }
@@ -110,7 +107,7 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         tame(version)
     ))?;
     let listen = match listen.is_empty() {
-        true => "listens nowhere".to_owned(),
+        true => "not listening".to_owned(),
         false => format!("listens on {}", listen.join(", ")),
     };
     context.line(format_args!("network {}, {}", tame(mode), tame(&listen)))?;
@@ -123,7 +120,7 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         context.line(format_args!("{INSECURE}"))?;
     }
     if status.peers.is_empty() {
-        return context.line(format_args!("\nno other host is known"));
+        return context.line(format_args!("\nno other hosts are known"));
     }
     context.line(format_args!(""))?;
     let titles =
@@ -137,12 +134,12 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         for step in &peer.clock_steps {
             let by = step.step.as_ref().and_then(duration_to_ns).map_or("-".into(), signed);
             let ago = since(step.timestamp.as_ref()).map_or("-".into(), table::uptime);
-            context.line(format_args!("{}: its clock stepped by {by}, {ago} ago", name(peer)))?;
+            context.line(format_args!("{}: clock stepped by {by}, {ago} ago", name(peer)))?;
         }
         if peer.clock_drift_uncertainty > 0.0 {
             let (gains, about) = (peer.clock_drift * 1e6, peer.clock_drift_uncertainty * 1e6);
             context.line(format_args!(
-                "{}: its clock gains {gains:+.1} ± {about:.1} us in a second",
+                "{}: clock drift {gains:+.1} ± {about:.1} us per second",
                 name(peer)
             ))?;
         }
@@ -154,7 +151,7 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
     let rows = users.into_iter().chain(internal).map(|(peer, topic)| topic_row(peer, topic));
     let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
-        return context.line(format_args!("\nnothing crosses"));
+        return context.line(format_args!("\nno topics are forwarded"));
     }
     context.line(format_args!(""))?;
     let titles =

@@ -67,7 +67,7 @@ fn stop_process(node: &NodeName, process: &Process) -> Outcome {
         }
     }
     Err(Failure::Failed(format!(
-        "the process of {node} (pid {}) still runs {} s after SIGTERM; rnet node kill {node} ends it",
+        "the process of {node} (pid {}) is still running {} s after SIGTERM; kill it with rnet node kill {node}",
         process.pid,
         STOP_TIMEOUT.as_secs()
     )))
@@ -94,10 +94,10 @@ fn tell(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) ->
     match stopped {
         Stopped::Ended => say(context, node, done),
         Stopped::NotRunning if context.json() => say(context, node, "does not run"),
-        Stopped::NotRunning => context.line(format_args!("{node} does not run")),
+        Stopped::NotRunning => context.line(format_args!("{node} is not running")),
         Stopped::Interrupted => Err(Failure::Interrupted),
         Stopped::Running => Err(Failure::Failed(format!(
-            "{node} still runs, though it was told to stop; rnet node kill {node}"
+            "{node} is still running after the stop request; kill it with rnet node kill {node}"
         ))),
     }
 }
@@ -122,7 +122,7 @@ fn process_of(context: &mut Context, name: &NodeName) -> Outcome<Process> {
         return Err(no_such("node", domain.id(), name.as_str(), names));
     };
     if !node.meta.is_in_our_pid_namespace() {
-        return Err(failed(name, "its process is in another container; stop it there"));
+        return Err(failed(name, "its process runs in another container; stop it there"));
     }
     let pid = Pid::from_raw(node.meta.pid as i32);
     let pid = pid.ok_or_else(|| failed(name, "it has no process id"))?;
@@ -130,7 +130,7 @@ fn process_of(context: &mut Context, name: &NodeName) -> Outcome<Process> {
     // It was there when the descriptor was opened, so that the descriptor is of its process and of no later one.
     let is_same = |later: &NodeInfo| later.incarnation == node.incarnation;
     if !domain.snapshot()?.node(name.as_str()).is_some_and(is_same) {
-        return Err(failed(name, "it has just gone"));
+        return Err(failed(name, "it has just exited"));
     }
     Ok(Process { pid: node.meta.pid, fd })
 }

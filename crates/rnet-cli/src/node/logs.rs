@@ -94,7 +94,7 @@ fn read(file: &mut File, path: &Path, text: &mut Vec<u8>) -> Outcome {
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("{} cannot be read: {error}", path.display()))
+    Failure::Failed(format!("cannot read {}: {error}", path.display()))
 }
 
 /// The log that is written now: the one that is open, unless it has been moved away.

@@ -17,7 +17,7 @@ pub enum ParamCommand {
     Set(SetArgs),
     /// Reset a parameter to its default
     ///
-    /// As if it had never been set. A parameter that no node has declared has no default; delete it.
+    /// Removes the stored value. A parameter that no node has declared has no default; delete it instead.
     Reset(ParamArgs),
     /// Delete a parameter that no node has declared
     ///
@@ -75,13 +75,12 @@ pub struct ParamArgs {
 
 /// Set a parameter.
 ///
-/// VALUE has the type that the node declared; a list is written as [1, 2]. Exit 1 without a change if
-/// VALUE does not fit, or if no node has declared the parameter. With --undeclared it is set before its
-/// node has ever run: the type is inferred as in a YAML file, and the node checks it when it declares the
-/// parameter.
+/// VALUE has the type that the node declared; write a list as [1, 2]. Exit 1 without a change if VALUE is not valid,
+/// or if no node has declared the parameter. --undeclared sets the parameter before the first start of its node: the
+/// type is inferred as in a YAML file, and the node checks the value when it declares the parameter.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// The node; or node and parameter as one name, with VALUE behind it
+    /// The node; or node and parameter as one name, followed by VALUE
     pub node: NodeName,
     /// The parameter, such as pid/gain or pid.gain
     #[arg(allow_negative_numbers = true)]
@@ -89,7 +88,7 @@ pub struct SetArgs {
     /// The value
     #[arg(allow_hyphen_values = true, required = false)]
     pub value: Option<String>,
-    /// Set it although no node has declared it
+    /// Set the parameter even if no node has declared it
     #[arg(long)]
     pub undeclared: bool,
     #[command(flatten)]
@@ -116,7 +115,7 @@ pub struct DescribeArgs {
 pub struct DumpArgs {
     /// Only parameters of this node
     pub node: Option<NodeName>,
-    /// Write defaults as data, too
+    /// Also write defaults as data
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -125,13 +124,13 @@ pub struct DumpArgs {
 
 /// Set the parameters of a YAML file.
 ///
-/// All or nothing: if values do not fit, each of these lines is reported and nothing is changed. Files
-/// of ROS 2 (ros__parameters, /** for all nodes) are accepted.
+/// All or nothing: if a value is not valid, its line is reported and nothing is changed. ROS 2 parameter files
+/// (ros__parameters, /** for all nodes) are accepted.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// The file (- for stdin)
     pub file: PathBuf,
-    /// Also set parameters that their node did not declare, although it declared others
+    /// Also set parameters that their node did not declare, even if it declared others
     #[arg(long)]
     pub undeclared: bool,
     #[command(flatten)]

@@ -66,7 +66,7 @@ pub fn one(
         let paths: Vec<String> = all.iter().map(|(n, m, _)| format!("{n}{m}")).collect();
         let hint = did_you_mean(&path, paths.iter().map(String::as_str))
             .unwrap_or_else(|| "see rnet param list".to_owned());
-        let what = format!("there is no parameter {path} in domain {domain}; {hint}");
+        let what = format!("parameter {path} not found in domain {domain}; {hint}");
         return Err(Failure::Failed(what));
     }
     let of_node = of_node(all, domain, node)?;
@@ -78,7 +78,7 @@ pub fn one(
         }
         None => {
             let names: Vec<&str> = names.collect();
-            Failure::Usage(format!("which parameter of {node}? It has {}", names.join(", ")))
+            Failure::Usage(format!("give a parameter of {node}: it has {}", names.join(", ")))
         }
     })
 }

@@ -55,7 +55,7 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     }
     for setting in &ros_own {
         context.say(format_args!(
-            "{}:{}: parameter {} of {} is left out: every node of ROS 2 has it, and this one has not declared it",
+            "{}:{}: parameter {} of {} was skipped: it exists in every ROS 2 node, but this node has not declared it",
             args.file.display(),
             setting.line,
             setting.name,
@@ -77,7 +77,7 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
 /// The file as text.
 fn content(path: &Path) -> Outcome<String> {
     String::from_utf8(input::read(path, &FILE)?)
-        .map_err(|_| Failure::Failed(format!("{} is not text in UTF-8", input::shown(path))))
+        .map_err(|_| Failure::Failed(format!("{} is not valid UTF-8", input::shown(path))))
 }
 
 /// Whether `ros2 param dump` has written it, and no node here has declared it.
@@ -160,9 +160,10 @@ fn targets<'a>(
             .map(|(node, _, info)| (info.key.clone(), node.clone(), info.description.as_ref()))
             .collect();
         return match found.is_empty() {
-            true => {
-                Err(format!("no node {} has declared a parameter {}", setting.node, setting.name))
-            }
+            true => Err(format!(
+                "no node that matches {} has declared parameter {}",
+                setting.node, setting.name
+            )),
             false => Ok(found),
         };
     }

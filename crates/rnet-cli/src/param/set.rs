@@ -35,7 +35,8 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
             let (node, name, _) = match (found, args.node.as_str().rsplit_once('/')) {
                 (Err(_), Some((node, name))) if args.undeclared && !node.is_empty() => {
                     return Err(Failure::Usage(format!(
-                        "with --undeclared write node and name apart: rnet param set {node} {name} {} --undeclared",
+                        "with --undeclared, give node and name as two arguments: rnet param set {node} {name} \
+                         {} --undeclared",
                         args.name
                     )));
                 }
@@ -57,7 +58,7 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
         return Err(match host {
             None => undeclared(context, &all, &node, &name)?,
             Some(host) => Failure::Failed(format!(
-                "{what} is declared by no node; see rnet param list --host {host} (--undeclared sets it all the same)"
+                "{what} is not declared by any node; see rnet param list --host {host} (--undeclared sets it anyway)"
             )),
         });
     }
@@ -97,7 +98,7 @@ pub fn reset(context: &mut Context, args: &ParamArgs) -> Outcome {
     let (session, node, name, before) = present(context, args)?;
     if before.description.is_none() {
         return Err(Failure::Failed(format!(
-            "no node has declared {}, so it has no default; rnet param delete removes it",
+            "no node has declared {}, so it has no default; delete it with rnet param delete",
             words(&node, &name)
         )));
     }
@@ -110,7 +111,7 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
     let what = words(&node, &name);
     if before.description.is_some() {
         return Err(Failure::Failed(format!(
-            "{what} is declared and cannot be deleted; rnet param reset makes it its default"
+            "{what} is declared and cannot be deleted; reset it to its default with rnet param reset"
         )));
     }
     session.state.delete(&before.key)?;
@@ -118,7 +119,7 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
         return context.document(&json!({"deleted": before.key}));
     }
     let was = before.value().map(text::line).unwrap_or_default();
-    context.say(format_args!("{what} is deleted (was {was})"));
+    context.say(format_args!("{what} was deleted (was {was})"));
     Ok(())
 }
 
@@ -146,12 +147,12 @@ fn undeclared(context: &Context, all: &[Named], node: &NodeName, name: &str) -> 
         let hint = find::hint(name, declared.into_iter());
         format!("{node} has no parameter {name}; {hint}")
     } else if running.contains(&node.as_str()) {
-        format!("{node} has declared no parameters")
+        format!("{node} has not declared any parameters")
     } else {
         let known = all.iter().map(|(node, ..)| node.as_str());
         no_such("node", domain.id(), node.as_str(), known.chain(running)).message()
     };
-    Ok(Failure::Failed(format!("{why} (--undeclared sets it all the same)")))
+    Ok(Failure::Failed(format!("{why} (--undeclared sets it anyway)")))
 }
 
 fn words(node: &NodeName, name: &str) -> String {

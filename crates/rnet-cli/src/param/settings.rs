@@ -56,17 +56,13 @@ pub fn of(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
         What::Map(nodes) => nodes,
         What::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => return Ok(Vec::new()),
         _ => {
-            return Err(vec![Problem::new(
-                root.line,
-                "names of nodes have to stand here, as in /arm:",
-            )]);
+            return Err(vec![Problem::new(root.line, "expected node names, such as /arm:")]);
         }
     };
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for (key, tree) in nodes {
         if key.text == ROS {
-            problems
-                .push(Problem::new(key.line, format!("{ROS} has to stand below a node's name")));
+            problems.push(Problem::new(key.line, format!("{ROS} must be under a node name")));
             continue;
         }
         let node = slashed(&key.text);
@@ -95,7 +91,7 @@ fn slashed(name: &str) -> String {
 /// A node of ROS 2, or what its name begins with.
 fn ros(node: &str, tree: Tree, line: usize, all: &mut Vec<Setting>, problems: &mut Vec<Problem>) {
     let What::Map(pairs) = tree.what else {
-        problems.push(Problem::new(line, format!("{ROS} has to stand below {node}")));
+        problems.push(Problem::new(line, format!("expected {ROS} under {node}")));
         return;
     };
     for (key, tree) in pairs {
@@ -130,7 +126,7 @@ fn params(
         // `/arm:` with nothing below sets nothing.
         What::Scalar(scalar) if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
         _ if prefix.is_empty() => {
-            let why = format!("names of parameters have to stand below {}", key.text);
+            let why = format!("expected parameter names under {}", key.text);
             problems.push(Problem::new(key.line, why));
         }
         what => all.push(Setting {
@@ -149,7 +145,7 @@ fn twice(all: &[Setting], problems: &mut Vec<Problem>) {
     for setting in all {
         let at = (setting.node.as_str(), setting.name.as_str());
         if let Some(first) = seen.insert(at, setting.line) {
-            let why = format!("{} of {} is set a second time; first in line {first}", at.1, at.0);
+            let why = format!("{} of {} is set twice; first in line {first}", at.1, at.0);
             problems.push(Problem::new(setting.line, why));
         }
     }
@@ -201,7 +197,7 @@ mod tests {
         let problems = read(text).unwrap_err();
         let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
         assert_eq!(lines, [1, 2, 5, 4], "{problems:?}");
-        assert!(problems[3].why.contains("/a/b of /leg is set a second time"), "{problems:?}");
+        assert!(problems[3].why.contains("/a/b of /leg is set twice"), "{problems:?}");
         assert!(read("[1]").unwrap_err()[0].why.contains("names of nodes"));
     }
 }

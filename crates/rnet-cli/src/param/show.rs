@@ -36,7 +36,7 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Outcome {
     for (node, name, info) in &all {
         if let Some(problem) = &info.problem {
             context.say(format_args!(
-                "rnet: parameter {name} of {node}: its description cannot be read: {problem}"
+                "rnet: parameter {name} of {node}: cannot read its description: {problem}"
             ));
         }
     }
@@ -89,7 +89,7 @@ fn rows(info: &ParamInfo) -> Vec<(&'static str, String)> {
         ("from", text::origin(info)),
     ];
     let Some(d) = &info.description else {
-        rows.push(("declared", "not yet, or what was declared cannot be read".to_owned()));
+        rows.push(("declared", "not yet, or the declaration cannot be read".to_owned()));
         return rows;
     };
     rows.insert(0, ("type", d.kind.name().to_owned()));
@@ -108,7 +108,7 @@ fn rows(info: &ParamInfo) -> Vec<(&'static str, String)> {
     if d.read_only {
         rows.push(("read-only", format!("while {} runs", d.node)));
     }
-    let kept = if d.durable { "on disk" } else { "until the machine is off" };
+    let kept = if d.durable { "on disk" } else { "until reboot" };
     rows.push(("kept", kept.to_owned()));
     rows.push(("key", info.key.clone()));
     rows

@@ -14,7 +14,7 @@ pub fn of_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value, S
         return Ok(Value::Str(text.to_owned()));
     }
     let tree = tree::read(text).map_err(|problem| problem.why)?;
-    value(&tree.ok_or("there is no value")?, wanted)
+    value(&tree.ok_or("the value is missing")?, wanted)
 }
 
 /// The value that stands in a file, for a parameter of this description, or for one that was not declared yet.
@@ -28,12 +28,12 @@ pub fn value(tree: &Tree, wanted: Option<&ParamDescription>) -> Result<Value, St
             let kind = wanted.and_then(|wanted| wanted.kind.item());
             let item = |item: &Tree| match &item.what {
                 What::Scalar(scalar) => single(scalar, kind),
-                _ => Err("a list in a list, or a map in a list, is no parameter".to_owned()),
+                _ => Err("parameters cannot hold nested lists or maps in lists".to_owned()),
             };
             let items: Vec<Value> = items.iter().map(item).collect::<Result<_, _>>()?;
             uniform(items, wanted.is_some())?
         }
-        What::Map(_) => return Err("a map is no value".to_owned()),
+        What::Map(_) => return Err("a map cannot be a parameter value".to_owned()),
     };
     Ok(match wanted {
         Some(wanted) => wanted.adapt(value),
@@ -49,7 +49,7 @@ fn uniform(items: Vec<Value>, declared: bool) -> Result<Value, String> {
     }
     let Value::List(items) = list else { return Ok(list) };
     if items.is_empty() {
-        return Err("an empty list does not say what it is a list of".to_owned());
+        return Err("cannot infer the element type of an empty list".to_owned());
     }
     let number = |value: &Value| match value {
         Value::Int(i) => Some(Value::Float(*i as f64)),
@@ -67,7 +67,7 @@ fn single(scalar: &Scalar, kind: Option<ParamKind>) -> Result<Value, String> {
     let word = if kind == Some(ParamKind::Bool) { scalar.yes_or_no() } else { None };
     match word {
         Some(word) => Ok(Value::Bool(word)),
-        None => scalar.value()?.ok_or_else(|| "there is no value".to_owned()),
+        None => scalar.value()?.ok_or_else(|| "the value is missing".to_owned()),
     }
 }
 
@@ -115,15 +115,15 @@ mod tests {
         }
         assert!(matches!(read(".nan"), Ok(Value::Float(f)) if f.is_nan()));
         for (text, why) in [
-            ("~", "there is no value"),
-            ("9223372036854775808", "no room in 64 bits"),
-            ("!!int x", "is no int"),
-            ("!!bool 3", "is no bool"),
-            ("!!binary aGk=", "!!binary is not known"),
-            ("[]", "does not say what"),
+            ("~", "the value is missing"),
+            ("9223372036854775808", "does not fit in 64 bits"),
+            ("!!int x", "is not a valid int"),
+            ("!!bool 3", "is not a valid bool"),
+            ("!!binary aGk=", "unknown tag !!binary"),
+            ("[]", "cannot infer"),
             ("[1, a]", "of different types"),
-            ("[[1]]", "a list in a list"),
-            ("{a: 1}", "a map is no value"),
+            ("[[1]]", "nested lists"),
+            ("{a: 1}", "a map cannot be a parameter value"),
         ] {
             let said = read(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");

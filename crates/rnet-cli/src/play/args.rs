@@ -15,32 +15,32 @@ pub struct PlayArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// How many times as fast as it was; max: as fast as reliable subscribers take it
+    /// Speed factor; max: as fast as reliable subscribers accept messages
     #[arg(short, long, value_name = "X", default_value = "1")]
     pub rate: RateArg,
-    /// Begin again when the end is reached
+    /// Loop: restart at the end of the recording
     #[arg(short, long)]
     pub r#loop: bool,
-    /// Publish the time of the recording on /clock, which nodes with simulated time follow
+    /// Publish the recording's time on /clock, for nodes that use simulated time
     #[arg(long)]
     pub clock: bool,
-    /// With --clock: how many times a second of the recording
+    /// With --clock: messages per second of recording time
     #[arg(long, value_name = "HZ", default_value_t = 100.0, requires = "clock", value_parser = hertz)]
     pub clock_rate: f64,
-    /// Publish a topic under another name; may be given several times
+    /// Rename a topic; repeatable
     #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
     pub remap: Vec<(String, String)>,
-    /// Publish topics of this name or pattern with another quality of service than the file says: reliable,
-    /// best_effort, volatile, transient_local or transient_local:DEPTH; may be given several times
+    /// Override the recorded quality of service for topics that match this name or pattern: reliable, best_effort,
+    /// volatile, transient_local or transient_local:DEPTH; repeatable
     #[arg(long, value_name = "PATTERN=QOS,…")]
     pub qos: Vec<QosArg>,
-    /// Publish also on topics that a node publishes
+    /// Also publish on topics that already have a publisher
     #[arg(long)]
     pub force: bool,
-    /// Begin stopped
+    /// Start paused
     #[arg(long)]
     pub paused: bool,
-    /// Leave the keyboard alone
+    /// Do not read keys from the terminal
     #[arg(long)]
     pub no_keys: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ impl FromStr for QosArg {
                 }
                 _ => {
                     let known = "reliable, best_effort, volatile, transient_local[:DEPTH]";
-                    return Err(format!("{word:?} is none of {known}"));
+                    return Err(format!("unknown quality of service {word:?}; use {known}"));
                 }
             }
         }
@@ -93,10 +93,10 @@ impl FromStr for RateArg {
         if text == "max" {
             return Ok(Self(None));
         }
-        let rate: f64 = text.parse().map_err(|_| "not a number, and not max".to_owned())?;
+        let rate: f64 = text.parse().map_err(|_| "must be a number or max".to_owned())?;
         match (0.01..=100.0).contains(&rate) {
             true => Ok(Self(Some(rate))),
-            false => Err("not between 0.01 and 100; max is as fast as possible".to_owned()),
+            false => Err("must be from 0.01 to 100, or max for as fast as possible".to_owned()),
         }
     }
 }
@@ -105,6 +105,6 @@ pub fn hertz(text: &str) -> Result<f64, String> {
     let hz: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.1..=10_000.0).contains(&hz) {
         true => Ok(hz),
-        false => Err("not between 0.1 and 10000".to_owned()),
+        false => Err("must be from 0.1 to 10000".to_owned()),
     }
 }

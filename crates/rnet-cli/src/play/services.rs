@@ -101,18 +101,19 @@ impl Services {
 }
 
 fn ask(calls: &SyncSender<Call>, wish: Wish) -> Result<PlayerPosition, HandlerError> {
-    let over = || HandlerError::new("Over", "the recording has been played");
+    let over = || HandlerError::new("Over", "playback has finished");
     if let Wish::Seek(seconds) = wish
         && !seconds.is_finite()
     {
-        return Err(HandlerError::new("BadValue", "seconds is no number"));
+        return Err(HandlerError::new("BadValue", "seconds is not a number"));
     }
     let (done, is_done) = sync_channel(1);
     match calls.try_send(Call { wish, done }) {
         Ok(()) => is_done.recv().map_err(|_| over()),
-        Err(TrySendError::Full(_)) => {
-            Err(HandlerError::new("Full", format!("{MAX_WAITING} calls wait for the player")))
-        }
+        Err(TrySendError::Full(_)) => Err(HandlerError::new(
+            "Full",
+            format!("{MAX_WAITING} calls are already waiting for the player"),
+        )),
         Err(TrySendError::Disconnected(_)) => Err(over()),
     }
 }

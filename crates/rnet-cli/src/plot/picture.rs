@@ -36,7 +36,7 @@ pub fn check_name(path: &Path) -> Outcome {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => Ok(()),
         _ => Err(Failure::Usage(format!(
-            "{}: a plot is an SVG file: choose a name that ends in .svg",
+            "{}: plots are SVG files: use a name that ends in .svg",
             path.display()
         ))),
     }
@@ -52,7 +52,7 @@ pub fn picture(path: &Path, title: &str, lines: &[Line], size: (u32, u32)) -> Ou
     let values = wide(range(lines.iter().flat_map(Line::values)));
     if !(values.1 - values.0).is_finite() {
         return Err(Failure::Failed(format!(
-            "cannot write {}: numbers from {:e} to {:e} have no common scale",
+            "cannot write {}: the range from {:e} to {:e} is too large for one scale",
             path.display(),
             values.0,
             values.1
@@ -183,7 +183,7 @@ impl Chart {
             svg,
             (middle, bottom + 33.0),
             "text-anchor=\"middle\"",
-            "s from the start of the recording",
+            "seconds since the start of the recording",
         );
         text(svg, (MARGIN_PX, top - 4.0), "", unit);
     }

@@ -99,7 +99,7 @@ pub fn types<T>(
         }
         let problem = snapshot.problems.iter().chain(&snapshot.unread).next();
         unread = servers.first().zip(problem).map(|(server, problem)| {
-            format!("the types of {service} in {} cannot be read: {problem}", server.node())
+            format!("cannot read the types of {service} in {}: {problem}", server.node())
         });
         Ok(servers.iter().find_map(&known))
     })?;
@@ -126,7 +126,7 @@ pub fn gather(
     })?;
     if all_ready.is_none() {
         context.say(format_args!(
-            "{service} has servers that do not answer; the key chooses among the others"
+            "{service} has servers that do not answer; the key selects one of the others"
         ));
     }
     Ok(())
@@ -138,28 +138,29 @@ fn known(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {
 
 pub fn encoded(service: &str, given: Given, request: &MessageType) -> Outcome<Vec<u8>> {
     let raw = matches!(request, MessageType::Raw);
-    let value = match given {
-        Given::Bytes(bytes) | Given::File(bytes) if raw => return Ok(bytes),
-        Given::Bytes(_) => {
-            let name = request.desc();
-            return Err(Failure::Usage(format!(
-                "requests of {service} are {name}: give the fields, such as '{}'",
-                given::example(request)
-            )));
-        }
-        Given::Fields(_) if raw => {
-            return Err(Failure::Usage(format!(
-                "requests of {service} are raw bytes without fields: use --text, --hex or --file"
-            )));
-        }
-        Given::Fields(value) => value,
-        Given::File(bytes) => {
-            let text = String::from_utf8(bytes);
-            given::fields(
-                &text.map_err(|_| Failure::Failed("--file does not hold text in UTF-8".into()))?,
-            )?
-        }
-    };
+    let value =
+        match given {
+            Given::Bytes(bytes) | Given::File(bytes) if raw => return Ok(bytes),
+            Given::Bytes(_) => {
+                let name = request.desc();
+                return Err(Failure::Usage(format!(
+                    "{service} takes requests of type {name}: give the fields, such as '{}'",
+                    given::example(request)
+                )));
+            }
+            Given::Fields(_) if raw => {
+                return Err(Failure::Usage(format!(
+                    "{service} takes raw bytes, which have no fields: use --text, --hex or --file"
+                )));
+            }
+            Given::Fields(value) => value,
+            Given::File(bytes) => {
+                let text = String::from_utf8(bytes);
+                given::fields(&text.map_err(|_| {
+                    Failure::Failed("the content of --file is not valid UTF-8".into())
+                })?)?
+            }
+        };
     given::encode("DATA", request, &value)
 }
 
@@ -184,8 +185,9 @@ pub fn print(
 ) -> Outcome {
     let message = match ty {
         MessageType::Protobuf(schema) => Message::Protobuf(
-            Dynamic::decode(schema, bytes)
-                .map_err(|e| Failure::Failed(format!("the reply is no {}: {e}", schema.name())))?,
+            Dynamic::decode(schema, bytes).map_err(|e| {
+                Failure::Failed(format!("the reply is not a valid {}: {e}", schema.name()))
+            })?,
             None,
         ),
         MessageType::Plain(plain) => Message::Plain(plain, bytes, None),

@@ -162,7 +162,7 @@ pub fn type_of(context: &mut Context, service: &str) -> Outcome {
     let mut types: Vec<_> = servers.iter().filter_map(|of| Kind::Service.type_names(of)).collect();
     types.dedup();
     if types.is_empty() {
-        let what = format!("the server of {service} has just come or gone; ask again");
+        let what = format!("the server of {service} has just joined or left; try again");
         return Err(Failure::Failed(what));
     }
     if context.json() {

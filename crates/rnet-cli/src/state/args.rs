@@ -14,16 +14,16 @@ use rnet_monitor::value::FieldPath;
 pub enum StateCommand {
     /// Print the value of a key
     ///
-    /// Texts and JSON are printed unchanged, lists and sets with one element per line, messages by
-    /// field, bytes as a hex dump. --json adds the type, the revision and the node that wrote the value.
-    /// Exit 1 if there is no such key.
+    /// Strings and JSON are printed unchanged, lists and sets with one element per line, messages by field, bytes as
+    /// a hex dump. --json adds the type, the revision and the node that wrote the value. Exit 1 if the key does not
+    /// exist.
     Get(GetArgs),
     /// Set a key
     ///
-    /// Without --type, VALUE has the type of the key. For a new key the type is inferred from VALUE: a bool
-    /// for true and false, a number, JSON if it begins with { or [, else text. The type is printed on stderr.
-    /// JSON, lists and messages may be written as YAML, such as '{x: 1.0}'. A message type is a built-in one
-    /// (foxglove.Pose, or Imu) or one of --proto.
+    /// Without --type, VALUE has the type of the key. For a new key the type is inferred from VALUE: a bool for true
+    /// and false, a number, JSON if it begins with { or [, else a string. The type is printed on stderr. JSON, lists
+    /// and messages may be written as YAML, such as '{x: 1.0}'. A message type is a built-in one (foxglove.Pose, or
+    /// Imu) or one of --proto.
     Set(SetArgs),
     /// Set a key if it is still at a given revision
     ///
@@ -37,12 +37,13 @@ pub enum StateCommand {
     Add(AddArgs),
     /// Delete keys
     ///
-    /// To delete all keys under a name, use flush. Exit 1 if one of them does not exist. The others are deleted.
+    /// To delete all keys under a name, use flush. Exit 1 if one of the keys does not exist; the others are still
+    /// deleted.
     Del(DelArgs),
     /// Delete all keys, or all under a name
     ///
-    /// Says how many keys there are, and asks on a terminal; elsewhere it needs --yes. Parameters become
-    /// their defaults.
+    /// Prints the number of keys and asks for confirmation; without a terminal --yes is required. Parameters return
+    /// to their defaults.
     Flush(FlushArgs),
     /// List keys
     ///
@@ -69,7 +70,7 @@ pub enum StateCommand {
 /// `rnet state get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// The key, or that of another host: @host/key
+    /// The key; for a key of another host, @host/key
     #[arg(value_parser = anywhere)]
     pub key: String,
     /// Print only this field of a message or of JSON, such as pose.x or legs[2].force
@@ -87,7 +88,7 @@ pub struct GetArgs {
 /// A value on the command line.
 #[derive(Debug, Args)]
 pub struct ValueArgs {
-    /// The value, of the type of --type
+    /// The value, of the type given by --type
     #[arg(allow_hyphen_values = true, required_unless_present = "file")]
     pub value: Option<String>,
     /// Read the value from this file (- for stdin); the type of a new key is bytes unless --type is given
@@ -103,14 +104,14 @@ pub struct ValueArgs {
     /// The key expires after this many seconds unless it is set again
     #[arg(long, value_name = "S", value_parser = lifetime)]
     pub ttl: Option<Duration>,
-    /// Keep the key on disk; the command returns when it is stored [default: as the key is, else no]
+    /// Keep the key on disk; the command returns when it is stored [default: as the key was, else false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub durable: Option<bool>,
-    /// What the key becomes when this command ends, however it ends; it runs until Ctrl-C, or until
-    /// somebody else writes the key
+    /// Value that the key gets when this command exits, for whatever reason; the command runs until Ctrl-C, or until
+    /// another writer sets the key
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub last_will: Option<String>,
-    /// As --last-will, but the key is deleted
+    /// Like --last-will, but delete the key
     #[arg(long, conflicts_with = "last_will")]
     pub last_will_delete: bool,
     #[command(flatten)]
@@ -122,7 +123,7 @@ pub struct ValueArgs {
 /// `rnet state set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// The key, or that of another host: @host/key
+    /// The key; for a key of another host, @host/key
     #[arg(value_parser = anywhere)]
     pub key: String,
     #[command(flatten)]
@@ -135,7 +136,7 @@ pub struct SetArgs {
 /// `rnet state cas`.
 #[derive(Debug, Args)]
 pub struct CasArgs {
-    /// The key, or that of another host: @host/key
+    /// The key; for a key of another host, @host/key
     #[arg(value_parser = anywhere)]
     pub key: String,
     /// The required revision; 0: the key must not exist
@@ -160,7 +161,7 @@ pub struct AddArgs {
 /// `rnet state del`.
 #[derive(Debug, Args)]
 pub struct DelArgs {
-    /// The keys, or those of other hosts: @host/key
+    /// The keys; for a key of another host, @host/key
     #[arg(required = true, value_name = "KEY", value_parser = anywhere)]
     pub keys: Vec<String>,
     /// Delete only if the key is still at this revision
@@ -176,7 +177,7 @@ pub struct FlushArgs {
     /// Only keys under this name; /arm means /arm and all of /arm/…
     #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
     pub prefix: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
     #[command(flatten)]
@@ -205,13 +206,13 @@ pub struct WatchArgs {
     /// Omit the values at the start
     #[arg(long)]
     pub changes: bool,
-    /// End after the first line
+    /// Exit after the first line
     #[arg(long, conflicts_with = "count")]
     pub once: bool,
-    /// End after this many lines
+    /// Exit after this many lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after this many seconds; exit 124 if fewer lines came than were asked for
+    /// Exit after this many seconds; exit code 124 if fewer lines were printed than requested
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
     #[command(flatten)]
@@ -243,7 +244,8 @@ pub struct LoadArgs {
 /// A key in its absolute form.
 fn key(text: &str) -> Result<String, rnet::Error> {
     if text.starts_with('@') {
-        let why = "keys of other hosts are for get, set, cas, del, list and watch".to_owned();
+        let why =
+            "keys of other hosts work only with get, set, cas, del, list and watch".to_owned();
         return Err(rnet::Error::BadName { what: "key", name: text.to_owned(), why });
     }
     Ok(rnet::key_name(text)?.into_owned())
@@ -277,7 +279,9 @@ fn prefix(text: &str) -> Result<String, rnet::Error> {
 
 fn lifetime(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
-        Duration::ZERO => Err("a key lives longer than that; to delete it, use del".to_owned()),
+        Duration::ZERO => {
+            Err("must be above 0 seconds; to delete the key, use rnet state del".to_owned())
+        }
         long => Ok(long),
     }
 }

@@ -86,7 +86,7 @@ impl<'a> At<'a> {
         let key = self.name;
         Ok(match self.host {
             Some(host) => Failure::Failed(format!(
-                "there is no key {key} on host {host}; see rnet state list @{host}/"
+                "key {key} not found on host {host}; see rnet state list @{host}/"
             )),
             None => hint::no_key(self.here(), context.domain()?.id(), key),
         })

@@ -22,9 +22,10 @@ pub fn add(context: &mut Context, args: &AddArgs) -> Outcome {
     let sum = match whole {
         Some(by) if !is_float => Value::Int(state.add(&args.key, by)?),
         _ => {
-            let by: f64 = args.by.parse().map_err(|_| {
-                Failure::Usage(format!("{:?} is no number, and cannot be added", args.by))
-            })?;
+            let by: f64 = args
+                .by
+                .parse()
+                .map_err(|_| Failure::Usage(format!("{:?} is not a number", args.by)))?;
             Value::Float(state.add_float(&args.key, by)?)
         }
     };
@@ -113,7 +114,8 @@ pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
 fn asked(what: &str) -> Outcome<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        let what = format!("this deletes {what}; without a terminal to ask on it needs --yes");
+        let what =
+            format!("this deletes {what}; without a terminal for confirmation, --yes is required");
         return Err(Failure::Usage(what));
     }
     // A closed stderr asks nobody, and gets no answer.

@@ -29,7 +29,7 @@ pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
             Ok(lines) => lines.iter().try_for_each(|line| context.json_line(line))?,
             Err(why) => {
                 left_out += 1;
-                context.say(format_args!("rnet: {} is left out: {why}", entry.key));
+                context.say(format_args!("rnet: {} was omitted: {why}", entry.key));
             }
         }
     }
@@ -69,9 +69,9 @@ struct Plan {
 pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
     let path = args.file.as_deref().unwrap_or_else(|| Path::new("-"));
     let name = input::shown(path);
-    let wrong = |why: String| Failure::Failed(format!("{name} cannot be loaded: {why}"));
+    let wrong = |why: String| Failure::Failed(format!("cannot load {name}: {why}"));
     let text = String::from_utf8(input::read(path, &DUMP)?);
-    let text = text.map_err(|_| wrong("it is not text in UTF-8".to_owned()))?;
+    let text = text.map_err(|_| wrong("the content is not valid UTF-8".to_owned()))?;
     let loaded = record::read(&text).map_err(wrong)?;
     drop(text);
     let session = join(context, "state", &args.me)?;
@@ -82,13 +82,13 @@ pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
         let so_far = |failure: Failure| match done {
             0 => failure,
             _ => Failure::Failed(format!(
-                "{done} of {total} keys were loaded, the others not: {}",
+                "loaded only {done} of {total} keys: {}",
                 failure.message()
             )),
         };
         if signal::stopped() {
             if done > 0 {
-                context.say(format_args!("{done} of {total} keys were loaded"));
+                context.say(format_args!("loaded {done} of {total} keys"));
             }
             return Err(Failure::Interrupted);
         }
@@ -135,14 +135,16 @@ fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
     if in_the_way.is_empty() {
         return Ok(plan);
     }
-    let (s, it) = if in_the_way.len() == 1 { ("", "it holds") } else { ("s", "they hold") };
+    let (s, it) =
+        if in_the_way.len() == 1 { ("", "it already has") } else { ("s", "they already have") };
     let mut names = in_the_way.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
     match in_the_way.len().saturating_sub(MAX_NAMED) {
         0 => {}
         more => names.push_str(&format!(" and {more} more")),
     }
     Err(Failure::Failed(format!(
-        "nothing was loaded: {} key{s} would be overwritten, as {it} another value now: {names}; use --replace to overwrite",
+        "nothing was loaded: {} key{s} would be overwritten because {it} another value: {names}; use --replace \
+         to overwrite",
         in_the_way.len()
     )))
 }
@@ -153,7 +155,7 @@ fn set(state: &State, keys: &[Loaded], replace: bool) -> Outcome {
     for one in keys {
         if !replace && transaction.get(&one.key)?.is_some() {
             return Err(Failure::Failed(format!(
-                "{} was set meanwhile; use --replace to overwrite",
+                "{} was set in the meantime; use --replace to overwrite",
                 one.key
             )));
         }

@@ -30,7 +30,7 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
             Value::Message(message) => message.bytes(),
             other => {
                 return Err(Failure::Failed(format!(
-                    "{} holds a value of type {}, which has no bytes of its own; leave out --raw",
+                    "{} holds a value of type {}, which has no raw bytes; omit --raw",
                     args.key,
                     other.type_name()
                 )));
@@ -74,7 +74,7 @@ fn field_json(value: &Value, path: &FieldPath) -> Outcome<Json> {
         return path.pick(&to_json(value)).cloned().map_err(Failure::Failed);
     }
     Err(Failure::Failed(format!(
-        "a value of type {} has no fields; leave out --field",
+        "a value of type {} has no fields; omit --field",
         value.type_name()
     )))
 }

@@ -54,19 +54,18 @@ pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)>
     let given = match (&args.file, &args.value) {
         (Some(path), _) => Given::File(input::read(path, &VALUE)?),
         (None, Some(text)) => Given::Text(text.clone()),
-        (None, None) => return Err(Failure::Usage("give VALUE, or --file".to_owned())),
+        (None, None) => return Err(Failure::Usage("give VALUE or --file".to_owned())),
     };
     if let Some(name) = &args.type_name {
         let kind = named(name, args)?;
-        return Ok((of_kind(&kind, &given, "--type says so")?, Why::Told));
+        return Ok((of_kind(&kind, &given, "required by --type")?, Why::Told));
     }
     if !args.files.proto.is_empty() {
-        let what =
-            "--proto says what message types there are; name the one that is meant with --type";
+        let what = "--proto defines message types; select one with --type";
         return Err(Failure::Usage(what.to_owned()));
     }
     if let Some(kind) = present.filter(|_| !args.change_type).and_then(kind_of) {
-        let why = "the key holds one; for another type give --type and --change-type";
+        let why = "the key has this type; to change it, give --type and --change-type";
         return Ok((of_kind(&kind, &given, why)?, Why::AsBefore));
     }
     match given {
@@ -77,7 +76,7 @@ pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)>
 
 /// The last will of a key that is to hold `value`: of the same type.
 pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
-    let why = "a last will has the type of the value";
+    let why = "a last will must have the type of the value";
     match kind_of(value) {
         Some(kind) => of_kind(&kind, &Given::Text(text.to_owned()), why),
         None => Err(Failure::Usage(why.to_owned())),
@@ -98,7 +97,7 @@ fn named(name: &str, args: &ValueArgs) -> Outcome<Kind> {
             Ok(found) => Kind::Message(Box::new(found)),
             Err(failure) => {
                 let what =
-                    format!("--type {name}: {}; types of values are {KINDS}", failure.message());
+                    format!("--type {name}: {}; built-in types are {KINDS}", failure.message());
                 return Err(Failure::Usage(what));
             }
         },
@@ -126,10 +125,11 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
         // What is in a file needs no hex.
         (Kind::Bytes, Given::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
         (_, Given::Text(text)) => text.as_str(),
-        (_, Given::File(bytes)) => std::str::from_utf8(bytes)
-            .map_err(|_| Failure::Failed("the file does not hold text in UTF-8".to_owned()))?,
+        (_, Given::File(bytes)) => std::str::from_utf8(bytes).map_err(|_| {
+            Failure::Failed("the content of the file is not valid UTF-8".to_owned())
+        })?,
     };
-    let no = |what: &str| Failure::Usage(format!("{} is no {what}: {why}", shown(text)));
+    let no = |what: &str| Failure::Usage(format!("{} is not a valid {what}: {why}", shown(text)));
     Ok(match kind {
         Kind::Bool => match text.trim() {
             "true" => Value::Bool(true),
@@ -137,7 +137,7 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
             _ => return Err(no("bool (true or false)")),
         },
         Kind::Int => {
-            Value::Int(text.trim().parse().map_err(|_| no("int (a whole number of 64 bits)"))?)
+            Value::Int(text.trim().parse().map_err(|_| no("int (a 64-bit whole number)"))?)
         }
         Kind::Float => match text.trim().parse::<f64>() {
             // Digits that are infinite are a number that is too large.
@@ -147,9 +147,9 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
             _ => return Err(no("float")),
         },
         Kind::Str => Value::Str(text.to_owned()),
-        Kind::Bytes => {
-            Value::Bytes(from_hex(text.trim()).map_err(|e| no(&format!("bytes in hex ({e})")))?)
-        }
+        Kind::Bytes => Value::Bytes(
+            from_hex(text.trim()).map_err(|e| no(&format!("bytes value in hex ({e})")))?,
+        ),
         Kind::Json => json(text, why)?,
         Kind::List => Value::List(array(text, why)?),
         Kind::Set => Value::set(array(text, why)?),
@@ -160,12 +160,12 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
 /// What a text looks like to whoever wrote it.
 fn looks_like(text: &str) -> Outcome<Value> {
     if text.trim_start().starts_with(['{', '[']) {
-        return json(text, "it looks like it; for a text give --type str");
+        return json(text, "inferred as JSON; for a string, give --type str");
     }
     match Scalar::plain(text).value() {
         Ok(found) => Ok(found.unwrap_or_else(|| Value::Str(text.to_owned()))),
         Err(why) => {
-            Err(Failure::Usage(format!("{why}; for another type than it looks like give --type")))
+            Err(Failure::Usage(format!("{why}; to override the inferred type, give --type")))
         }
     }
 }
@@ -180,13 +180,16 @@ fn json(text: &str, why: &str) -> Outcome<Value> {
 
 fn parse(text: &str, why: &str) -> Outcome<Json> {
     yaml::json(text)
-        .map_err(|e| Failure::Usage(format!("{} cannot be read ({e}): {why}", shown(text))))
+        .map_err(|e| Failure::Usage(format!("cannot parse {} ({e}): {why}", shown(text))))
 }
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
     match parse(text, why)? {
         Json::Array(items) => items.iter().map(element).collect(),
-        _ => Err(Failure::Usage(format!("{} is no list, such as [1, 2]: {why}", shown(text)))),
+        _ => Err(Failure::Usage(format!(
+            "{} is not a valid list such as [1, 2]: {why}",
+            shown(text)
+        ))),
     }
 }
 
@@ -198,7 +201,7 @@ fn element(item: &Json) -> Outcome<Value> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(n), _) => Value::Int(n),
             (None, Some(x)) if number.is_f64() => Value::Float(x),
-            _ => return Err(Failure::Usage(format!("{number} does not fit into an int"))),
+            _ => return Err(Failure::Usage(format!("{number} does not fit in an int"))),
         },
         Json::Array(items) => Value::List(items.iter().map(element).collect::<Outcome<_>>()?),
         other => Value::Json(other.to_string()),

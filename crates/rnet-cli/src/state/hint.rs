@@ -14,7 +14,7 @@ const MAX_LISTED: usize = 3;
 pub fn no_key(state: Option<&State>, domain: &str, key: &str) -> Failure {
     // What cannot be listed now is only missing from the hint.
     let keys = state.and_then(|state| state.keys("").ok()).unwrap_or_default();
-    Failure::Failed(format!("there is no key {key} in domain {domain}; {}", hint(key, &keys)))
+    Failure::Failed(format!("key {key} not found in domain {domain}; {}", hint(key, &keys)))
 }
 
 /// A key whose name is like this one, or the first part of it is.

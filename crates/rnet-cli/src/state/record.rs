@@ -158,8 +158,8 @@ impl Writer {
                 number: self.number(message.message_type(), lines)?,
                 bytes: base64(message.bytes()),
             },
-            Value::Unreadable(why) => return Err(format!("its value cannot be read: {why}")),
-            _ => return Err("its value is of a kind that this program does not know".to_owned()),
+            Value::Unreadable(why) => return Err(format!("cannot read its value: {why}")),
+            _ => return Err("the type of its value is unknown to this version".to_owned()),
         })
     }
 
@@ -185,7 +185,9 @@ impl Writer {
                 descriptor_set: None,
                 plain: Some(serde_json::to_value(found.desc()).map_err(|e| e.to_string())?),
             },
-            MessageType::Raw => return Err("its value is a message without a type".to_owned()),
+            MessageType::Raw => {
+                return Err("its value is a message without type information".to_owned());
+            }
         };
         lines.push(serde_json::to_value(line).map_err(|e| e.to_string())?);
         self.types.push(found.clone());
@@ -206,30 +208,35 @@ pub fn same(a: &Value, b: &Value) -> bool {
 /// In words, with the line, what is wrong with it.
 pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
+    let Some((_, first)) = lines.next() else { return Err("the file is empty".to_owned()) };
     match serde_json::from_str::<Head>(first) {
         Ok(head) if head.rnet_state == VERSION => {}
         Ok(head) => {
             return Err(format!(
-                "it is of version {} of the form, and this program reads version {VERSION}",
+                "the file has format version {}, but this program reads version {VERSION}",
                 head.rnet_state
             ));
         }
-        Err(e) => return Err(format!("line 1 is not the head of a dump: {e}")),
+        Err(e) => return Err(format!("line 1 is not the header of a dump: {e}")),
     }
     let mut reader = Reader::default();
     let mut end = None;
     for (number, line) in lines {
         let at = |why: String| format!("line {number}: {why}");
         if end.is_some() {
-            return Err(at("there is something behind the end".to_owned()));
+            return Err(at("unexpected data after the end line".to_owned()));
         }
         end = reader.line(line).map_err(at)?;
     }
     match end {
         Some(keys) if keys == reader.keys.len() => Ok(reader.keys),
-        Some(keys) => Err(format!("its end counts {keys} keys, and it has {}", reader.keys.len())),
-        None => Err("it has no end: it was cut, or is still being written".to_owned()),
+        Some(keys) => {
+            Err(format!("the end line counts {keys} keys, but the file has {}", reader.keys.len()))
+        }
+        None => {
+            Err("the end line is missing: the file was truncated, or is still being written"
+                .to_owned())
+        }
     }
 }
 
@@ -244,7 +251,7 @@ struct Reader {
 impl Reader {
     /// The number of keys, if this is the end.
     fn line(&mut self, line: &str) -> Result<Option<usize>, String> {
-        let words: Json = serde_json::from_str(line).map_err(|e| format!("it is no JSON: {e}"))?;
+        let words: Json = serde_json::from_str(line).map_err(|e| format!("invalid JSON: {e}"))?;
         let wrong = |e: serde_json::Error| e.to_string();
         if words.get("end").is_some() {
             return Ok(Some(serde_json::from_value::<End>(words).map_err(wrong)?.end));
@@ -257,7 +264,7 @@ impl Reader {
         let line: KeyLine =
             serde_json::from_value(words).map_err(|e| format!("the value of {key}: {e}"))?;
         if !self.seen.insert(line.key.clone()) {
-            return Err(format!("{} is there twice", line.key));
+            return Err(format!("duplicate key {}", line.key));
         }
         let value = self.value(line.value).map_err(|why| format!("{}: {why}", line.key))?;
         let KeyLine { key, durable, ttl_ns, .. } = line;
@@ -268,7 +275,7 @@ impl Reader {
 
     fn add_type(&mut self, line: TypeLine) -> Result<(), String> {
         if line.number != self.types.len() {
-            return Err(format!("type {} is not the next number", line.number));
+            return Err(format!("type number {} is out of order", line.number));
         }
         let found = match (&line.descriptor_set, &line.plain) {
             (Some(set), None) => {
@@ -280,7 +287,7 @@ impl Reader {
                 let found = desc.and_then(MessageType::try_from);
                 found.map_err(|e| format!("type {}: {e}", line.name))?
             }
-            _ => return Err(format!("type {} needs one of descriptor_set and plain", line.name)),
+            _ => return Err(format!("type {} needs either descriptor_set or plain", line.name)),
         };
         self.types.push(found);
         Ok(())
@@ -297,7 +304,7 @@ impl Reader {
             Typed::List(items) => Value::List(self.values(items)?),
             Typed::Set(items) => Value::set(self.values(items)?),
             Typed::Message { number, bytes } => {
-                let found = self.types.get(number).ok_or("its type stands nowhere before it")?;
+                let found = self.types.get(number).ok_or("its type is not defined before it")?;
                 let message = StateMessage::new(found.clone(), from_base64(&bytes)?);
                 Value::Message(message.map_err(|e| e.to_string())?)
             }

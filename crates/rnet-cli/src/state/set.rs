@@ -45,7 +45,8 @@ pub fn run(
 ) -> Outcome {
     let stays = args.last_will.is_some() || args.last_will_delete;
     if stays && key.starts_with('@') {
-        let what = "a key of another host takes no last will: this command is not known there";
+        let what =
+            "a key of another host cannot have a last will from here: run the command on that host";
         return Err(Failure::Usage(what.to_owned()));
     }
     let at = At::join(context, key, &args.me)?;
@@ -89,7 +90,7 @@ pub fn run(
         tell(context, key, &value, why, revision);
     }
     let Some(watch) = watch else { return Ok(()) };
-    context.say(format_args!("{key} {then} when this command ends; Ctrl-C ends it"));
+    context.say(format_args!("{key} {then} when this command exits; press Ctrl-C to exit"));
     context.flush()?;
     live(context, watch, key, revision)
 }
@@ -98,7 +99,7 @@ pub fn run(
 fn tell(context: &Context, key: &str, value: &Value, why: Why, revision: u64) {
     let why = match why {
         Why::Told => "",
-        Why::AsBefore => ", as it was",
+        Why::AsBefore => ", unchanged",
         Why::Looks => ", inferred from the value",
     };
     let (shown, type_name) = (text::line(value, SAID_CHARS), value.type_name());
@@ -111,10 +112,10 @@ fn live(context: &Context, mut watch: Feed, key: &str, revision: u64) -> Outcome
         match watch.recv(Some(STEP)) {
             Ok(change) if change.key == key && change.revision > revision => {
                 let by = change.entry.map_or_else(
-                    || "gone".to_owned(),
+                    || "deleted".to_owned(),
                     |entry| format!("written by {}", entry.owner.node),
                 );
-                context.say(format_args!("{key} was {by}, so its last will is void"));
+                context.say(format_args!("{key} was {by}, so its last will no longer applies"));
                 return Ok(());
             }
             Ok(_) | Err(Error::Timeout { .. }) => signal::check()?,

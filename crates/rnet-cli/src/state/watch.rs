@@ -35,8 +35,7 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
                 if seen == 0 && !std::mem::replace(&mut told, true) {
                     match at.here() {
                         Some(state) => tell_if_empty(context, state, at.name)?,
-                        None => context
-                            .say(format_args!("there are no keys under {} yet; waiting", at.name)),
+                        None => context.say(format_args!("no keys under {} yet; waiting", at.name)),
                     }
                 }
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
@@ -71,7 +70,7 @@ fn tell_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
             "" | "/" => String::new(),
             prefix => format!(" under {prefix:?}"),
         };
-        context.say(format_args!("there are no keys{under} yet; waiting{near}"));
+        context.say(format_args!("no keys{under} yet; waiting{near}"));
     }
     Ok(())
 }
@@ -93,7 +92,7 @@ fn over(
         return Ok(true);
     }
     let what = match args.prefix.as_str() {
-        "" | "/" => "any key",
+        "" | "/" => "all keys",
         prefix => prefix,
     };
     let after = args.timeout.unwrap_or_default();
@@ -122,9 +121,9 @@ fn print(context: &mut Context, change: &Change) -> Outcome {
     let key = &change.key;
     match change.skipped {
         Some(0) => {}
-        Some(1) => context.line(format_args!("# {key}: 1 value left out"))?,
-        Some(skipped) => context.line(format_args!("# {key}: {skipped} values left out"))?,
-        None => context.line(format_args!("# {key}: values may have been left out"))?,
+        Some(1) => context.line(format_args!("# {key}: 1 value skipped"))?,
+        Some(skipped) => context.line(format_args!("# {key}: {skipped} values skipped"))?,
+        None => context.line(format_args!("# {key}: values may have been skipped"))?,
     }
     match &change.entry {
         Some(entry) => {

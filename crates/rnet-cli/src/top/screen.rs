@@ -29,7 +29,7 @@ pub fn draw(canvas: &mut Canvas, model: &mut Model) {
     let body = Area { top: 1, bottom: foot.saturating_sub(below).max(4).min(foot) };
     canvas.draw(0, &title(model));
     if model.figures.is_none() {
-        canvas.draw(body.top, &Line::raw("the first interval is not over yet"));
+        canvas.draw(body.top, &Line::raw("measuring the first interval"));
     } else if model.is_page && draw_page(canvas, model, body) {
         // It is drawn.
     } else {
@@ -206,7 +206,7 @@ fn draw_topic(
             rows::latency(latency.p99_ns),
             rows::latency(latency.max_ns)
         )),
-        Line::raw(format!("lost: {}; {} passed over", topic.lost, topic.skipped_in_interval)),
+        Line::raw(format!("lost: {}; {} skipped", topic.lost, topic.skipped_in_interval)),
     ];
     for (row, line) in (area.top..area.bottom).zip(&above) {
         canvas.draw(row, line);

@@ -29,13 +29,13 @@ pub enum TopicCommand {
     },
     /// Print the messages of a topic
     Echo(EchoArgs),
-    /// Print the rate of a topic, by the publishers' time stamps
+    /// Print the publish rate of a topic, from the publishers' timestamps
     Hz(WatchArgs),
-    /// Print how many bytes per second a topic carries
+    /// Print the bandwidth of a topic in bytes per second
     Bw(WatchArgs),
-    /// Print the latency that the subscribers of a topic measured
+    /// Print the latency of a topic, as measured by its subscribers
     Delay(DelayArgs),
-    /// Publish on a topic
+    /// Publish to a topic
     Pub(PubArgs),
 }
 
@@ -47,10 +47,10 @@ pub struct TopicListArgs {
     /// Show the number of publishers and subscribers, and the hosts of the publishers
     #[arg(short, long)]
     pub verbose: bool,
-    /// List only the topics that somebody of this host publishes or subscribes to
+    /// List only topics that a node of this host publishes or subscribes to
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// List the internal topics of robot-net too, below /_rnet/
+    /// Also list robot-net's internal topics, under /_rnet/
     #[arg(short, long)]
     pub all: bool,
 }
@@ -66,27 +66,27 @@ pub struct TopicInfoArgs {
 
 #[derive(Debug, Args)]
 pub struct EchoArgs {
-    /// The topic; it need not exist yet
+    /// The topic; it does not need to exist yet
     pub topic: TopicName,
-    /// End after the first message
+    /// Exit after the first message
     #[arg(long, conflicts_with = "count")]
     pub once: bool,
-    /// End after this many messages
+    /// Exit after this many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after this many seconds; exit 124 if fewer messages came than were asked for
+    /// Exit after this many seconds; exit code 124 if fewer messages arrived than requested
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Print only this field, such as pose.x, legs[2].force or cells["left"].volt
+    /// Print only this field, for example pose.x, legs[2].force or cells["left"].volt
     #[arg(long, value_name = "PATH")]
     pub field: Option<FieldPath>,
     /// Print one line of comma-separated values per message
     #[arg(long, conflicts_with = "raw")]
     pub csv: bool,
-    /// With --csv: print the names of the columns first, and again when they change
+    /// With --csv: print the column names first, and again when they change
     #[arg(long, requires = "csv")]
     pub header: bool,
-    /// Print the bytes of typed messages, too, as a hex dump
+    /// Also print typed messages as a hex dump of their bytes
     #[arg(long, conflicts_with = "field")]
     pub raw: bool,
     /// Print number, sender and length before each message, as a comment
@@ -99,45 +99,45 @@ pub struct EchoArgs {
 /// The arguments that `hz` and `bw` share.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// The topic; it need not exist yet
+    /// The topic; it does not need to exist yet
     pub topic: TopicName,
     /// Number of latest messages to evaluate [default: 10000 for hz, 100 for bw]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000_000))]
     pub window: Option<u32>,
-    /// End after this many reports (there is one per second)
+    /// Exit after this many reports (one per second)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after this many seconds; exit 124 if no message came
+    /// Exit after this many seconds; exit code 124 if no message arrived
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 pub struct DelayArgs {
-    /// The topic; it need not exist yet
+    /// The topic; it does not need to exist yet
     pub topic: TopicName,
-    /// Print the totals since the subscribers joined, and end
+    /// Print the totals since the subscribers joined, and exit
     #[arg(long, conflicts_with = "count")]
     pub once: bool,
-    /// End after this many reports (there is one per second)
+    /// Exit after this many reports (one per second)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after this many seconds; exit 124 if there was no subscriber
+    /// Exit after this many seconds; exit code 124 if no subscriber was found
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
 
-/// Publish on a topic.
+/// Publish to a topic.
 ///
-/// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'. Fields that it does not
-/// name are not set; in plain types they are zero. TYPE is a built-in message (foxglove.Pose, or Imu) or one
-/// of --proto. The default is the type of the topic's publishers and subscribers. --hex and --text give raw
-/// bytes. A topic with a type accepts these with --raw only.
+/// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'. Omitted fields are not set; in
+/// plain types they are zero. TYPE is a built-in message (foxglove.Pose, or Imu) or one of --proto. The default is
+/// the type of the topic's publishers and subscribers. --hex and --text send raw bytes. A topic with a type accepts
+/// them only with --raw.
 #[derive(Debug, Args)]
 pub struct PubArgs {
     /// The topic
     pub topic: TopicName,
-    /// [TYPE] DATA: the fields of the message, after the name of its type; with TYPE raw, DATA is text
+    /// [TYPE] DATA: the fields of the message, after the name of its type; if TYPE is raw, DATA is sent as text
     #[arg(num_args = 0..=2, value_name = "DATA", allow_negative_numbers = true)]
     pub words: Vec<String>,
     /// Send these bytes, in hex; blanks and colons are ignored
@@ -154,16 +154,17 @@ pub struct PubArgs {
     pub raw: bool,
     #[command(flatten)]
     pub files: ProtoArgs,
-    /// Last will: what subscribers receive if this process is killed; fields as DATA, or text where messages are bytes
+    /// Last will: what subscribers receive if this process is killed; fields as in DATA, or text if messages are raw
+    /// bytes
     #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
     pub will: Option<String>,
     /// Messages per second
     #[arg(short, long, value_name = "HZ", default_value_t = 1.0, value_parser = rate)]
     pub rate: f64,
-    /// Send this many messages, then end
+    /// Exit after this many messages
     #[arg(long, short = 't', visible_alias = "times", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Send one message, then end
+    /// Send one message, then exit
     #[arg(short = '1', long, conflicts_with = "count")]
     pub once: bool,
     /// With --once or --count: do not wait for a subscriber first
@@ -172,7 +173,7 @@ pub struct PubArgs {
     /// Longest wait for a subscriber, or for the topic's type, in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
     pub timeout: Duration,
-    /// Lane [default: that of the topic, else bulk]
+    /// Lane [default: the topic's lane, else bulk]
     #[arg(long, value_enum)]
     pub lane: Option<LaneArg>,
     #[command(flatten)]
@@ -191,6 +192,6 @@ fn rate(text: &str) -> Result<f64, String> {
     if rate > 1e-6 && rate <= MAX_HZ {
         Ok(rate)
     } else {
-        Err(format!("a rate lies above 0.000001 and is at most {MAX_HZ} Hz"))
+        Err(format!("a rate must be above 0.000001 and at most {MAX_HZ} Hz"))
     }
 }

@@ -185,7 +185,7 @@ fn report(
     table::print(context, &titles, &cells.collect::<Vec<_>>())?;
     for (host, uncertain_ns) in uncertain {
         let about = table::latency(uncertain_ns);
-        context.line(format_args!("{}: its clock is known to ± {about}", tame(host)))?;
+        context.line(format_args!("{}: clock uncertainty ± {about}", tame(host)))?;
     }
     Ok(())
 }

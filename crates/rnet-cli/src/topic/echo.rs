@@ -97,7 +97,7 @@ impl Listener for Echo {
                 Message::Plain(plain, bytes, self.args.field.as_ref())
             }
             _ if self.args.field.is_some() => {
-                let what = "the messages are raw bytes, which have no fields; leave out --field";
+                let what = "the messages are raw bytes, which have no fields; omit --field";
                 return Err(Failure::Failed(what.to_owned()));
             }
             _ => Message::Raw(bytes),

@@ -69,9 +69,9 @@ fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> O
     for comparison in differ {
         let TypeComparison { publisher_node, subscriber_node, changes, .. } = comparison;
         let word = match comparison {
-            TypeComparison { compared: false, .. } => "not compared, a type was not read",
+            TypeComparison { compared: false, .. } => "not compared: a type could not be read",
             TypeComparison { compatible: true, .. } => "compatible",
-            _ => &context.styled(PROBLEM, "INCOMPATIBLE, nothing is delivered"),
+            _ => &context.styled(PROBLEM, "INCOMPATIBLE: no messages are delivered"),
         };
         context.line(format_args!("  {publisher_node} -> {subscriber_node}: {word}"))?;
         for change in changes {
@@ -123,7 +123,7 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo, own: Option<&str>) 
         table::bytes(p.memory_bytes as f64)
     ))?;
     if p.known_lost.total() > 0 {
-        context.line(format_args!("Known to be missing: {}", p.known_lost))?;
+        context.line(format_args!("Known missing: {}", p.known_lost))?;
     }
     if let Some(len) = p.last_will_len {
         context.line(format_args!("Last will: {len} bytes"))?;
@@ -134,11 +134,11 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo, own: Option<&str>) 
     if let Some(silent_ns) = p.silent_ns {
         let word = if p.is_alive() { "yes" } else { &context.styled(PROBLEM, "NO") };
         let silent = Duration::from_millis(silent_ns / 1_000_000);
-        context.line(format_args!("Alive: {word}, last sign {silent:?} ago"))?;
+        context.line(format_args!("Alive: {word}, last asserted {silent:?} ago"))?;
     }
     if p.full + p.refused + p.detached > 0 {
         context.line(format_args!(
-            "Held back: {} times; refused: {} messages; detached: {} subscribers",
+            "Blocked on a full log: {} times; refused: {} messages; detached: {} subscribers",
             p.full, p.refused, p.detached
         ))?;
     }
@@ -165,7 +165,7 @@ fn print_subscription(
     let durability = if s.qos.transient_local { "TRANSIENT_LOCAL" } else { "VOLATILE" };
     let history = match s.qos.depth() {
         Some(depth) => format!("KEEP_LAST ({depth})"),
-        None => "KEEP_ALL (what the log holds)".to_owned(),
+        None => "KEEP_ALL (limited by the log)".to_owned(),
     };
     let wait = match s.qos.wait {
         Wait::Spin => "spin",
@@ -175,12 +175,12 @@ fn print_subscription(
     context.line(format_args!("  Reliability: {reliability}"))?;
     context.line(format_args!("  History (Depth): {history}"))?;
     context.line(format_args!("  Durability: {durability}"))?;
-    context.line(format_args!("  Lane: {}", s.qos.lane.map_or("that of the publisher", lane)))?;
+    context.line(format_args!("  Lane: {}", s.qos.lane.map_or("same as the publisher", lane)))?;
     context.line(format_args!("  Wait: {wait}"))?;
     print_promises(context, s.qos.deadline, s.qos.liveliness)?;
     let from = |c: &ChannelInfo| all.publishers.iter().find(|p| p.id == c.publisher);
-    let named = |c| (from(c).map_or("a publisher that is gone", |p| p.node.as_str()), c);
-    let gone = s.past.iter().map(|past| ("publishers that are gone", past));
+    let named = |c| (from(c).map_or("a publisher that left", |p| p.node.as_str()), c);
+    let gone = s.past.iter().map(|past| ("publishers that left", past));
     let gone = gone.filter(|(_, past)| past.received + past.skipped + past.lost.total() > 0);
     let rows: Vec<_> = s.channels.iter().map(named).chain(gone).map(channel_row).collect();
     let titles = ["FROM", "RECEIVED ", "SKIPPED ", "LOST", "BEHIND", "ALSO"];
@@ -250,7 +250,7 @@ fn head(
     context.line(format_args!("GID: {id:016x}"))?;
     if let Some(plain) = desc.as_plain() {
         let (size, align) = (plain.size, plain.align);
-        let data = if plain.tail { ", data behind it" } else { "" };
+        let data = if plain.tail { ", followed by data" } else { "" };
         context.line(format_args!("Type layout: {size} bytes, aligned to {align}{data}"))?;
         layout::print(context, plain)?;
     }

@@ -34,7 +34,7 @@ impl Interest {
         match subscribed {
             Ok(held) => self.held = Some(held),
             Err(failure) => context
-                .note(&format!("messages of other hosts may not come: {}", failure.message())),
+                .note(&format!("messages from other hosts may not arrive: {}", failure.message())),
         }
     }
 

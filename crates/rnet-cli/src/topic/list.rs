@@ -109,7 +109,7 @@ pub fn find(context: &mut Context, name: &str) -> Outcome {
     let mut known: Vec<&str> = typed.iter().flat_map(|(_, types)| types).copied().collect();
     known.sort_unstable();
     known.dedup();
-    let none = format!("in domain {} no topic has the type", domain.id());
+    let none = format!("no topic in domain {} has the type", domain.id());
     let name = names::find(name, known.into_iter(), &none)?;
     let topics = typed.iter().filter(|(_, types)| types.contains(&name)).map(|(topic, _)| *topic);
     if context.json() {

@@ -140,7 +140,7 @@ impl Quiet {
         let nodes: Vec<&str> = nodes.collect();
         let since = self.last.get_or_insert_with(Instant::now).elapsed();
         let left = match nodes.is_empty() {
-            true => "no publisher is left".to_owned(),
+            true => "no publishers remain".to_owned(),
             // A slow topic is not silent yet.
             false if since < MIN_SILENCE.max(3 * self.longest_gap) => return,
             false => format!("publishers: {}", nodes.join(", ")),
@@ -173,8 +173,8 @@ pub fn tell_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     if exists {
         return context.say(format_args!("no {whom} of {topic} in domain {id} {since}; waiting"));
     }
-    let hint = near.unwrap_or_else(|| "rnet topic list shows those that are there".to_owned());
-    context.say(format_args!("there is no topic {topic} in domain {id}; {hint} (waiting for it)"));
+    let hint = near.unwrap_or_else(|| "see rnet topic list".to_owned());
+    context.say(format_args!("topic {topic} not found in domain {id}; {hint} (waiting for it)"));
 }
 
 fn tell_events(context: &Context, follow: &mut Follow, publishers: bool) {
@@ -197,8 +197,8 @@ fn tell_lost(context: &Context, follow: &mut Follow) {
     if lost > 0 {
         let all = follow.missed();
         context.say(format_args!(
-            "{lost} messages passed unseen: this observer was too slow (so far: {} overwritten in the log, {} large \
-             ones reused; subscribers have their own counts)", all.overrun, all.reused
+            "missed {lost} messages: this observer was too slow (total: {} overwritten in the log, {} large \
+             ones reused; subscribers count their losses separately)", all.overrun, all.reused
         ));
     }
 }

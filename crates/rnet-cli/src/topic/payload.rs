@@ -40,8 +40,10 @@ impl Payload {
         };
         if let Some(bytes) = bytes {
             return match (args.words.is_empty(), args.files.proto.is_empty()) {
-                (false, _) => usage("DATA and --hex or --text are two messages; give one"),
-                (_, false) => usage("--proto says what DATA is; --hex and --text go without it"),
+                (false, _) => usage("DATA cannot be combined with --hex or --text"),
+                (_, false) => usage(
+                    "--proto defines the type of DATA; it cannot be combined with --hex or --text",
+                ),
                 _ => Ok(Payload::Bytes(bytes)),
             };
         }
@@ -59,10 +61,10 @@ impl Payload {
         match args.words.as_slice() {
             [] if args.raw => Ok(Payload::Bytes(bytes)),
             [] => Ok(Payload::File(bytes)),
-            _ if args.raw => usage("--raw sends the bytes of --file as they are; leave out TYPE"),
+            _ if args.raw => usage("--raw sends the bytes of --file unchanged; omit TYPE"),
             [raw] if raw == "raw" => Ok(Payload::Bytes(bytes)),
             [name] => Ok(Payload::named(Some(name), given::fields(text_of(&bytes)?)?)),
-            _ => usage("DATA and --file are two messages; give one"),
+            _ => usage("DATA cannot be combined with --file"),
         }
     }
 
@@ -133,11 +135,12 @@ impl Types {
     fn no_data(&self, topic: &str, word: &str) -> Failure {
         Failure::Usage(match self.catalog.find(word) {
             Ok(found) => format!(
-                "DATA is missing behind the type: rnet topic pub {topic} {word} '{}'",
+                "DATA is missing after the type: rnet topic pub {topic} {word} '{}'",
                 given::example(&found)
             ),
             Err(_) => format!(
-                "DATA is the text {word:?}, and a message is its fields, such as '{{x: 1.0}}'; to send text use --text"
+                "DATA is the text {word:?}, but must be the fields of a message, such as '{{x: 1.0}}'; to send \
+                 text, use --text"
             ),
         })
     }
@@ -169,8 +172,8 @@ impl Types {
         }
         match used {
             true => Err(Failure::Failed(format!(
-                "messages on {topic} are raw bytes without fields: use --hex, --text or --file, or \
-                 name the type: TYPE or --proto"
+                "messages on {topic} are raw bytes without fields: use --hex, --text or --file, or give the \
+                 type with TYPE or --proto"
             ))),
             false => Ok(None),
         }
@@ -183,7 +186,7 @@ impl Types {
         match names.as_slice() {
             [one] => self.catalog.get(one),
             many => Err(Failure::Usage(format!(
-                "the files of --proto define {}; write which one before DATA",
+                "the files of --proto define {}; give one of the types before DATA",
                 if many.is_empty() { "no message".to_owned() } else { many.join(", ") }
             ))),
         }
@@ -203,16 +206,17 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
             (TypeDesc::Protobuf(_), Some(schema)) => return Ok(Some(schema.clone().into())),
             (TypeDesc::Unknown, _) => {
                 return Err(Failure::Failed(format!(
-                    "{node} says that messages on {topic} are of {desc}, which a later version of rnet knows"
+                    "{node} declares messages on {topic} as {desc}, which this version of rnet does not know; \
+                     update rnet"
                 )));
             }
             (TypeDesc::Protobuf(named), None) => {
                 return Err(Failure::Failed(format!(
-                    "{node} declares messages on {topic} as {}, but that type cannot be read: {}",
+                    "{node} declares messages on {topic} as {}, but the type cannot be read: {}",
                     named.name,
                     match snapshot.problems.iter().chain(&snapshot.unread).next() {
                         Some(problem) => problem,
-                        None => "it has just gone",
+                        None => "the node has just left",
                     }
                 )));
             }
@@ -227,8 +231,9 @@ fn bytes_on_a_typed_topic(topic: &str, in_use: &MessageType) -> Failure {
     let name = type_name(&desc);
     let example = given::example(in_use);
     Failure::Failed(format!(
-        "messages on {topic} are of type {name}, and --hex, --text and TYPE raw send bytes: give the fields \
-         (`rnet topic pub {topic} '{example}'`, or see `rnet type show --topic {topic}`), or say --raw if these bytes are a {name}"
+        "messages on {topic} are of type {name}, but --hex, --text and TYPE raw send bytes: give the fields \
+         (`rnet topic pub {topic} '{example}'`, or see `rnet type show --topic {topic}`), or add --raw if \
+         these bytes are a {name}"
     ))
 }
 
@@ -241,17 +246,17 @@ fn of_bytes(
         // Raw bytes on a typed topic go under its type, which its subscribers insist on.
         MessageType::Plain(plain) if !plain.accepts_len(bytes.len()) => {
             Err(Failure::Failed(format!(
-                "messages on {topic} are {} of {} bytes{}, and these are {} bytes",
+                "messages on {topic} are {} of {} bytes{}, but {} bytes were given",
                 plain.name,
                 plain.size,
-                if plain.tail { " at least" } else { "" },
+                if plain.tail { " or more" } else { "" },
                 bytes.len()
             )))
         }
         MessageType::Protobuf(schema) => match Dynamic::decode(&schema, bytes) {
             Ok(_) => Ok((bytes.to_vec(), schema.into())),
             Err(e) => Err(Failure::Failed(format!(
-                "messages on {topic} are {}, and these bytes are none: {e}",
+                "messages on {topic} are {}, but the bytes cannot be decoded as that type: {e}",
                 schema.name()
             ))),
         },
@@ -284,7 +289,8 @@ fn check_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome
 
 fn text_of(bytes: &[u8]) -> Outcome<&str> {
     std::str::from_utf8(bytes).map_err(|_| {
-        let what = "--file does not hold text in UTF-8; with --raw its bytes are sent as they are";
+        let what =
+            "the content of --file is not valid UTF-8; to send its bytes unchanged, use --raw";
         Failure::Failed(what.to_owned())
     })
 }

@@ -81,8 +81,8 @@ fn tell_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome 
     if let Some(receiver) = status.publishers.first() {
         let node = &receiver.node;
         context.note(&format!(
-            "{topic} is a command, and {node} applies no message without authority; rnet command \
-             take {topic} sends with it"
+            "{topic} is a command, and {node} ignores messages sent without authority; to send with authority, \
+             use rnet command take {topic}"
         ));
     }
     Ok(())
@@ -105,7 +105,7 @@ fn resolve(
         }
         if let Some(why) = types.unknown(payload) {
             return Err(Failure::Usage(format!(
-                "{why}; {topic} has no endpoint from which it could be known: start the other side first, give the \
+                "{why}; {topic} has no endpoint that declares the type: start the other side first, give the \
                  type's file with --proto, or send text with --text"
             )));
         }
@@ -117,8 +117,8 @@ fn resolve(
     })?;
     found.ok_or_else(|| {
         Failure::TimedOut(format!(
-            "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
-             type (TYPE, --proto), or send bytes with --hex, --text or --file",
+            "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, \
+             give the type (TYPE, --proto), or send bytes with --hex, --text or --file",
             args.timeout
         ))
     })
@@ -147,8 +147,8 @@ fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcom
     })?;
     found.ok_or_else(|| {
         Failure::TimedOut(format!(
-            "{} had no subscriber for {timeout:?}, nothing was sent; rnet topic echo is only an observer: use --no-wait \
-             to send for it, or rnet doctor --topic {0} to see why",
+            "{} had no subscriber for {timeout:?}; nothing was sent. rnet topic echo does not count as a \
+             subscriber: use --no-wait to send anyway, or rnet doctor --topic {0} to find the cause",
             publisher.topic()
         ))
     })

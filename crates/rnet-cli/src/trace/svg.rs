@@ -139,7 +139,7 @@ fn whisker(svg: &mut String, (x, y): (f64, f64), uncertain: Uncertain, scale: f6
 /// How well the clocks are known by which a way is measured, where it is between hosts.
 fn clocks(uncertain: Uncertain) -> String {
     super::uncertain(uncertain)
-        .map_or_else(String::new, |about| format!(", {about} between clocks"))
+        .map_or_else(String::new, |about| format!(", {about} clock uncertainty"))
 }
 
 fn title_of(chain: &Chain) -> String {
@@ -155,7 +155,7 @@ fn parts(chain: &Chain) -> Vec<Piece<'_>> {
             uncertain: hop.transport_uncertain,
             colour: COLOURS[1],
         };
-        let name = format!("work on {}", hop.topic);
+        let name = format!("callback of {}", hop.topic);
         [sent, Piece { name, times: &hop.work, uncertain: hop.work_uncertain, colour: COLOURS[5] }]
     });
     of_hop.flatten().collect()
@@ -191,7 +191,7 @@ mod tests {
         let stages = BTreeMap::from([(Stage::Network, times), (Stage::Callback, times)]);
         let far = Edge { stages, uncertain: Uncertain::Ns(1_000_000), ..edge };
         let svg = draw(&[far], None);
-        assert!(svg.contains(", 2 messages, ± 1.0 ms between clocks</text>"), "{svg}");
+        assert!(svg.contains(", 2 messages, ± 1.0 ms clock uncertainty</text>"), "{svg}");
         assert!(svg.contains("network: p50 100 ns ± 1.0 ms of 2 messages"), "{svg}");
         let whole = format!("M{:.1} ", MARGIN_PX + LABEL_PX);
         assert_eq!((svg.matches("<path").count(), svg.matches(&whole).count()), (2, 4), "{svg}");

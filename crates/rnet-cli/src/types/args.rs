@@ -41,14 +41,14 @@ pub struct TypeListArgs {
     /// The types of the domain's topics; implied by --domain
     #[arg(long, conflicts_with_all = ["proto", "include"])]
     pub in_use: bool,
-    /// Of these only those that nodes of this host use; implies --in-use
+    /// Only types that nodes of this host use; implies --in-use
     #[arg(long, value_name = "NAME", conflicts_with_all = ["proto", "include"])]
     pub host: Option<String>,
 }
 
 /// Show a message type: fields, comments, units.
 ///
-/// NAME is a full name (foxglove.LaserScan), or a short one (LaserScan) that only one type has.
+/// NAME is a full name (foxglove.LaserScan), or an unambiguous short name (LaserScan).
 #[derive(Debug, Args)]
 pub struct TypeShowArgs {
     /// The type
@@ -85,7 +85,7 @@ pub struct SidesArgs {
     pub old: PathBuf,
     /// The new version of it
     pub new: PathBuf,
-    /// Compare only this type, which may be one of an import
+    /// Compare only this type, which may come from an import
     #[arg(long = "type", value_name = "NAME")]
     pub types: Vec<String>,
     /// Folder to search for the imports of both, after their own folders
@@ -95,9 +95,8 @@ pub struct SidesArgs {
 
 /// Check whether an old and a new version of a type are compatible.
 ///
-/// Compares each message type of both with the rules that nodes apply when they match endpoints. A
-/// removed type is a break. Exit 0 if all types are compatible, 1 if not or if a file cannot be read,
-/// 2 for wrong usage.
+/// Compares each message type of both with the rules that nodes apply when they match endpoints. A removed type is a
+/// breaking change. Exit 0 if all types are compatible, 1 if not or if a file cannot be read, 2 for wrong usage.
 #[derive(Debug, Args)]
 pub struct TypeCheckArgs {
     #[command(flatten)]
@@ -109,9 +108,9 @@ pub struct TypeCheckArgs {
 
 /// List all changes from an old to a new version of a type.
 ///
-/// Stricter than check, which compares one writer with one reader: a removed enum value and the reuse of
-/// a reserved number are breaks, and a field removed without reserving its number is a warning. Exit 0
-/// without breaks, 1 with a break or if a file cannot be read, 2 for wrong usage.
+/// Stricter than check, which compares one writer with one reader: a removed enum value and the reuse of a reserved
+/// number are breaking changes, and a field removed without reserving its number is a warning. Exit 0 without
+/// breaking changes, 1 with a breaking change or if a file cannot be read, 2 for wrong usage.
 #[derive(Debug, Args)]
 pub struct TypeDiffArgs {
     #[command(flatten)]

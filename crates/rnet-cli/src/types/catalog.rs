@@ -40,7 +40,8 @@ impl Catalog {
             return Catalog::of_files(files);
         }
         if !files.include.is_empty() {
-            let what = "-I says where imports are; name the files themselves with --proto";
+            let what =
+                "-I only sets where imports are searched; give the files themselves with --proto";
             return Err(Failure::Usage(what.to_owned()));
         }
         Catalog::built_in()
@@ -89,11 +90,11 @@ impl Catalog {
     /// The type of this full or short name. Own types go before those of imports.
     pub fn find(&self, name: &str) -> Outcome<MessageType> {
         let none = match self.is_built_in() {
-            true => "no built-in type is called".to_owned(),
+            true => "no built-in type is named".to_owned(),
             false => {
                 let paths: Vec<String> =
                     self.units.iter().map(|unit| unit.path.display().to_string()).collect();
-                format!("no type in {} is called", shortened(&paths))
+                format!("no type in {} is named", shortened(&paths))
             }
         };
         let found = names::find(name, self.names(), &none);
@@ -115,7 +116,7 @@ impl Catalog {
         // The text of what is built in has all of it by import.
         let own = !self.is_built_in() && self.own.contains_key(full);
         let schema = read::schema(&self.units, full, own)?;
-        let none = || Failure::Failed(format!("there is no type {full}"));
+        let none = || Failure::Failed(format!("type {full} not found"));
         Ok(schema.ok_or_else(none)?.into())
     }
 

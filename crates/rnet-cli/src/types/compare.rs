@@ -223,7 +223,7 @@ fn print_checked(context: &mut Context, one: &Checked) -> Outcome {
     for line in &one.warnings {
         let DiffLine { what, path, old, new, .. } = line;
         let change = match new.is_empty() {
-            true => format!("{old} is gone"),
+            true => format!("{old} was removed"),
             false => format!("{old} -> {new}"),
         };
         context.line(format_args!("  warning {what} `{path}`: {change}"))?;
@@ -235,7 +235,7 @@ fn print_lonely(context: &mut Context, removed: &[Lonely<'_>], added: &[Lonely<'
     for one in removed {
         let word = if one.breaking { "REMOVED" } else { "removed" };
         let hint = one.same_fields.map_or_else(String::new, |other| {
-            format!("; {other} has the same fields, but the name is part of a type")
+            format!("; {other} has the same fields, but a type is identified by its name")
         });
         context.line(format_args!("{}: {word}{hint}", one.name))?;
     }

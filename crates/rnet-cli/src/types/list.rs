@@ -80,9 +80,9 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
         used.retain(|used| holds(used.name(), word));
         if used.is_empty() {
             let hint = did_you_mean(word, names.iter().map(String::as_str))
-                .unwrap_or_else(|| format!("in use are {}", names.join(", ")));
+                .unwrap_or_else(|| format!("types in use: {}", names.join(", ")));
             context.say(format_args!(
-                "no type in domain {} has {word} in its name; {hint}",
+                "no type in domain {} contains {word} in its name; {hint}",
                 domain.id()
             ));
         }

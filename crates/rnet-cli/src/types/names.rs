@@ -19,7 +19,7 @@ pub fn find<'a>(
         [one] => Ok(one),
         [] => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
         many => Err(Failure::Failed(format!(
-            "{name} is the name of {} types: {}; write one of them in full",
+            "{name} matches {} types: {}; give one of the full names",
             many.len(),
             many.join(", ")
         ))),
@@ -42,8 +42,8 @@ fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String 
     names.dedup();
     if names.is_empty() {
         return match known.count() {
-            0 => "there are none".to_owned(),
-            n => format!("there are {n}, see rnet type list"),
+            0 => "no types are known".to_owned(),
+            n => format!("see rnet type list ({n} types)"),
         };
     }
     format!("did you mean {}?", names.join(" or "))
@@ -64,7 +64,7 @@ mod tests {
     ];
 
     fn found(name: &str) -> Result<&'static str, String> {
-        find(name, KNOWN.into_iter(), "there is no type").map_err(|e| e.message())
+        find(name, KNOWN.into_iter(), "no such type").map_err(|e| e.message())
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             ("Lidar", "see rnet type list"),
         ] {
             let said = found(written).unwrap_err();
-            assert!(said.starts_with("there is no type") && said.contains(meant), "{said}");
+            assert!(said.starts_with("no such type") && said.contains(meant), "{said}");
         }
     }
 }

@@ -37,7 +37,7 @@ pub fn units(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
         set if SET_EXTENSIONS.contains(&set) => descriptor_set(path)?,
         _ => {
             return Err(Failure::Usage(format!(
-                "{} is neither a .proto file nor a folder nor a descriptor set (.{})",
+                "{} is not a .proto file, a folder or a descriptor set (.{})",
                 path.display(),
                 SET_EXTENSIONS.join(", .")
             )));
@@ -50,7 +50,7 @@ fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
     let mut files = Vec::new();
     find(root, 0, &mut files)?;
     if files.is_empty() {
-        return Err(Failure::Failed(format!("there is no .proto file in {}", root.display())));
+        return Err(Failure::Failed(format!("no .proto file in {}", root.display())));
     }
     let sources = std::iter::once(root).chain(includes.iter().map(PathBuf::as_path));
     let sources = sources.fold(Sources::default(), Sources::folder);
@@ -66,7 +66,8 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
     let failed =
         |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", folder.display()));
     if depth > MAX_FOLDER_DEPTH {
-        let what = format!("{} lies more than {MAX_FOLDER_DEPTH} folders deep", folder.display());
+        let what =
+            format!("{} is nested more than {MAX_FOLDER_DEPTH} folders deep", folder.display());
         return Err(Failure::Failed(what));
     }
     let entries = std::fs::read_dir(folder).map_err(failed)?;
@@ -83,7 +84,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
             files.push(path);
             if files.len() > MAX_FOLDER_FILES {
                 return Err(Failure::Failed(format!(
-                    "{} holds more than {MAX_FOLDER_FILES} .proto files; name a folder inside of it",
+                    "{} holds more than {MAX_FOLDER_FILES} .proto files; give a subfolder",
                     folder.display()
                 )));
             }
@@ -139,7 +140,7 @@ pub fn schema(units: &[Unit], name: &str, own: bool) -> Outcome<Option<Schema>> 
         match &found {
             Some((first, other)) if *other != schema => {
                 return Err(Failure::Failed(format!(
-                    "{name} means two things: one in {}, another in {}",
+                    "{name} is defined differently in {} and in {}",
                     first.display(),
                     unit.path.display()
                 )));

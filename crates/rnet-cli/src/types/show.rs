@@ -29,7 +29,7 @@ fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
     let failure = match Catalog::of(&args.files)?.find(name) {
         Ok(MessageType::Protobuf(schema)) => return protobuf(context, &schema, args),
         Ok(MessageType::Plain(plain)) => return plain_type(context, &plain, args),
-        Ok(MessageType::Raw) => Failure::Failed(format!("{name} is bytes without fields")),
+        Ok(MessageType::Raw) => Failure::Failed(format!("{name} is raw bytes without fields")),
         Err(failure) => failure,
     };
     if !args.files.proto.is_empty() {
@@ -47,7 +47,7 @@ fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome 
     let (_, snapshot) = look_at(context, topic)?;
     let used = types(&snapshot, Some(topic));
     if used.is_empty() {
-        let what = format!("messages on {topic} are raw bytes without a description");
+        let what = format!("messages on {topic} are raw bytes without a type");
         return Err(Failure::Failed(what));
     }
     show(context, &used.iter().collect::<Vec<_>>(), args)
@@ -68,7 +68,7 @@ fn show(context: &mut Context, used: &[&Used<'_>], args: &TypeShowArgs) -> Outco
         (Some(schema), _) => protobuf(context, schema, args),
         (None, Some(plain)) => plain_type(context, plain, args),
         (None, None) => Err(Failure::Failed(format!(
-            "what {} is cannot be read from {}",
+            "cannot read the definition of {} from {}",
             first.name(),
             first.nodes.join(", ")
         ))),
@@ -84,7 +84,7 @@ fn plain_type(context: &mut Context, plain: &PlainType, args: &TypeShowArgs) -> 
         return context.document(&TypeDesc::Plain(plain.clone()));
     }
     let PlainType { name, size, align, tail, .. } = plain;
-    let data = if *tail { ", data behind it" } else { "" };
+    let data = if *tail { ", followed by data" } else { "" };
     context.line(format_args!("plain type {name}: {size} bytes, aligned to {align}{data}"))?;
     layout::print(context, plain)
 }

@@ -26,7 +26,7 @@ pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<
     rnet_monitor::value::encode(message_type, value).map_err(|why| {
         let (desc, example) = (message_type.desc(), example(message_type));
         let name = desc.name().unwrap_or("raw");
-        Failure::Usage(format!("{what} is no {name}: {why}; such as '{example}'"))
+        Failure::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
     })
 }
 
@@ -34,7 +34,7 @@ pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<
 pub fn fields(data: &str) -> Outcome<Value> {
     yaml::json(data).map_err(|why| {
         Failure::Usage(format!(
-            "DATA is no message: {why}; write its fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
+            "invalid DATA: {why}; write the fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
         ))
     })
 }

@@ -43,7 +43,7 @@ impl<'a> Message<'a> {
                 let path = schema::FieldPath::parse(schema, path.text());
                 let path = path.map_err(|e| Failure::Failed(e.to_string()))?;
                 let decoded = Dynamic::decode(schema, message.bytes()).map_err(|e| {
-                    Failure::Failed(format!("the value is no {}: {e}", schema.name()))
+                    Failure::Failed(format!("the value is not a valid {}: {e}", schema.name()))
                 })?;
                 Some(Message::Protobuf(decoded, Some(Cow::Owned(path))))
             }

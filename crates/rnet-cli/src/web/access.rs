@@ -14,7 +14,7 @@ impl ServeArgs {
     pub fn token(&self) -> Outcome<Option<String>> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let text = String::from_utf8(input::read(path, &SECRET)?).map_err(|_| {
-            Failure::Failed(format!("{} does not hold a token: it is no text", path.display()))
+            Failure::Failed(format!("{} does not hold a token: it is not text", path.display()))
         })?;
         Ok(Some(text.trim().to_owned()))
     }

@@ -6,33 +6,34 @@ use clap::Args;
 
 use crate::shared_args::ServeArgs;
 
-/// Serve a web page that shows the domain and operates it
+/// Serve a web dashboard to inspect and control the domain
 ///
-/// The page stands in this program. Beyond this computer (--bind) it is served with a token and TLS only; from
-/// elsewhere `ssh -L 8420:127.0.0.1:8420 ROBOT` needs neither. /metrics and /healthz are served too.
+/// The page is built into this program. To reach it from other computers (--bind), a token and TLS are required; an
+/// SSH tunnel (`ssh -L 8420:127.0.0.1:8420 ROBOT`) needs neither. Also serves /metrics and /healthz.
 #[derive(Debug, Args)]
 pub struct DashboardArgs {
-    /// The port; 0 takes any that is free
+    /// The port; 0 selects any free port
     #[arg(long, short, default_value_t = 8420)]
     pub port: u16,
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// A name by which browsers reach it, beside its address: robot.local
+    /// Additional host name by which browsers reach the page, such as robot.local
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// What browsers have to show [env: RNET_DASHBOARD_TOKEN]; users of this computer see it in lists of processes
+    /// Token that browsers must present [env: RNET_DASHBOARD_TOKEN]; other users of this computer can see it in
+    /// process lists
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub token: Option<String>,
     /// Refuse all changes: state, parameters, commands, calls, recordings, launched nodes
     #[arg(long)]
     pub read_only: bool,
-    /// Where recordings that are started from the page are written: a folder that is there [default: .]
+    /// Directory for recordings started from the page; it must exist [default: .]
     #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
-    /// Let viewers of the Foxglove protocol in, too, on this port [without a port: 8765]
+    /// Also serve viewers of the Foxglove protocol on this port [without a port: 8765]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "8765")]
     pub foxglove: Option<u16>,
-    /// Let pages of this origin connect as viewers, such as https://app.foxglove.dev; may be given many times
+    /// Allow pages of this origin to connect as viewers, such as https://app.foxglove.dev; repeatable
     #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "foxglove")]
     pub origins: Vec<String>,
 }

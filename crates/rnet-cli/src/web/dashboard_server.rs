@@ -23,7 +23,7 @@ impl From<DashboardError> for Failure {
             DashboardError::Rnet(error) => error.into(),
             DashboardError::Access(_) => Failure::Usage(error.to_string()),
             DashboardError::Listen { .. } => {
-                Failure::Failed(format!("{error}; --port 0 takes any that is free"))
+                Failure::Failed(format!("{error}; use --port 0 for any free port"))
             }
             error => Failure::Failed(error.to_string()),
         }
@@ -55,13 +55,13 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
         context.json_line(&document)?;
         context.flush()?;
     }
-    let asks = if has_token { " (it asks for the token)" } else { "" };
-    context.say(format_args!("the dashboard of domain {domain}: {url}{asks}"));
+    let asks = if has_token { " (requires the token)" } else { "" };
+    context.say(format_args!("dashboard of domain {domain}: {url}{asks}"));
     if let Some(viewers) = viewers {
         context.say(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
         // Who has stopped a robot by the page has not released it because viewers see nothing any more.
         if let Err(Failure::Failed(why)) = viewers.tell(context) {
-            context.say(format_args!("{why}; the dashboard goes on"));
+            context.say(format_args!("{why}; the dashboard continues"));
         }
     }
     let stopped = loop {

@@ -14,21 +14,21 @@ pub struct FoxgloveArgs {
     /// Show this recording instead of the domain
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// The port; 0 is any that is free
+    /// The port; 0 selects any free port
     #[arg(long, short, default_value_t = DEFAULT_PORT)]
     pub port: u16,
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// Let pages of this origin connect, such as https://app.foxglove.dev; may be given many times
+    /// Allow pages of this origin to connect, such as https://app.foxglove.dev; repeatable
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,
-    /// Viewers may neither publish nor call services nor set parameters
+    /// Forbid viewers to publish, call services or set parameters
     #[arg(long, conflicts_with = "file")]
     pub read_only: bool,
-    /// Show the topics of robot-net itself, too
+    /// Also show robot-net's internal topics
     #[arg(long, conflicts_with = "file")]
     pub all: bool,
-    /// Begin with the recording stopped
+    /// Start paused
     #[arg(long, requires = "file")]
     pub paused: bool,
 }

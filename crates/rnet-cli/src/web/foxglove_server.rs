@@ -82,8 +82,7 @@ impl Viewers {
             match self.said.recv_timeout(STEP) {
                 Ok(text) => context.say(format_args!("{}", tame(&text))),
                 Err(RecvTimeoutError::Timeout) if self.server.is_over() => {
-                    let why =
-                        "the server for viewers shows nothing new any more: its thread has ended";
+                    let why = "the viewer server no longer updates: its thread has exited";
                     return Err(Failure::Failed(why.to_owned()));
                 }
                 Err(_) => {}
@@ -97,7 +96,7 @@ impl Viewers {
         }
         if stats.refused + stats.dropped > 0 {
             context.say(format_args!(
-                "{addr}: {} refused, {} messages left out because viewers were too slow",
+                "{addr}: {} refused, {} messages dropped because viewers were too slow",
                 stats.refused, stats.dropped
             ));
         }

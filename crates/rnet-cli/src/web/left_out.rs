@@ -14,7 +14,7 @@ pub fn foxglove(_: &mut Context, _: &FoxgloveArgs) -> Outcome {
 
 fn refuse(command: &str) -> Outcome {
     Err(Failure::Failed(format!(
-        "{command} is not in this build of rnet, which `make demo` made; `make build` makes a whole one, \
-         target/release/rnet"
+        "this build of rnet, made by `make demo`, does not include {command}; `make build` makes a complete \
+         one, target/release/rnet"
     )))
 }

@@ -28,13 +28,13 @@ impl Scalar {
     /// Why it is not what its tag says, or a number without room.
     pub fn value(&self) -> Result<Option<Value>, String> {
         let text = self.text.as_str();
-        let not = |what: &str| format!("{text:?} is no {what}");
+        let not = |what: &str| format!("{text:?} is not a valid {what}");
         let found = match self.tag.as_deref() {
             Some("bool") => Value::Bool(self.yes_or_no().ok_or_else(|| not("bool"))?),
             Some("int") => int_of(text).ok_or_else(|| not("int"))??,
             Some("float") => float_of(text).ok_or_else(|| not("float"))??,
             Some("str") => Value::Str(text.to_owned()),
-            Some(other) => return Err(format!("the tag !!{other} is not known")),
+            Some(other) => return Err(format!("unknown tag !!{other}")),
             None if !self.plain => Value::Str(text.to_owned()),
             None => match text {
                 "" | "~" | "null" | "Null" | "NULL" => return Ok(None),
@@ -80,7 +80,7 @@ fn int_of(text: &str) -> Option<Result<Value, String>> {
         return None;
     }
     let value = i64::from_str_radix(digits, radix);
-    Some(value.map(Value::Int).map_err(|_| format!("{text} has no room in 64 bits")))
+    Some(value.map(Value::Int).map_err(|_| format!("{text} does not fit in 64 bits")))
 }
 
 /// A number; too large a one is an error and not infinity. Rust reads words such as `inf` and `nan` too, which are text
@@ -99,7 +99,7 @@ fn float_of(text: &str) -> Option<Result<Value, String>> {
         {
             let number: f64 = bare.parse().ok()?;
             if number.is_infinite() {
-                return Some(Err(format!("{text} has no room in 64 bits")));
+                return Some(Err(format!("{text} does not fit in 64 bits")));
             }
             number
         }

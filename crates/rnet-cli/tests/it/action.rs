@@ -91,7 +91,7 @@ fn a_goal_is_cancelled_by_a_signal_and_by_another_command() {
     let goal = client.send(&goal, CallOptions::new()).unwrap();
     assert!(goal.feedback().unwrap().is_some());
     let said = rnet!(place, "action", "cancel", "/steps").ok();
-    assert_eq!(said, "/steps: 1 servers were asked to end their goals\n");
+    assert_eq!(said, "/steps: cancel requested; servers reached: 1\n");
     let error = goal.result(SOON).unwrap_err();
     assert!(error.to_string().contains("by an operator"), "{error}");
     assert!(rnet!(place, "action", "cancel", "/none").fails(1).contains("no action /none"));

@@ -139,7 +139,7 @@ fn a_directory_of_domains_that_is_not_there_is_wrong_use() {
         let args: Vec<&str> =
             ["--dir", "/nonexistent"].into_iter().chain(command.split(' ')).collect();
         let said = place.run(&args).fails(2);
-        assert!(said.contains("there is no directory /nonexistent"), "{command}: {said}");
+        assert!(said.contains("directory /nonexistent does not exist"), "{command}: {said}");
     }
 }
 

@@ -381,8 +381,8 @@ fn a_topology_that_is_none_is_told_of() {
         (file("empty.toml", ""), "missing field"),
         (file("half.toml", "name = 'x'\n[[node"), "line 2"),
         (file("period.toml", period), "publisher of t: a period of 0 ms"),
-        (file("binary.toml", "\u{0}\u{1}"), "is not in our TOML form"),
-        (file("robot.yaml", period), "ends neither in .toml"),
+        (file("binary.toml", "\u{0}\u{1}"), "is not in robot-net's TOML format"),
+        (file("robot.yaml", period), "must end in .toml"),
     ] {
         let ran = rnet!(place, "--json", "bench", "topology", path);
         assert!(ran.stdout.is_empty(), "{ran:#?}");
@@ -429,7 +429,7 @@ fn a_worker_that_is_killed_ends_the_bench() {
         signal(name, *workers_of(&place).last().unwrap());
         let Ran { code, stderr, .. } = run.wait();
         assert_eq!(code, Some(1), "{args:?}: {stderr}");
-        assert!(stderr.contains("the run is void") && stderr.contains("signal"), "{stderr}");
+        assert!(stderr.contains("the run is invalid") && stderr.contains("signal"), "{stderr}");
         nothing_is_left(&place);
     }
 }
@@ -518,7 +518,7 @@ fn death_is_noticed_by_all() {
         let args = [&["death", "--kills", "3", "--watchers", "2"], more].concat();
         let ran = run(&args);
         // Only the command itself knows what it needs of the kernel.
-        let cannot = "no pid namespaces can be made here";
+        let cannot = "cannot create pid namespaces here";
         if more.contains(&"--apart") && ran.code == Some(1) && ran.stderr.contains(cannot) {
             // Not by `eprintln!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
             let line = format!("NOT RUN: death_is_noticed_by_all: {}\n", ran.stderr.trim());

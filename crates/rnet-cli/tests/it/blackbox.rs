@@ -63,7 +63,7 @@ fn a_box_that_cannot_write_is_seen_by_all_who_ask_and_by_its_exit() {
     running.signal("INT");
     let ran = running.wait();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("it could not write its folder: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("could not write its folder: "), "{}", ran.stderr);
 }
 
 #[test]

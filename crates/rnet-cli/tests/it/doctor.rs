@@ -89,7 +89,7 @@ fn the_layout_version() {
     drop(place.node("a"));
     std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
     let ran = rnet!(place, "--json", "doctor");
-    contains(&problem(&ran, "version"), &["layout version 999", "end all nodes"]);
+    contains(&problem(&ran, "version"), &["layout version 999", "stop all nodes"]);
 }
 
 #[test]
@@ -279,12 +279,14 @@ fn a_directory_that_was_removed_under_a_living_node() {
     std::fs::remove_dir_all(place.domain_dir()).unwrap();
     let mut ran = rnet!(place, "--json", "doctor");
     // Until the node has put it back, and had done so before this doctor looked for nodes without folders.
-    let is_back =
-        |text: &str| text.contains("under living nodes") && !text.contains("do not meet it");
+    let is_back = |text: &str| text.contains("was restored") && !text.contains("cannot find it");
     while !is_back(&ran.stdout) {
         ran = rnet!(place, "--json", "doctor");
     }
-    contains(&problem(&ran, "removed"), &["removed under living nodes", "by /a", "RemoveIPC=no"]);
+    contains(
+        &problem(&ran, "removed"),
+        &["removed while nodes were running", "by /a", "RemoveIPC=no"],
+    );
 }
 
 #[test]

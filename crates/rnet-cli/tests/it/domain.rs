@@ -74,14 +74,17 @@ fn clean_removes_what_the_dead_left_and_nothing_else() {
     let ghost = rnet::NodeName::new("ghost").unwrap();
     std::fs::write(place.domain_dir().join("names").join(ghost.file_stem()), "").unwrap();
     let said = rnet!(place, "domain", "clean").ok();
-    assert_eq!(said, "removed what dead nodes left: /ghost, /victim\n");
+    assert_eq!(said, "removed the leftovers of dead nodes: /ghost, /victim\n");
     for folder in ["names", "nodes"] {
         let mut left = std::fs::read_dir(place.domain_dir().join(folder)).unwrap();
         assert!(left.next().is_none(), "{folder}");
     }
     assert_eq!(rnet!(place, "state", "get", "/k").ok(), "1\n");
     let said = rnet!(place, "domain", "clean").ok();
-    assert_eq!(said, format!("no dead node has left anything in domain {DOMAIN}\n"));
+    assert_eq!(
+        said,
+        format!("nothing to clean in domain {DOMAIN}: dead nodes left nothing behind\n")
+    );
     let json = rnet!(place, "domain", "clean", "--json", "--domain", "none").json();
     assert_eq!(json["removed"], serde_json::json!([]));
 }

@@ -36,7 +36,7 @@ fn the_text_shows_who_publishes_what_to_whom() {
             "        -> /pose  Pose\n            -> /display\n            -> @robot2/arm\n",
             "            -> /display  NO MATCH: ",
             "host robot2\n    @robot2/arm\n",
-            "nobody\n    -> /wanted  raw\n        -> /display\n",
+            "no publisher\n -> /wanted  raw\n        -> /display\n",
         ] {
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
         }
@@ -50,7 +50,7 @@ fn a_file_of_an_ending_that_names_no_form_is_refused() {
     with_robot(|place| {
         let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
         let refused = rnet!(place, "graph", "--over", "0", "-o", path("net.png")).fails(2);
-        assert!(refused.contains("not written as .png, but as .dot, .mmd or .txt"), "{refused}");
+        assert!(refused.contains("unknown graph format .png: use .dot, .mmd or .txt"), "{refused}");
         assert!(!place.dir.join("net.png").exists());
         rnet!(place, "graph", "--over", "0", "-o", path("net.txt")).ok();
         rnet!(place, "graph", "--over", "0", "-o", path("net.xml"), "--format", "dot").ok();

@@ -92,8 +92,8 @@ fn a_node_that_does_not_stop_is_killed_with_what_it_has_started() {
     assert!(ran.stdout.contains("/deaf  stopped  killed by SIGKILL"), "{ran:#?}");
     until_gone(&child);
     let log = robot.run(&["node", "logs", "deaf"]).ok();
-    assert!(log.contains("SIGTERM: it ran 0.1 s after SIGINT"), "{log}");
-    assert!(log.contains("SIGKILL: it ran 0.2 s after SIGTERM"), "{log}");
+    assert!(log.contains("SIGTERM: still running 0.1 s after SIGINT"), "{log}");
+    assert!(log.contains("SIGKILL: still running 0.2 s after SIGTERM"), "{log}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn dependents_wait_until_a_node_is_ready() {
     launch.until_stdout("/setup  ended  exit code 0");
     launch.until_stdout("/lidar  ready");
     launch.until_stdout(
-        "/map  not-ready  after 0.1 s: it has not said so by RNET_READY_FD; /plan waits for it",
+        "/map  not-ready  after 0.1 s: it has not reported readiness on RNET_READY_FD; /plan is waiting for it",
     );
     assert!(!robot.path("plan.pid").exists());
     std::fs::write(robot.path("go"), "").unwrap();
@@ -173,7 +173,7 @@ fn a_command_of_on_failure_ends_with_the_launch() {
             if killed { 600 } else { 5 }
         ));
         let mut launch = robot.launch(&[]);
-        launch.until_stdout("/bad  on-failure  sh runs, pid ");
+        launch.until_stdout("/bad  on-failure  sh started, pid ");
         let pid = robot.pids("pids", 1).remove(0);
         if killed {
             until(&|| robot.path("deaf").exists().then_some(()), &String::new);
@@ -187,10 +187,10 @@ fn a_command_of_on_failure_ends_with_the_launch() {
         let ran = launch.wait();
         assert!(ran.code.is_some_and(|code| code != 0), "{ran:#?}");
         if killed {
-            let left = format!("its on_failure sh, pid {pid}, dies with the launcher");
+            let left = format!("its on_failure sh, pid {pid}, exits with the launcher");
             assert!(ran.stdout.contains(&left), "{ran:#?}");
         } else {
-            assert!(ran.stdout.contains("/bad  on-failure  sh: ended by SIGINT"), "{ran:#?}");
+            assert!(ran.stdout.contains("/bad  on-failure  sh: terminated by SIGINT"), "{ran:#?}");
         }
         until_gone(&pid);
     }
@@ -225,7 +225,7 @@ fn commands_of_on_failure_that_stand_still_are_killed() {
     let ran = launch.wait();
     let ended = |how: &str| ran.stdout.matches(&format!("on-failure  sh: {how}")).count();
     assert_eq!(ended("exit code 0"), 4, "{ran:#?}");
-    assert_eq!((ended("ended by SIGINT"), ended("killed by SIGKILL")), (4, 4), "{ran:#?}");
+    assert_eq!((ended("terminated by SIGINT"), ended("killed by SIGKILL")), (4, 4), "{ran:#?}");
     pids.iter().for_each(|pid| until_gone(pid));
 }
 
@@ -236,7 +236,7 @@ fn one_that_ends_well_and_is_started_again_has_ended() {
         "[node.once]\ncommand = [\"true\"]\nrestart = \"always\"\nbackoff_s = 0.01\ngive_up_after = 1000\n",
     );
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/once  ended  exit code 0; it is started again in ");
+    launch.until_stdout("/once  ended  exit code 0; restarting in ");
     launch.signal("INT");
     let ran = launch.wait();
     assert!(!ran.stdout.contains("failed"), "{}", ran.stdout);
@@ -257,7 +257,7 @@ fn waits_before_a_restart_differ() {
     }
     launch.signal("INT");
     let ran = launch.wait();
-    let words = "it is started again in ";
+    let words = "restarting in ";
     let waits = ran.stdout.lines().filter_map(|line| line.split_once(words)).map(|(_, wait)| wait);
     let different: BTreeSet<&str> = waits.collect();
     assert!(different.len() > 4, "{}", ran.stdout);
@@ -299,10 +299,8 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     let c = robot.pids("c.pid", 1).remove(0);
     first.until_stdout("/b  started");
     let second = robot.launch(&[]).wait().fails(1);
-    let other = format!(
-        "is launched already in this domain, by another rnet launch, pid {}\n",
-        first.pid()
-    );
+    let other =
+        format!("is already launched in this domain by another rnet launch, pid {}\n", first.pid());
     assert!(second.contains(&other), "{second}");
     first.signal("KILL");
     first.until_end();
@@ -320,7 +318,7 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     assert_eq!(robot.pids("c.pid", 2).len(), 2);
     // An adopted node is no child of its launcher, which knows all the same how it ends.
     assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
-    next.until_stdout("/a  failed  killed by SIGKILL; it is started again in ");
+    next.until_stdout("/a  failed  killed by SIGKILL; restarting in ");
     next.until_stdout("/a  started");
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));

@@ -111,7 +111,7 @@ fn a_domain_has_one_box_however_many_launch() {
     let mut by_hand = robot.place.spawn(&["blackbox", "run", "-o", &folder]);
     by_hand.until_stderr("keeps up to");
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/blackbox  waits  the domain has a black box, process ");
+    launch.until_stdout("/blackbox  waits  the domain already has a black box, process ");
     launch.until_stdout("/arm  started");
     // A launch of another file, in the same domain.
     let other = robot.path("other.toml");
@@ -121,7 +121,7 @@ fn a_domain_has_one_box_however_many_launch() {
     launch.until_stdout("/blackbox  started");
     until_status(&robot, |status| !status.is_null());
     let mut second = robot.place.spawn(&["launch", other.to_str().unwrap()]);
-    second.until_stdout("/blackbox  waits  the domain has a black box, that of ");
+    second.until_stdout("/blackbox  waits  the domain already has a black box, that of ");
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
     second.until_stdout("/blackbox  started");

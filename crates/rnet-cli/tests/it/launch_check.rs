@@ -48,20 +48,20 @@ host = "other"
     );
     let path = std::env::var("PATH").unwrap();
     let expected = [
-        "rnet: robot.toml:2:11: node.arm.command: expected a program: there is no ./arm (install it, or correct the \
+        "rnet: robot.toml:2:11: node.arm.command: expected a program: ./arm does not exist (install it, or correct the \
          path), found \"./arm\"",
-        "rnet: robot.toml:3:8: node.arm.cpus: expected cores that this machine gives to a node, 0",
+        "rnet: robot.toml:3:8: node.arm.cpus: expected cores that nodes may use on this machine, 0",
         &format!(
-            "rnet: robot.toml:4:14: node.arm.on_failure: expected a program in one of the directories of PATH, {path} \
-             (install it, or write its path), found \"no-such-program\""
+            "rnet: robot.toml:4:14: node.arm.on_failure: expected a program in one of the PATH directories, {path} \
+             (install it, or give its full path), found \"no-such-program\""
         ),
-        "rnet: robot.toml:11:11: node.ear.command: expected a program in one of the directories of PATH, /a:b (install \
-         it, or write its path), found \"no-such-program\"",
-        "rnet: robot.toml:9:7: node.eye.dir: expected a directory that is there (make it, or correct the path), found \
+        "rnet: robot.toml:11:11: node.ear.command: expected a program in one of the PATH directories, /a:b (install it, \
+         or give its full path), found \"no-such-program\"",
+        "rnet: robot.toml:9:7: node.eye.dir: expected an existing directory (create it, or correct the path), found \
          \"nowhere\"",
         "rnet: robot.toml:14:11: node.hand.command: expected a program: made/./made is a directory, found \"./made\"",
-        "rnet: robot.toml:6:11: node.leg.command: expected a program: ./data may not be executed (chmod +x, or its \
-         interpreter as the first word), found \"./data\"",
+        "rnet: robot.toml:6:11: node.leg.command: expected a program: ./data is not executable (chmod +x, or give its \
+         interpreter as the first element), found \"./data\"",
     ];
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), expected.len(), "{ran:#?}");
@@ -105,10 +105,10 @@ fn limits_that_this_user_may_not_have_are_told() {
     let ran = Running::start(command).wait();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let said = ran.stderr;
-    let expected = "robot.toml:3:13: node.arm.scheduler: expected one that this user may choose (rnet doctor says how): \
+    let expected = "robot.toml:3:13: node.arm.scheduler: expected a scheduler that this user may use (see rnet doctor --realtime): \
                     Operation not permitted (os error 1), found scheduler fifo, priority 50\n";
     assert!(said.contains(expected), "{said}");
-    let expected = "robot.toml:7:20: node.leg.memory_limit_mib: expected at most the limit of this user, 1024 MiB (raise \
+    let expected = "robot.toml:7:20: node.leg.memory_limit_mib: expected at most this user's limit, 1024 MiB (raise \
                     it: ulimit -H -d), found 100000000\n";
     assert!(said.contains(expected), "{said}");
 }
@@ -123,23 +123,21 @@ fn a_start_tells_the_same_and_the_rest_of_the_robot_runs() {
         sleeper("leg", "")
     ));
     let mut launch = robot.launch(&["--reload"]);
-    launch.until_stderr("robot.toml:5:11: node.arm.command: expected a program: there is no ");
-    launch.until_stderr("robot.toml:9:7: node.eye.dir: expected a directory that is there");
+    launch.until_stderr("robot.toml:5:11: node.arm.command: expected a program: ");
+    launch.until_stderr("robot.toml:9:7: node.eye.dir: expected an existing directory");
     // What an earlier node has made is there when its turn comes.
     launch.until_stdout("/arm  started");
     robot.pids("leg.pid", 1);
     // A changed file is looked at as well.
     robot.write(&sleeper("leg", "on_failure = [\"no-such-helper\"]"));
-    launch.until_stderr(
-        "node.leg.on_failure: expected a program in one of the directories of PATH, ",
-    );
+    launch.until_stderr("node.leg.on_failure: expected a program in one of the PATH directories, ");
     assert_eq!(robot.pids("leg.pid", 1).len(), 1);
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.code, Some(130), "{ran:#?}");
     // The system says "No such file or directory", of whatever.
-    let why = "; dir: expected a directory that is there (make it, or correct the path), found ";
+    let why = "; dir: expected an existing directory (create it, or correct the path), found ";
     assert!(ran.stdout.contains(why), "{ran:#?}");
-    let told = ran.stderr.matches("; the node is started all the same\n").count();
+    let told = ran.stderr.matches("; the node is started anyway\n").count();
     assert_eq!(told, 3, "{ran:#?}");
 }

@@ -55,7 +55,7 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
         } else {
             // The next motor speaks first: nothing was between the two.
             if how == "stop" {
-                launch.until_stdout("/motor  stopped  ended by SIGINT");
+                launch.until_stdout("/motor  stopped  terminated by SIGINT");
                 launch.signal("INT");
             }
             assert_eq!(launch.wait().code, Some(130), "{how}");
@@ -139,12 +139,12 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let ran = robot.launch(&[]).wait();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let said =
-        "the launched node /bounded does not run: cannot be started: its parameters cannot be set";
+        "the launched node /bounded does not run: cannot be started: cannot set its parameters";
     for tool in TOOLS {
         let told = robot.run(tool).stdout;
         assert!(told.contains(said), "{tool:?}: {told}");
     }
-    assert!(robot.run(&["node", "logs", "bounded"]).ok().contains("its parameters cannot be set"));
+    assert!(robot.run(&["node", "logs", "bounded"]).ok().contains("cannot set its parameters"));
     robot.run(&["node", "stop", "bounded"]).ok();
     let told = robot.run(TOOLS[0]).stdout;
     assert!(!told.contains("/bounded"), "it was stopped on purpose: {told}");

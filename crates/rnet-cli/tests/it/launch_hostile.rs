@@ -22,7 +22,7 @@ fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
     let pid = robot.pids("parent.pid", 1).remove(0);
     let child = robot.pids("child.pid", 1).remove(0);
     kill("KILL", &parent_of(&pid).unwrap());
-    launch.until_stdout("/parent  failed  ended with its keeper, which was killed");
+    launch.until_stdout("/parent  failed  killed together with its keeper");
     // The launcher has looked for them before it says so.
     assert!(!is_alive(&child), "what the node had started runs on, without a parent");
     assert!(!is_alive(&pid));
@@ -98,8 +98,8 @@ fn a_node_is_stopped_in_the_middle_of_its_backoff() {
         "[node.bad]\ncommand = [\"sh\", \"-c\", \"echo x >> starts; exit 3\"]\nbackoff_s = 600\nbackoff_max_s = 600\n",
     );
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/bad  failed  exit code 3; it is started again in");
-    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad does not run\n");
+    launch.until_stdout("/bad  failed  exit code 3; restarting in");
+    assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
     until(&|| (!robot.kept("bad.wish").exists()).then_some(()), &String::new);
     assert_eq!(robot.run(&["node", "restart", "bad"]).ok(), "restarted /bad\n");
     robot.until("starts", |text| text.lines().count() == 2);
@@ -176,12 +176,15 @@ fn a_running_node_with_a_spoilt_record_is_told_of_once_and_adopted_when_it_can_b
     std::fs::write(&path, "spoilt").unwrap();
     // One that is stopped says who runs on, and does not wait for ever.
     let mut stopped = robot.launch(&[]);
-    stopped.until_stdout("/a  not-adopted  it runs, and its record ");
+    stopped.until_stdout("/a  not-adopted  it is running, but its record ");
     stopped.signal("INT");
     let said = stopped.wait().fails(1);
-    assert!(said.contains("/a: it runs on: its record ") && said.contains("a.json"), "{said}");
+    assert!(
+        said.contains("/a: it keeps running: its record ") && said.contains("a.json"),
+        "{said}"
+    );
     let mut next = robot.launch(&[]);
-    next.until_stdout("/a  not-adopted  it runs, and its record ");
+    next.until_stdout("/a  not-adopted  it is running, but its record ");
     std::fs::write(&path, record).unwrap();
     next.until_stdout(&format!("/a  adopted  pid {a}"));
     assert_eq!(robot.pids("a.pid", 1).len(), 1);
@@ -362,7 +365,7 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
         ));
         let test = "a_command_of_on_failure_runs_on_a_full_disk";
         let Some(mut launch) = launch_on_small_disk(&robot, test, "true") else { return };
-        launch.until_stdout("/bad  on-failure  sh runs, pid ");
+        launch.until_stdout("/bad  on-failure  sh started, pid ");
         robot.until("helped", |text| text == "/bad\n");
         let pid = signal.map(|signal| {
             let pid = robot.pids("pids", 1).remove(0);

@@ -69,7 +69,7 @@ fn of_several_launchers_of_one_file_one_has_it_and_the_others_say_so() {
     robot.pids("b.pid", 1);
     let path = robot.path("robot.toml");
     let refused = format!(
-        "rnet: {} is launched already in this domain, by another rnet launch",
+        "rnet: {} is already launched in this domain by another rnet launch",
         path.display()
     );
     let launches = |one: &Running| is_alive(&one.pid().to_string());
@@ -102,7 +102,7 @@ fn a_node_that_another_file_has_launched_is_left_to_it() {
     command.arg("launch").arg(&other);
     let mut second = Running::start(command);
     let file = robot.path("robot.toml");
-    let why = format!("{} has launched a node of this name", file.display());
+    let why = format!("{} has already launched a node with this name", file.display());
     second.until_stdout(&format!("/a  given-up  {why}"));
     robot.pids("b.pid", 1);
     second.signal("INT");

@@ -41,10 +41,10 @@ fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_
     // Neither who is about to end, nor who has done its work as the file had it before, is ready for what is new.
     assert!(!robot.path("late.pid").exists() && !robot.path("last.pid").exists());
     let mut next = robot.launch(&["--reload"]);
-    next.until_stdout(&format!("/slow  stopping  pid {old} runs what the file says no more"));
+    next.until_stdout(&format!("/slow  stopping  pid {old} runs an outdated command"));
     assert!(is_alive(&old), "it was killed before its time to stop was over");
     std::fs::write(robot.path("go"), "").unwrap();
-    next.until_stdout("/slow  stopped  exit code 0; it is started again");
+    next.until_stdout("/slow  stopped  exit code 0; restarting");
     robot.pids("late.pid", 1);
     robot.pids("last.pid", 1);
     assert!(is_alive(&kept) && is_alive(&new));

@@ -139,8 +139,8 @@ fn status_shows_hosts_and_what_crosses() {
         assert!(peer.contains(part), "{part}: {text}");
     }
     assert!(row("tcp/10.0.0.3:7450").contains("connecting"), "{text}");
-    assert!(row("laptop: its clock gains").ends_with("+12.3 ± 0.5 us in a second"), "{text}");
-    assert!(row("laptop: its clock stepped by +2.00 s").ends_with(" ago"), "{text}");
+    assert!(row("laptop: clock drift").ends_with("+12.3 ± 0.5 us per second"), "{text}");
+    assert!(row("laptop: clock stepped by +2.00 s").ends_with(" ago"), "{text}");
     assert!(
         row("laptop in").contains("/cmd_vel") && row("laptop in").contains("10.0 Hz"),
         "{text}"
@@ -174,11 +174,11 @@ fn status_says_why_there_is_none() {
     let place = Place::new();
     let _node = place.node("robot");
     let said = rnet!(place, "link", "status").fails(1);
-    assert!(said.contains("no link runs in domain clitest: RNET_LINK names "), "{said}");
+    assert!(said.contains("no link is running in domain clitest: RNET_LINK names "), "{said}");
     install(&place, &settings("off", "default"));
     let said = rnet!(place, "link", "status").fails(1);
     assert!(
-        said.contains("the network is off") && said.contains("there is no robot.toml in /"),
+        said.contains("the network is off") && said.contains("does not contain robot.toml"),
         "{said}"
     );
     install(&place, &settings("off", "robot.toml:3"));
@@ -193,7 +193,7 @@ fn status_says_why_there_is_none() {
     let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: unknown' >&2; exit 1";
     fs::write(place.dir.join("rnet-link"), script).unwrap();
     let said = rnet!(place, "link", "status").fails(1);
-    assert!(said.contains("none can start: robot.toml:3:1: network.lisen"), "{said}");
+    assert!(said.contains("it cannot start: robot.toml:3:1: network.lisen"), "{said}");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
         let text = sends.ok();
         assert!(!text.is_empty(), "{command}");
         assert!(command != "echo" || text.contains("1.5"), "{text}");
-        let clock = "laptop: its clock is known to ± 600.0 us";
+        let clock = "laptop: clock uncertainty ± 600.0 us";
         assert!(command != "delay" || text.contains(clock), "{text}");
         let begun = std::time::Instant::now();
         while theirs.subscriber_count() > 0 {
@@ -365,9 +365,9 @@ fn doctor_says_why_there_is_no_link() {
     let found = doctor("lan");
     has(&found, "ok", &["the network is \"lan\" (RNET_NETWORK)"]);
     has(&found, "note", &["anyone on the LAN"]);
-    has(&found, "problem", &["no network interface nonexistent0"]);
-    has(&found, "problem", &["rnet-link is of version 0.0.1"]);
-    has(&found, "problem", &["no link runs in domain clitest", "rnet link start"]);
+    has(&found, "problem", &["network interface nonexistent0 does not exist"]);
+    has(&found, "problem", &["rnet-link has version 0.0.1"]);
+    has(&found, "problem", &["no link is running in domain clitest", "rnet link start"]);
     fs::write(place.dir.join("rnet-link"), "#!/bin/sh\necho 'rnet-link: bad key' >&2; exit 1")
         .unwrap();
     has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
@@ -452,10 +452,10 @@ fn doctor_says_whether_multicast_arrives() {
     has(
         &doctor(&[], &[]),
         "note",
-        &["no other host of domain clitest is heard", "239.255.1.2:17000"],
+        &["no other host of domain clitest was found", "239.255.1.2:17000"],
     );
     has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 asks by multicast", "drops UDP"]);
-    has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers to multicast", "TCP"]);
+    has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers multicast", "TCP"]);
     // One of an earlier release cannot say.
     install(&place, &settings("lan", "robot.toml:2"));
     let found = network(&rnet!(place, "doctor", "--json"));
@@ -526,27 +526,27 @@ fn doctor_says_why_a_host_is_not_reached() {
     has(&found, "note", &["host old (tcp/10.0.0.4:7450) is connected, of version 0.0.1"]);
     has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it uses wire version 9"]);
     has(&found, "problem", &["host away was connected and is not heard"]);
-    has(&found, "problem", &[&half_at, "answers, and the port above it does not", "both"]);
+    has(&found, "problem", &[&half_at, "answers, but the next higher port does not", "both"]);
     has(&found, "note", &[&open_at, "answers", "another domain"]);
     has(&found, "note", &["host laptop (tcp/10.0.0.2:7450): rules in its robot.toml withhold 2"]);
     has(&found, "problem", &["host 00000000000000ef is there for 1", "one of the two ports"]);
     has(
         &found,
         "problem",
-        &[&closed_at, "is not reached: connection refused", "start the link there"],
+        &[&closed_at, "cannot reach", "connection refused", "start the link on that host"],
     );
-    has(&found, "problem", &["no.such.host.invalid:1 is not reached: its name is not known"]);
+    has(&found, "problem", &["no.such.host.invalid:1: its name cannot be resolved"]);
     has(&found, "problem", &["two hosts are called laptop"]);
-    for reached in ["10.0.0.2:7450 is not", "localhost"] {
+    for reached in ["cannot reach tcp/10.0.0.2:7450", "localhost"] {
         assert!(!found.iter().any(|(_, text)| text.contains(reached)), "{found:#?}");
     }
     let found = network(&rnet!(place, "doctor", "--host", "laptop", "--json"));
     has(&found, "ok", &["host laptop (tcp/10.0.0.2:7450) is connected"]);
-    has(&found, "problem", &[&closed_at, "is not reached: connection refused"]);
+    has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
     let others = |(_, text): &&(String, String)| text.contains("host old") || text.contains("away");
     assert_eq!(found.iter().find(others), None);
     let found = network(&rnet!(place, "doctor", "--host", "lapto", "--json"));
-    has(&found, "problem", &["the link knows no host lapto", "laptop"]);
+    has(&found, "problem", &["host lapto is not known to the link", "laptop"]);
 }
 
 /// As where it was started in another directory, or with variables.
@@ -567,8 +567,8 @@ fn doctor_tries_what_the_link_that_runs_is_told() {
     let _said = says(&link, &told);
     let found = network(&rnet!(place, "doctor", "--json"));
     has(&found, "note", &["the network is off here", "process 77 links this host"]);
-    has(&found, "problem", &[&closed_at, "is not reached: connection refused"]);
-    has(&found, "problem", &["there is no network interface nosuch0"]);
+    has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
+    has(&found, "problem", &["network interface nosuch0 does not exist"]);
     let text = rnet!(place, "link", "status").ok();
     assert!(text.contains(&format!("connects to {closed_at}\non nosuch0\n")), "{text}");
 }

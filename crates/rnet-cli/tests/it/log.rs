@@ -79,11 +79,7 @@ fn other_messages_on_the_topic_are_passed_over_and_told() {
     let ran = rnet!(place, "log");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(ran.stdout.ends_with("INFO    /arm: a line\n"), "{ran:#?}");
-    assert_eq!(
-        ran.stderr.matches("messages of /raw on /log are passed over").count(),
-        1,
-        "{ran:#?}"
-    );
+    assert_eq!(ran.stderr.matches("messages of /raw on /log are ignored").count(), 1, "{ran:#?}");
 }
 
 #[test]
@@ -97,6 +93,6 @@ fn without_lines_it_prints_nothing_or_waits() {
     rnet!(place, "log", "--timeout", "1").fails(2);
     let of = |node: &str| rnet!(place, "log", "--node", node).stderr;
     assert_eq!(of("arm"), "", "it is there and has said nothing");
-    let none = "there is no node /nope, and none of its lines; rnet node list shows the nodes\n";
+    let none = "node /nope not found, and no lines of it are kept; see rnet node list\n";
     assert!(of("/nope").ends_with(none), "{}", of("/nope"));
 }

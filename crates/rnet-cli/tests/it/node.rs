@@ -67,7 +67,7 @@ fn info_does_without_parameters_that_cannot_be_read() {
     let _node = place.node("lidar");
     std::fs::write(place.domain_dir().join("state"), "no state").unwrap();
     let ran = rnet!(place, "node", "info", "lidar");
-    assert!(ran.stderr.contains("the parameters cannot be read: "), "{ran:#?}");
+    assert!(ran.stderr.contains("cannot read the parameters: "), "{ran:#?}");
     assert!(ran.ok().starts_with("/lidar\n"));
 }
 

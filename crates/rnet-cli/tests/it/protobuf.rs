@@ -255,7 +255,7 @@ fn types_are_listed_compared_and_shown() {
     let differences = "Type differences:\n  /a -> /b: compatible\n    \
         field.renamed `load`: publisher has double force = 1, subscriber has double load = 1\n    \
         field.reader_only `hot`: publisher has nothing, subscriber has bool hot = 20\n  \
-        /a -> /c: INCOMPATIBLE, nothing is delivered\n    \
+        /a -> /c: INCOMPATIBLE: no messages are delivered\n    \
         breaking field.type `force`: publisher has double force = 1, subscriber has float force = 1\n";
     assert!(brief.ends_with(differences), "{brief}");
     let full = rnet!(place, "topic", "info", "/leg", "-v").ok();
@@ -291,7 +291,7 @@ fn echo_of_a_misspelt_topic_says_which_may_be_meant() {
     let _publisher = publishes(&node, "/joint_states", &leg());
     let mut echo = place.spawn(&["topic", "echo", "/joint_state"]);
     echo.until_stderr(
-        "there is no topic /joint_state in domain clitest; did you mean /joint_states? (waiting for it)",
+        "topic /joint_state not found in domain clitest; did you mean /joint_states? (waiting for it)",
     );
 }
 
@@ -375,6 +375,6 @@ fn pub_takes_types_of_files() {
     assert_eq!(said.code, Some(1));
     let said =
         rnet!(place, "topic", "pub", "/leg", "--proto", path, "Lag", "{}", "--once").fails(1);
-    assert!(said.contains("is called Lag; did you mean robot.Leg?"), "{said}");
+    assert!(said.contains("is named Lag; did you mean robot.Leg?"), "{said}");
     rnet!(place, "topic", "pub", "/leg", "--proto", path, "--text", "x", "--once").fails(2);
 }

@@ -141,7 +141,7 @@ fn fields_can_be_read_from_a_file() {
     assert_eq!(pose.position.unwrap().x, 2.0);
     std::fs::write(data, [0xff]).unwrap();
     let said = rnet!(place, "topic", "pub", "/pose", "--file", data, "--once").fails(1);
-    assert!(said.contains("text in UTF-8") && said.contains("--raw"), "{said}");
+    assert!(said.contains("is not valid UTF-8") && said.contains("--raw"), "{said}");
 }
 
 #[test]
@@ -156,15 +156,15 @@ fn fields_need_a_type() {
     assert!(said.contains("raw bytes") && said.contains("--text"), "{said}");
     for (data, why) in [
         ("hello", "raw bytes without fields"),
-        ("{x: 1", "DATA is no message: this is no YAML"),
-        ("x: *y", "DATA is no message"),
+        ("{x: 1", "invalid DATA: invalid YAML"),
+        ("x: *y", "invalid DATA"),
     ] {
         let ran = rnet!(place, "topic", "pub", "/t", data, "--once");
         assert!(ran.stderr.contains(why) && ran.stderr.contains("--text"), "{ran:#?}");
         assert_ne!(ran.code, Some(0));
     }
     for (data, why) in [
-        ("hello", "DATA is the text \"hello\", and a message is its fields"),
+        ("hello", "DATA is the text \"hello\", but must be the fields of a message"),
         ("Vector3", "rnet topic pub /new Vector3 '{x: 0.0, y: 0.0, z: 0.0}'"),
     ] {
         let said = rnet!(place, "topic", "pub", "/new", data, "--once").fails(2);
@@ -193,7 +193,7 @@ fn without_a_subscriber_once_times_out_or_goes_on_as_told() {
         rnet!(place, "topic", "pub", "/t", "--text", "x", "--once", "--timeout", "0.1").fails(124);
     assert!(said.contains("nothing was sent") && said.contains("--no-wait"), "{said}");
     let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--once"]);
-    echo.until_stderr("there is no topic /t");
+    echo.until_stderr("topic /t not found");
     rnet!(place, "topic", "pub", "/t", "raw", "hi", "--once", "--no-wait").ok();
     assert_eq!(echo.wait().ok(), "6869\n");
 }
@@ -286,11 +286,11 @@ fn data_is_yaml_as_ros_users_type_it() {
     }
     for data in ["{linear: {x: 1e999}}", r#"{"linear": {"x": 1e999}}"#] {
         let said = rnet!(place, "topic", "pub", "--once", "/cmd_vel", data).fails(2);
-        assert!(said.contains("1e999 has no room in 64 bits"), "{said}");
+        assert!(said.contains("1e999 does not fit in 64 bits"), "{said}");
     }
     // The example of an error is what has to be typed.
     let said = rnet!(place, "topic", "pub", "--once", "/cmd_vel", "{linear: {X: 1}}").fails(2);
-    let (_, example) = said.split_once("; such as '").unwrap_or_else(|| panic!("{said}"));
+    let (_, example) = said.split_once("; example: '").unwrap_or_else(|| panic!("{said}"));
     let example = example.trim_end().trim_end_matches('\'');
     assert_eq!(example, "{linear: {x: 0.0, y: 0.0, z: 0.0}, angular: {x: 0.0, y: 0.0, z: 0.0}}");
     rnet!(place, "topic", "pub", "--once", "/cmd_vel", example).ok();
@@ -299,7 +299,7 @@ fn data_is_yaml_as_ros_users_type_it() {
     rnet!(place, "topic", "pub", "--once", "/pose", "x: .5").ok();
     assert_eq!(poses.recv(SOON).unwrap().x, 0.5);
     let said = rnet!(place, "topic", "pub", "--once", "/pose", "q: 1").fails(2);
-    assert!(said.contains("such as '{x: 0.0, q: [0.0, 0.0, 0.0, 0.0], legs: ["), "{said}");
+    assert!(said.contains("example: '{x: 0.0, q: [0.0, 0.0, 0.0, 0.0], legs: ["), "{said}");
 }
 
 #[test]

@@ -82,10 +82,10 @@ fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobo
     raw.send(b"1").unwrap();
     running.signal("INT");
     let ran = running.wait();
-    let all = "no message is missing of the publisher followed";
+    let all = "no message is missing from the publisher followed";
     assert!(ran.stderr.lines().last().is_some_and(|line| line.ends_with(all)), "{ran:?}");
     let info = place.run(&["bag", "info", &file]).stdout;
-    assert!(info.contains("Losses:      0 of the publisher followed\n"), "{info}");
+    assert!(info.contains("Losses:      0 from the publisher followed\n"), "{info}");
 }
 
 #[test]

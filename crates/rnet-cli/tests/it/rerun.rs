@@ -191,7 +191,7 @@ fn the_same_program_publishes_the_same_again() {
     let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
     let (xml, svg) = (junit.to_str().unwrap(), plot.to_str().unwrap());
     let text = again(&place, &file, "works", "1.5", &["--junit", xml, "--plot", svg]).ok();
-    assert!(text.contains(&format!("/arm got {} messages of /angle, /factor in", COUNT + 1)));
+    assert!(text.contains(&format!("/arm received {} messages of /angle, /factor in", COUNT + 1)));
     assert!(text.contains(&format!("/torque: same, {COUNT} messages compared\n")), "{text}");
     let said = fs::read_to_string(&junit).unwrap();
     assert!(said.contains("tests=\"2\" failures=\"0\" errors=\"0\""), "{said}");
@@ -307,7 +307,7 @@ fn what_is_missing_or_was_not_recorded_is_a_difference() {
     let said = Running::start(command).wait().fails(1);
     assert!(said.contains("rerun.svg is not written") && !plot.exists(), "{said}");
     let ran = again(&place, &file, "skips", "1.5", &["--key", "number", "--output", "/torque"]);
-    let skipped = format!("{} messages compared, 1 of the recording are missing", COUNT - 1);
+    let skipped = format!("{} messages compared, 1 recorded messages are missing", COUNT - 1);
     assert!(ran.stdout.contains(&skipped), "{ran:?}");
     ran.fails(1);
 }

@@ -18,7 +18,7 @@ fn exists(place: &Place) -> bool {
 fn who_only_looks_makes_no_domain() {
     let place = Place::new();
     let said = rnet!(place, "state", "get", "/arm/mode").fails(1);
-    assert_eq!(said, "rnet: there is no key /arm/mode in domain clitest; the domain has no keys\n");
+    assert_eq!(said, "rnet: key /arm/mode not found in domain clitest; the domain has no keys\n");
     assert_eq!(rnet!(place, "state", "list").ok(), "");
     let empty = rnet!(place, "state", "list", "--json").json();
     assert_eq!(empty, json!({"domain": "clitest", "revision": 0, "keys": []}));
@@ -91,10 +91,10 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
     for (given, why) in [
         (
             "9223372036854775808",
-            "has no room in 64 bits; for another type than it looks like give --type",
+            "does not fit in 64 bits; to override the inferred type, give --type",
         ),
-        ("1e999", "1e999 has no room in 64 bits"),
-        ("{\"a\": ", "cannot be read (this is no YAML"),
+        ("1e999", "1e999 does not fit in 64 bits"),
+        ("{\"a\": ", "(invalid YAML"),
     ] {
         let said = rnet!(place, "state", "set", "/k", given).fails(2);
         assert!(said.contains(why), "{said}");
@@ -119,7 +119,7 @@ fn a_last_will_is_that_of_the_command_which_stays() {
     {
         let set = &["state", "set", "/online", "true", "--ttl", "1000"];
         let mut set = place.spawn(&[set, args].concat());
-        set.until_stderr("when this command ends; Ctrl-C ends it");
+        set.until_stderr("when this command exits; press Ctrl-C to exit");
         assert_eq!(state.get("/online").unwrap(), Some(true.into()));
         set.signal(signal);
         set.until_end();
@@ -129,14 +129,16 @@ fn a_last_will_is_that_of_the_command_which_stays() {
     }
     // Somebody else has the key now.
     let mut set = place.spawn(&["state", "set", "/mode", "run", "--last-will", "idle"]);
-    set.until_stderr("/mode becomes \"idle\" when this command ends");
+    set.until_stderr("/mode becomes \"idle\" when this command exits");
     state.set("/mode", "halt").unwrap();
     assert!(
-        set.wait().fails(0).contains("/mode was written by /watcher, so its last will is void")
+        set.wait()
+            .fails(0)
+            .contains("/mode was written by /watcher, so its last will no longer applies")
     );
     assert_eq!(state.get("/mode").unwrap(), Some("halt".into()));
     let said = rnet!(place, "state", "set", "/n", "1", "--last-will", "gone").fails(2);
-    assert!(said.contains("\"gone\" is no int") && said.contains("last will"), "{said}");
+    assert!(said.contains("\"gone\" is not a valid int") && said.contains("last will"), "{said}");
     assert_eq!(state.get("/n").unwrap(), None);
 }
 
@@ -181,10 +183,10 @@ fn a_key_keeps_its_type_unless_asked() {
     let place = Place::new();
     rnet!(place, "state", "set", "/gain", "1.0").ok();
     let ran = rnet!(place, "state", "set", "/gain", "2");
-    assert!(ran.stderr.contains("/gain is 2.0 (type float, as it was)"), "{ran:?}");
+    assert!(ran.stderr.contains("/gain is 2.0 (type float, unchanged)"), "{ran:?}");
     ran.ok();
     let said = rnet!(place, "state", "set", "/gain", "fast").fails(2);
-    assert!(said.contains("\"fast\" is no float: the key holds one"), "{said}");
+    assert!(said.contains("\"fast\" is not a valid float: the key has this type"), "{said}");
     let said = rnet!(place, "state", "set", "/gain", "fast", "--type", "str", "--json").fails(1);
     assert!(said.contains("\"code\":\"state_type\"") && said.contains("--change-type"), "{said}");
     assert_eq!(rnet!(place, "state", "get", "/gain").ok(), "2.0\n");
@@ -194,7 +196,7 @@ fn a_key_keeps_its_type_unless_asked() {
     rnet!(place, "state", "set", "/gain", "7", "--change-type").ok();
     assert_eq!(rnet!(place, "state", "get", "/gain", "--json").json()["type"], "int");
     let said = rnet!(place, "state", "set", "/gain", "7", "--type", "integer").fails(2);
-    assert!(said.contains("types of values are bool, int, float, str"), "{said}");
+    assert!(said.contains("built-in types are bool, int, float, str"), "{said}");
     for (type_name, bad) in [
         ("bool", "yes"),
         ("int", "1.5"),
@@ -205,8 +207,7 @@ fn a_key_keeps_its_type_unless_asked() {
     ] {
         let said = rnet!(place, "state", "set", "/k", bad, "--type", type_name).fails(2);
         assert!(
-            said.contains(&format!("is no {}", type_name.replace("list", "list, such as")))
-                || said.contains("cannot be read"),
+            said.contains(&format!("is not a valid {type_name}")) || said.contains("cannot parse"),
             "{said}"
         );
     }
@@ -320,7 +321,7 @@ fn fields_of_json_and_bytes_of_files() {
     rnet!(place, "state", "set", "/n", "5").ok();
     let said = rnet!(place, "state", "get", "/n", "--field", "kp").fails(1);
     assert!(said.contains("type int has no fields"), "{said}");
-    assert!(rnet!(place, "state", "get", "/n", "--raw").fails(1).contains("leave out --raw"));
+    assert!(rnet!(place, "state", "get", "/n", "--raw").fails(1).contains("omit --raw"));
 
     let file = place.dir.join("firmware");
     std::fs::write(&file, b"ab\ncd").unwrap();
@@ -367,7 +368,7 @@ fn numbers_are_added_to() {
     // A float stays one, whatever is added.
     assert_eq!(rnet!(place, "state", "add", "/x", "2").ok(), "2.5\n");
     let said = rnet!(place, "state", "add", "/x", "much").fails(2);
-    assert!(said.contains("\"much\" is no number"), "{said}");
+    assert!(said.contains("\"much\" is not a number"), "{said}");
     rnet!(place, "state", "set", "/mode", "idle").ok();
     let said = rnet!(place, "state", "add", "/mode").fails(1);
     assert!(said.contains("/mode"), "{said}");
@@ -449,7 +450,7 @@ fn a_time_to_live_is_told_and_kept() {
     assert!(rnet!(place, "state", "get", "/lease", "--json").json()["ttl_s"].is_null());
 
     let mut watch = place.spawn(&["state", "watch", "/blink", "--count", "2"]);
-    watch.until_stderr("there are no keys under \"/blink\" yet; waiting");
+    watch.until_stderr("no keys under \"/blink\" yet; waiting");
     rnet!(place, "state", "set", "/blink", "1", "--ttl", "0.05").ok();
     assert_eq!(watch.wait().ok(), "/blink: 1\n/blink expired\n");
     rnet!(place, "state", "get", "/blink").fails(1);
@@ -487,7 +488,7 @@ fn keys_of_another_host_are_those_of_its_home() {
     assert_eq!(state.get("/local").unwrap(), None);
     assert_eq!(state.get("/arm/mode").unwrap(), None);
     let said = rnet!(place, "state", "get", "@robot/arm/mode").fails(1);
-    assert!(said.contains("there is no key /arm/mode on host robot"), "{said}");
+    assert!(said.contains("key /arm/mode not found on host robot"), "{said}");
     let said = rnet!(place, "state", "get", "@desk/k").fails(1);
     assert!(said.contains("home on host desk, which is not reachable"), "{said}");
     let said = rnet!(place, "state", "set", "@robot/k", "1", "--last-will-delete").fails(2);

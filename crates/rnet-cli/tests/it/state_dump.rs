@@ -166,20 +166,20 @@ fn damaged_files_change_nothing() {
     let file = file.to_str().unwrap();
     let bad_type = good.replace("\"descriptor_set\":\"", "\"descriptor_set\":\"AAAA");
     for (text, why) in [
-        (String::new(), "it is empty"),
-        ("hello\n".to_owned(), "line 1 is not the head of a dump"),
+        (String::new(), "the file is empty"),
+        ("hello\n".to_owned(), "line 1 is not the header of a dump"),
         (good.replace("\"rnet_state\":1", "\"rnet_state\":2"), "version 2"),
-        (good[..cut].to_owned(), "it was cut"),
-        (good.replace("{\"end\":13}", "{\"end\":12}"), "counts 12 keys, and it has 13"),
-        (format!("{good}{key}\n"), "behind the end"),
-        (good.replace(key, &format!("{key}\n{key}")), "/all/int is there twice"),
+        (good[..cut].to_owned(), "the file was truncated"),
+        (good.replace("{\"end\":13}", "{\"end\":12}"), "counts 12 keys, but the file has 13"),
+        (format!("{good}{key}\n"), "after the end line"),
+        (good.replace(key, &format!("{key}\n{key}")), "duplicate key /all/int"),
         (
             good.replace(key, &key.replace("\"int\"", "\"bool\"")),
             "line 8: the value of \"/all/int\"",
         ),
         (good.replace(key, &key.replace("\"int\"", "\"integer\"")), "unknown variant"),
-        (good.replace(key, &key[..key.len() - 9]), "it is no JSON"),
-        (good.replace("\"type\":1,\"bytes\"", "\"type\":7,\"bytes\""), "its type stands nowhere"),
+        (good.replace(key, &key[..key.len() - 9]), "invalid JSON"),
+        (good.replace("\"type\":1,\"bytes\"", "\"type\":7,\"bytes\""), "its type is not defined"),
         (bad_type, "type rnet.msgs.Imu"),
     ] {
         assert_ne!(text, good);

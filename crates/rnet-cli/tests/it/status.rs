@@ -34,10 +34,7 @@ fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
     let ran = rnet!(place, "status", "--over", "0.1", "/imu", "/control");
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
-    assert!(
-        text.contains("PROBLEM  the node /control does not run\n         -> start it"),
-        "{text}"
-    );
+    assert!(text.contains("PROBLEM  node /control is not running\n         -> start it"), "{text}");
     assert_eq!(text.matches("PROBLEM").count(), 1, "{text}");
 }
 
@@ -247,7 +244,10 @@ fn a_process_that_ignores_a_stop_dies_when_it_is_killed() {
     let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
     until(&is_there, &String::new);
     let said = place.run(&["node", "stop", "free"]).fails(1);
-    assert!(said.contains("still runs 5 s after SIGTERM; rnet node kill /free ends it"), "{said}");
+    assert!(
+        said.contains("is still running 5 s after SIGTERM; kill it with rnet node kill /free"),
+        "{said}"
+    );
     place.run(&["node", "kill", "free"]).ok();
     free.until_end();
     let ran = rnet!(place, "status", "--over", "0.1");

@@ -83,7 +83,8 @@ fn the_built_in_plain_types_are_known_with_what_their_fields_mean() {
     );
     let shown = rnet!(place, "type", "show", "Image").ok();
     assert!(
-        shown.starts_with("plain type rnet.msgs.Image: 192 bytes, aligned to 8, data behind it\n"),
+        shown
+            .starts_with("plain type rnet.msgs.Image: 192 bytes, aligned to 8, followed by data\n"),
         "{shown}"
     );
     assert!(shown.contains("   96  width: u32         // pixels in a row\n"), "{shown}");
@@ -402,10 +403,16 @@ fn folders_are_compared_type_by_type_wherever_the_types_stand() {
     // A type that two files define differently has no meaning.
     write(&place, "new/other.proto", &part.replace("double", "float"));
     let said = rnet!(place, "type", "check", old, new).fails(1);
-    assert!(said.contains("p.Part means two things") && said.contains("other.proto"), "{said}");
+    assert!(
+        said.contains("p.Part is defined differently") && said.contains("other.proto"),
+        "{said}"
+    );
     for command in [&["list"][..], &["show", "Part"], &["show", "p.Part"]] {
         let said = place.run(&[&["type"], command, &["--proto", new]].concat()).fails(1);
-        assert!(said.contains("p.Part means two things") && said.contains("other.proto"), "{said}");
+        assert!(
+            said.contains("p.Part is defined differently") && said.contains("other.proto"),
+            "{said}"
+        );
     }
     rnet!(place, "type", "list", "--proto", old).ok();
     let empty = place.dir.join("empty");
@@ -455,7 +462,7 @@ fn bad_files_are_named_with_the_place() {
         &["bad/h.bin", "MAX_SCHEMA_LEN_BYTES = 1048576"],
     );
     fault("bad/i.bin", &b"\x0a\x00".repeat(300), 1, &["bad/i.bin", "MAX_SCHEMA_FILES = 256"]);
-    fault("bad/j.txt", b"", 2, &["bad/j.txt", "neither a .proto file"]);
+    fault("bad/j.txt", b"", 2, &["bad/j.txt", "is not a .proto file"]);
     for (path, code, parts) in faults {
         let path = path.to_str().unwrap();
         for args in [["check", &old, path], ["check", path, &old], ["diff", &old, path]] {
@@ -468,7 +475,7 @@ fn bad_files_are_named_with_the_place() {
     let said = rnet!(place, "type", "check", old, "/nonexistent/robot.proto").fails(1);
     assert!(said.contains("cannot read /nonexistent/robot.proto"), "{said}");
     let said = rnet!(place, "type", "check", old, old, "--type", "Lag").fails(1);
-    assert!(said.contains("is called Lag; did you mean robot.Leg?"), "{said}");
+    assert!(said.contains("is named Lag; did you mean robot.Leg?"), "{said}");
     let said = rnet!(place, "--json", "type", "check", old, "/nonexistent/x").fails(1);
     let error: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(error["error"]["code"], "failed");

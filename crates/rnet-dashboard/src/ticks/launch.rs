@@ -36,6 +36,6 @@ fn row(record: &Record) -> Json {
         "restarts": record.restarts,
         // To whole seconds, so that it is the same at each look.
         "started_s": (unix_now_s() - age_s).round(),
-        "end": end.or_else(|| (!runs).then(|| "ended with its keeper, which was killed".to_owned())),
+        "end": end.or_else(|| (!runs).then(|| "killed together with its keeper".to_owned())),
     })
 }

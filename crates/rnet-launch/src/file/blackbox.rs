@@ -69,7 +69,7 @@ impl BlackBox {
         let seconds = |key| table.opt(key, |entry| entry.number("seconds", 0.0..=max_s));
         let words = |entry: &Entry<'_>, read: &dyn Fn(&Entry<'_>, &str) -> Result<()>| {
             entry.each(|entry| {
-                let text = vars.filled(entry, entry.text("a text")?)?;
+                let text = vars.filled(entry, entry.text("a string")?)?;
                 read(entry, &text)?;
                 Ok(text)
             })
@@ -80,7 +80,7 @@ impl BlackBox {
         };
         let pattern = |entry: &Entry<'_>, text: &str| {
             let read = rnet::NamePattern::new("topic pattern", text, MAX_TOPIC_LEN_BYTES);
-            read.map(drop).map_err(|error| entry.wrong(format!("a pattern of topics ({error})")))
+            read.map(drop).map_err(|error| entry.wrong(format!("a topic pattern ({error})")))
         };
         let least_mib = MIN_MEMORY_BYTES >> 20;
         Ok(BlackBox {

@@ -23,7 +23,7 @@ impl Names {
         let mut names = Names { nodes: Naming::default(), all: Naming::default(), env: Vec::new() };
         let mut namespace = None;
         if let Some(entry) = table.get(NAMESPACE) {
-            let given = vars.filled(&entry, entry.text("a namespace, as \"/left\"")?)?;
+            let given = vars.filled(&entry, entry.text("a namespace, such as \"/left\"")?)?;
             names.nodes = Naming::new(Some(&given), &[]).map_err(|error| wrong(&entry, error))?;
             names.all = names.nodes.clone();
             names.env.push((NAMESPACE, "RNET_NAMESPACE", given.clone()));
@@ -31,7 +31,8 @@ impl Names {
         }
         let Some(entry) = table.get(REMAP) else { return Ok(names) };
         let mut rules = Vec::new();
-        for (from, to) in entry.table("a table, as { \"/scan\" = \"/left/scan\" }")?.entries() {
+        for (from, to) in entry.table("a table, such as { \"/scan\" = \"/left/scan\" }")?.entries()
+        {
             let rule = (from.to_owned(), vars.filled(&to, to.text("a name")?)?);
             Naming::new(namespace.as_deref(), std::slice::from_ref(&rule))
                 .map_err(|error| wrong(&to, error))?;

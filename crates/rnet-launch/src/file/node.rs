@@ -73,7 +73,7 @@ pub fn read(
 ) -> Result<Found> {
     table.check_keys(&NODE_KEYS)?;
     let words = |entry: &Entry<'_>| words(entry, vars);
-    let expected = "an array, as [\"python\", \"arm.py\"]";
+    let expected = "an array, such as [\"python\", \"arm.py\"]";
     let after = table
         .opt("after", |entry| entry.each(|entry| node_name(entry, names)))?
         .unwrap_or_default();
@@ -94,7 +94,7 @@ pub fn read(
         give_up_within_ms: ms("give_up_within_s", none.give_up_within_ms)?,
     };
     if ready == Ready::Ended && policy.when == When::Always {
-        return Err(table.need("ready", "")?.wrong("another word beside restart = \"always\""));
+        return Err(table.need("ready", "")?.wrong("another value, because restart = \"always\""));
     }
     let process = Process {
         command: words(&table.need("command", expected)?)?,
@@ -140,7 +140,7 @@ fn backoff(
     match (first, longest) {
         _ if first_ms <= longest_ms => Ok((first_ms, longest_ms)),
         (Some(first), Some(longest)) => Err(first.wrong(format!(
-            "at most the longest wait, {} s of backoff_max_s at {}",
+            "at most backoff_max_s, {} s at {}",
             longest_ms as f64 / 1e3,
             longest.place()
         ))),
@@ -152,29 +152,28 @@ fn backoff(
 /// A program and its arguments.
 fn words(entry: &Entry<'_>, vars: &Vars) -> Result<Vec<String>> {
     if entry.value().as_array().is_none_or(|words| words.is_empty()) {
-        return Err(
-            entry.wrong("an array of a program and its arguments, as [\"python\", \"arm.py\"]")
-        );
+        return Err(entry
+            .wrong("an array of a program and its arguments, such as [\"python\", \"arm.py\"]"));
     }
     let mut is_program = true;
     entry.each(|word| {
         let text = vars.filled(word, no_zero(word)?)?;
         match std::mem::take(&mut is_program) && text.is_empty() {
-            true => Err(word.wrong("a program in the first place")),
+            true => Err(word.wrong("a program as the first element")),
             false => Ok(text),
         }
     })
 }
 
 fn no_zero<'t>(entry: &Entry<'t>) -> Result<&'t str> {
-    let text = entry.text("a text")?;
-    if text.contains('\0') { Err(entry.wrong("a text without a zero byte")) } else { Ok(text) }
+    let text = entry.text("a string")?;
+    if text.contains('\0') { Err(entry.wrong("a string without a zero byte")) } else { Ok(text) }
 }
 
 fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String, String>> {
     let variable = |(name, entry): (&str, Entry<'_>)| {
         if let Some((key, _, _)) = names.env().find(|(_, variable, _)| *variable == name) {
-            return Err(entry.wrong(format!("no {name} beside {key}, which sets it")));
+            return Err(entry.wrong(format!("no {name}, because {key} sets it")));
         }
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(entry.wrong("a name without '='"));
@@ -199,7 +198,7 @@ fn params(table: &Table<'_>, node: &NodeName, vars: &Vars) -> Result<BTreeMap<St
 }
 
 fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
-    let expected = "true, false, a number, a text or an array of these";
+    let expected = "true, false, a number, a string or an array of these";
     let wrong = || entry.wrong(expected);
     Ok(match entry.value() {
         DeValue::Boolean(truth) => ParamValue::Bool(*truth),
@@ -258,10 +257,10 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
     let priority = match (&priority, is_real_time) {
         (Some(priority), true) => whole(priority, 1..=99)?,
         (Some(priority), false) => {
-            return Err(priority.wrong("scheduler = \"fifo\" or \"rr\" beside priority"));
+            return Err(priority.wrong("scheduler = \"fifo\" or \"rr\" together with priority"));
         }
         (None, true) => table
-            .need("priority", "a whole number, 1 to 99, beside this scheduler")?
+            .need("priority", "a whole number, 1 to 99, for this scheduler")?
             .whole()
             .unwrap_or(1),
         (None, false) => 0,

@@ -173,12 +173,15 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
     let node = |key: &str| format!("[node.arm]\ncommand = [\"true\"]\n{key}\n");
     for (key, expected) in [
         ("comand = 1", "comand: unknown key; expected "),
-        ("namespace = 1", "namespace: expected a namespace, as \"/left\", found 1"),
+        ("namespace = 1", "namespace: expected a namespace, such as \"/left\", found 1"),
         (
             "namespace = \"a b\"",
             "namespace: expected names (invalid name \"a b\": ' ' at character 2 is",
         ),
-        ("remap = [\"/a\"]", "remap: expected a table, as { \"/scan\" = \"/left/scan\" }, found "),
+        (
+            "remap = [\"/a\"]",
+            "remap: expected a table, such as { \"/scan\" = \"/left/scan\" }, found ",
+        ),
         ("remap = { \"/a\" = 1 }", "remap./a: expected a name, found 1"),
         ("remap = { \"/a\" = \"/b,/c\" }", "remap./a: expected names (the rule \"/a=/b,/c\": "),
         (
@@ -187,12 +190,15 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ),
         (
             "namespace = \"a\"\nenv = { RNET_NAMESPACE = \"b\" }",
-            "env.RNET_NAMESPACE: expected no RNET_NAMESPACE beside namespace, which sets it",
+            "env.RNET_NAMESPACE: expected no RNET_NAMESPACE, because namespace sets it",
         ),
         ("after = \"b\"", "after: expected an array, such as [\"…\", \"…\"], found \"b\""),
         ("after = [\"b-c\"]", "after: expected the name of a node ('-' at character 2 is not"),
         ("after = [\"b\"]", "after: expected one of the nodes \"/arm\", found \"/b\""),
-        ("after = [\"arm\"]", "after: expected no cycle, found /arm -> /arm (each waits for the"),
+        (
+            "after = [\"arm\"]",
+            "after: expected no cycle, found /arm -> /arm (each node waits for the",
+        ),
         (
             "restart = \"alway\"",
             "restart: expected \"never\", \"on-failure\" or \"always\", found \"alway\"; did you mean \"always\"?",
@@ -202,11 +208,14 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("backoff_max_s = nan", "backoff_max_s: expected seconds, 0 to 86400, found nan"),
         (
             "backoff_s = 3\nbackoff_max_s = 2",
-            "backoff_s: expected at most the longest wait, 2 s of backoff_max_s at robot.toml:4:17, found 3",
+            "backoff_s: expected at most backoff_max_s, 2 s at robot.toml:4:17, found 3",
         ),
         ("give_up_after = 0", "give_up_after: expected a whole number, 1 to 4294967295, found 0"),
         ("give_up_within_s = \"1\"", "give_up_within_s: expected seconds, 0 to 86400, found \"1\""),
-        ("on_failure = []", "on_failure: expected an array of a program and its arguments, as"),
+        (
+            "on_failure = []",
+            "on_failure: expected an array of a program and its arguments, such as",
+        ),
         ("stop_timeout_s = 1e9", "stop_timeout_s: expected seconds, 0 to 86400, found 1e9"),
         ("die_with_launcher = 1", "die_with_launcher: expected true or false, found 1"),
         ("cpus = [-1]", "cpus: expected a whole number, 0 to 1023, found -1"),
@@ -215,10 +224,10 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
             "scheduler = \"fif\"",
             "scheduler: expected \"other\", \"batch\", \"idle\", \"fifo\" or \"rr\", found \"fif\"; did you mean",
         ),
-        ("scheduler = \"fifo\"", "priority is missing; expected a whole number, 1 to 99, beside"),
+        ("scheduler = \"fifo\"", "priority is missing; expected a whole number, 1 to 99, for"),
         (
             "priority = 3",
-            "priority: expected scheduler = \"fifo\" or \"rr\" beside priority, found 3",
+            "priority: expected scheduler = \"fifo\" or \"rr\" together with priority, found 3",
         ),
         (
             "scheduler = \"rr\"\npriority = 100",
@@ -241,28 +250,28 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("ready = [\"a b\"]", "ready: expected a topic (' ' at character 2 is not allowed"),
         (
             "ready = \"ended\"\nrestart = \"always\"",
-            "ready: expected another word beside restart = \"always\", found",
+            "ready: expected another value, because restart = \"always\", found",
         ),
         ("ready_timeout_s = true", "ready_timeout_s: expected seconds, 0 to 86400, found true"),
-        ("env = { A = 1 }", "env.A: expected a text, found 1"),
+        ("env = { A = 1 }", "env.A: expected a string, found 1"),
         ("env = { \"A=\" = \"\" }", "env.A=: expected a name without '=', found an empty text"),
-        ("env = { A = \"\\u0000\" }", "env.A: expected a text without a zero byte, found"),
+        ("env = { A = \"\\u0000\" }", "env.A: expected a string without a zero byte, found"),
         ("params = { \"a b\" = 1 }", "params.a b: expected the name of a parameter ("),
-        ("params = { a = {} }", "params.a: expected true, false, a number, a text or an array"),
-        ("params = { a = inf }", "params.a: expected true, false, a number, a text or an array"),
+        ("params = { a = {} }", "params.a: expected true, false, a number, a string or an array"),
+        ("params = { a = inf }", "params.a: expected true, false, a number, a string or an array"),
         ("dir = 1", "dir: expected the path of a directory, found 1"),
         (
             "dir = \"${here}\"",
-            "dir: expected no variable: the file has no [var] in ${…} (a launch file",
+            "dir: expected in ${…}: no variable, because the file has no [var] (launch files",
         ),
         (
             "dir = \"$HOME/x\"",
-            "dir: expected ${NAME} for a variable of [var], or $$ for a dollar (a launch file does not read the \
-             environment: a shell does, [\"sh\", \"-c\", \"… $$HOME …\"], or declare HOME in [var] and start with \
-             --set HOME=VALUE), found",
+            "dir: expected ${NAME} for a variable of [var], or $$ for a dollar (launch files do not read \
+             environment variables: use a shell, [\"sh\", \"-c\", \"… $$HOME …\"], or declare HOME in [var] and \
+             start with --set HOME=VALUE), found",
         ),
         ("host = \"a b\"", "host: expected a name of 1 to 64 letters, digits, '-', '.' and '_'"),
-        ("when = { sim = true }", "when.sim: expected no variable: the file has no [var]"),
+        ("when = { sim = true }", "when.sim: expected no variable, because the file has no [var]"),
         ("when = \"sim\"", "when: expected a table of variables, found \"sim\""),
     ] {
         let error = parsed(&node(key)).expect_err(key);
@@ -288,7 +297,7 @@ fn a_wait_that_the_file_says_moves_the_default_of_the_other() {
 fn mistakes_around_nodes_are_told() {
     refused(
         "[node.arm]",
-        "robot.toml:1:1: node.arm.command is missing; expected an array, as [\"python\", \"arm.py\"]",
+        "robot.toml:1:1: node.arm.command is missing; expected an array, such as [\"python\", \"arm.py\"]",
     );
     for command in ["\"./arm\"", "[]"] {
         let error = parsed(&format!("[node.arm]\ncommand = {command}")).unwrap_err();
@@ -300,7 +309,7 @@ fn mistakes_around_nodes_are_told() {
     }
     refused(
         "[node.arm]\ncommand = [\"\"]",
-        "robot.toml:2:12: node.arm.command: expected a program in the first place, found an empty text",
+        "robot.toml:2:12: node.arm.command: expected a program as the first element, found an empty text",
     );
     refused(
         "[nodes.arm]",
@@ -317,7 +326,7 @@ fn mistakes_around_nodes_are_told() {
     );
     refused(
         "[node.a]\ncommand = [\"true\"]\n[node.\"/a\"]\ncommand = [\"true\"]",
-        "robot.toml:3:1: node./a: expected another name: robot.toml:1:1 has it, found /a",
+        "robot.toml:3:1: node./a: expected a unique name; robot.toml:1:1 already uses it, found /a",
     );
     refused(
         "[var]\nhost = 1",
@@ -325,14 +334,12 @@ fn mistakes_around_nodes_are_told() {
     );
     refused(
         "[var]\na = 1.5",
-        "robot.toml:2:5: var.a: expected a text, true, false or a whole number of 64 bits, found 1.5",
+        "robot.toml:2:5: var.a: expected a string, true, false or a 64-bit whole number, found 1.5",
     );
     refused("[[include]]", "robot.toml:1:1: include.file is missing; expected the path of a file");
     let error = parsed("[[include]]\nfile = \"none.toml\"").unwrap_err();
     assert!(
-        error.starts_with(
-            "robot.toml:2:8: include.file: expected a file that can be read (No such file"
-        ),
+        error.starts_with("robot.toml:2:8: include.file: expected a readable file (No such file"),
         "{error}"
     );
     let error = parsed("[node.arm\n").unwrap_err();
@@ -386,10 +393,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
             "robot.toml:2:13: blackbox.triggers: expected a trigger (trigger \"dead\":",
         ),
         ("triggers = \"death\"", "robot.toml:2:12: blackbox.triggers: expected an array"),
-        (
-            "exclude = [\"/a//b\"]",
-            "robot.toml:2:12: blackbox.exclude: expected a pattern of topics (",
-        ),
+        ("exclude = [\"/a//b\"]", "robot.toml:2:12: blackbox.exclude: expected a topic pattern ("),
         ("output = \"${no}\"", "robot.toml:2:10: blackbox.output: expected no variable"),
         (
             "[[include]]\nfile = \"more.toml\"",
@@ -397,7 +401,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
         ),
         (
             "[node.\"/blackbox\"]\ncommand = [\"true\"]",
-            "robot.toml:1:1: blackbox: expected no table [blackbox] beside",
+            "robot.toml:1:1: blackbox: expected no table [blackbox], because",
         ),
     ] {
         let error = loaded(&format!("[blackbox]\n{table}\n{arm}")).expect_err(table);
@@ -414,7 +418,7 @@ fn a_cycle_is_shown_as_the_cycle() {
         node("a", "\"d\", \"b\"") + &node("b", "\"c\"") + &node("c", "\"a\"") + &node("d", "");
     refused(
         &text,
-        "robot.toml:3:15: node.a.after: expected no cycle, found /a -> /b -> /c -> /a (each waits for the next)",
+        "robot.toml:3:15: node.a.after: expected no cycle, found /a -> /b -> /c -> /a (each node waits for the next)",
     );
 }
 

@@ -39,7 +39,7 @@ impl Word {
             DeValue::Integer(number) => whole(number.as_str(), number.radix()),
             _ => None,
         };
-        word.ok_or_else(|| entry.wrong("a text, true, false or a whole number of 64 bits"))
+        word.ok_or_else(|| entry.wrong("a string, true, false or a 64-bit whole number"))
     }
 
     /// A word of this one's type, as the command line has it; `None` if it is of another.
@@ -58,7 +58,7 @@ impl Word {
     /// What its type is.
     fn kind(&self) -> &'static str {
         match self {
-            Word::Text(_) => "a text",
+            Word::Text(_) => "a string",
             Word::Truth(_) => "true or false",
             Word::Whole(_) => "a whole number",
         }
@@ -79,8 +79,8 @@ impl Var {
     /// What a value of it must be, and why.
     fn expected(&self, name: &str) -> String {
         match name {
-            HOST => format!("{}, as names of hosts are", self.value.kind()),
-            _ => format!("{}, as the default of {name} at {}", self.value.kind(), self.place),
+            HOST => format!("{}, because host names are strings", self.value.kind()),
+            _ => format!("{}, like the default of {name} at {}", self.value.kind(), self.place),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Vars {
         let names: Vec<&str> =
             self.known.keys().map(String::as_str).filter(|name| *name != HOST).collect();
         match names.is_empty() {
-            true => "no variable: the file has no [var]".into(),
+            true => "no variable, because the file has no [var]".into(),
             false => format!("one of the variables {}", one_of(&names)),
         }
     }
@@ -145,10 +145,9 @@ impl Vars {
     pub fn hold(&self, table: &Table<'_>) -> Result<bool> {
         let mut all = true;
         for (name, entry) in table.entries() {
-            let var = self
-                .known
-                .get(name)
-                .ok_or_else(|| entry.wrong(format!("{} before it", self.names())))?;
+            let var = self.known.get(name).ok_or_else(|| {
+                entry.wrong(format!("{} (declared before this table)", self.names()))
+            })?;
             let value = Word::read(&entry)?;
             if !var.value.is_like(&value) {
                 return Err(entry.wrong(var.expected(name)));
@@ -171,7 +170,7 @@ impl Vars {
             {
                 let var = self.known.get(name);
                 let var = var.ok_or_else(|| {
-                    entry.wrong(format!("{} in ${{…}} ({})", self.names(), no_environment(name)))
+                    entry.wrong(format!("in ${{…}}: {} ({})", self.names(), no_environment(name)))
                 })?;
                 filled.push_str(&var.value.to_string());
                 after
@@ -192,7 +191,7 @@ impl Vars {
 /// How something that looks like a variable of the environment is read: by a shell, or as a variable of the file.
 fn no_environment(name: &str) -> String {
     format!(
-        "a launch file does not read the environment: a shell does, [\"sh\", \"-c\", \"… $${name} …\"], or declare \
-         {name} in [var] and start with --set {name}=VALUE"
+        "launch files do not read environment variables: use a shell, [\"sh\", \"-c\", \"… $${name} …\"], or \
+         declare {name} in [var] and start with --set {name}=VALUE"
     )
 }

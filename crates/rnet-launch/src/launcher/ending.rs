@@ -45,7 +45,8 @@ impl Launcher<'_> {
             None if is_kept && slot.looks < MAX_LAST_LOOKS => slot.looks += 1,
             None if is_kept => {
                 let record = self.folder.record(&slot.node.name);
-                slot.why = format!("it runs on: its record {} cannot be read", record.display());
+                slot.why =
+                    format!("it keeps running: its record {} cannot be read", record.display());
                 slot.enter(State::GivenUp);
             }
             None => slot.enter(State::Ended),
@@ -85,8 +86,8 @@ impl Launcher<'_> {
         let told = |slot: &Slot| {
             let after_s = slot.node.process.stop_time().as_secs_f64();
             let fate = match slot.is_stopping {
-                true => format!("told to stop; it is killed {after_s} s after that"),
-                false => "not told to stop; rnet node stop stops it".to_owned(),
+                true => format!("asked to stop; killed after {after_s} s"),
+                false => "not asked to stop; stop it with rnet node stop".to_owned(),
             };
             let pid = slot.pid.map_or_else(|| "pid unknown".to_owned(), |pid| format!("pid {pid}"));
             (slot.node.name.clone(), format!("{pid}, {fate}"))

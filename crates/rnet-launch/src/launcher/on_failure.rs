@@ -97,7 +97,7 @@ impl Launcher<'_> {
             (process.interrupt_timeout_ms, process.stop_timeout_ms);
         match self.keep_helper(&name, process) {
             Ok((pid, child, has_keeper)) => {
-                self.around.event(&name, "on-failure", &format!("{program} runs, pid {pid}"));
+                self.around.event(&name, "on-failure", &format!("{program} started, pid {pid}"));
                 self.helpers.push(Helper {
                     node: name,
                     program,
@@ -140,7 +140,7 @@ impl Launcher<'_> {
             }
             Ok((Answer::Busy, mut keeper)) => {
                 let _ = keeper.wait();
-                Err("runs still, as it was started before".to_owned())
+                Err("is still running from an earlier start".to_owned())
             }
             // A full disk has no room for what a keeper writes. The command runs all the same, unseen.
             Err(why) => {
@@ -175,7 +175,7 @@ impl Launcher<'_> {
     /// Those that run still, and what becomes of them.
     pub(super) fn helpers_left(&self) -> impl Iterator<Item = (NodeName, String)> {
         self.helpers.iter().map(|Helper { node, program, pid, .. }| {
-            let fate = format!("its on_failure {program}, pid {pid}, dies with the launcher");
+            let fate = format!("its on_failure {program}, pid {pid}, exits with the launcher");
             (node.clone(), fate)
         })
     }

@@ -26,11 +26,11 @@ impl Launcher<'_> {
             }
             let missing = match &slot.node.ready {
                 Ready::Started => None,
-                Ready::Ended => Some("it has not ended".to_owned()),
+                Ready::Ended => Some("it has not exited".to_owned()),
                 Ready::Told => {
                     let record = Record::read(&self.folder, &slot.node.name);
                     let has_told = record.is_some_and(|record| record.is_ready);
-                    (!has_told).then(|| "it has not said so by RNET_READY_FD".to_owned())
+                    (!has_told).then(|| "it has not reported readiness on RNET_READY_FD".to_owned())
                 }
                 Ready::Publishes(topics) => {
                     let published =
@@ -59,8 +59,8 @@ impl Launcher<'_> {
         for (name, why) in late {
             let detail = match self.who_waits_for(&name).as_slice() {
                 [] => why,
-                [one] => format!("{why}; {one} waits for it"),
-                several => format!("{why}; {} wait for it", several.join(", ")),
+                [one] => format!("{why}; {one} is waiting for it"),
+                several => format!("{why}; {} are waiting for it", several.join(", ")),
             };
             self.around.event(&name, "not-ready", &detail);
         }

@@ -64,7 +64,7 @@ impl Launcher<'_> {
                     return true;
                 };
                 if let Some(why) = description.refused {
-                    let text = format!("{name} = {} {}; it has its default", why.value, why.why);
+                    let text = format!("{name} = {} {}; using the default", why.value, why.why);
                     refused.push((of.clone(), text));
                 }
                 false

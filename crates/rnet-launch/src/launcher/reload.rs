@@ -33,7 +33,7 @@ impl Launcher<'_> {
             Err(error) => {
                 let refused = Some(error.to_string());
                 if seen.refused != refused {
-                    self.around.say(&format!("{error}; the nodes go on as they are"));
+                    self.around.say(&format!("{error}; the nodes keep running unchanged"));
                 }
                 seen.refused = refused;
             }
@@ -54,7 +54,7 @@ impl Launcher<'_> {
                     true => {
                         slot.fate = Fate::Again;
                         slot.stop();
-                        self.around.event(&node.name, "stopping", "the file has changed it");
+                        self.around.event(&node.name, "stopping", "changed in the file");
                     }
                     false => slot.enter(State::Waiting),
                 }
@@ -71,7 +71,7 @@ impl Launcher<'_> {
                 self.settle(&slot.node.name);
             }
             slot.stop();
-            self.around.event(&slot.node.name, "stopping", "the file names it no more");
+            self.around.event(&slot.node.name, "stopping", "removed from the file");
             self.slots.push(slot);
         }
         let told: Vec<String> = self.plan.unfit().iter().map(ToString::to_string).collect();

@@ -206,9 +206,9 @@ fn a_keeper_may_be_killed_as_it_stops_its_node() {
         // By its record: how the node has ended stands there when the last point is passed.
         let closed = point == "launch.closed";
         launch.until(if closed {
-            "/a stopped ended by SIGINT"
+            "/a stopped terminated by SIGINT"
         } else {
-            "/a stopped ended with its keeper"
+            "/a stopped killed together with its keeper"
         });
         let status = launch.child.wait().unwrap();
         assert_eq!(status.signal(), None, "{point}: the launcher goes on to its end: {status}");

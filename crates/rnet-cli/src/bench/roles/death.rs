@@ -95,12 +95,12 @@ impl Watcher {
             let lost = match subscriber.recv(Some(WAIT_LIMIT)).map(drop) {
                 Err(Error::PeerLost { .. }) => Ok(rnet::now_ns()),
                 Err(error) => Err(error.into()),
-                Ok(()) => Err(Failure::Failed("the victim sends nothing".to_owned())),
+                Ok(()) => Err(Failure::Failed("the victim does not send messages".to_owned())),
             };
             let sent = held.join().map_err(|_| Failure::Failed("a watcher panicked".to_owned()));
             Ok::<_, Failure>((lost?, sent??))
         })?;
-        let silent = |_| Failure::TimedOut("a callback was not called for a death".to_owned());
+        let silent = |_| Failure::TimedOut("a callback was not called after a death".to_owned());
         let called = |at: &Receiver<u64>| at.recv_timeout(WAIT_LIMIT).map_err(silent);
         Ok([lost_ns, called(matches)?, called(nodes)?, sent_ns])
     }

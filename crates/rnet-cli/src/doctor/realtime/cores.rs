@@ -20,8 +20,8 @@ pub(super) fn count(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "cores",
         "Cpus_allowed_list in /proc/self/status",
-        "a spinning receiver takes a core for itself, and sender and receiver pass a message in 0.1 to 0.2 µs only \
-         when each has one",
+        "a spinning receiver occupies a core; a message takes 0.1 to 0.2 µs only if sender and receiver each \
+         have their own",
     );
     let Some(cores) = machine.own_cores().filter(|c| !c.is_empty()) else {
         return check.unknown("the cores of this process cannot be read");
@@ -30,15 +30,12 @@ pub(super) fn count(machine: &Machine<'_>) -> Finding {
         Some(online) if online.len() > cores.len() => {
             format!("this process may use {} of {} cores", list_cores(&cores), online.len())
         }
-        _ if cores.len() == 1 => "there is one core".to_owned(),
+        _ if cores.len() == 1 => "this machine has one core".to_owned(),
         _ => format!("this process may use all {} cores", cores.len()),
     };
-    let more =
-        "give it more: taskset -c 0-3 PROGRAM, docker run --cpuset-cpus=0-3, more virtual cores";
+    let more = "allow more cores: taskset -c 0-3 PROGRAM, docker run --cpuset-cpus=0-3, or more virtual cores";
     match cores.len() {
-        1 => {
-            check.problem(what, format!("{more}; until then use Wait::Block, and never Wait::Spin"))
-        }
+        1 => check.problem(what, format!("{more}; until then, use Wait::Block, never Wait::Spin")),
         n if n < ENOUGH_CORES => {
             check.advice(what, format!("let at most {} thread spin (Wait::Spin), or {more}", n - 1))
         }
@@ -48,7 +45,7 @@ pub(super) fn count(machine: &Machine<'_>) -> Finding {
 
 /// Is this process stopped when it has used its quota?
 pub(super) fn quota(machine: &Machine<'_>) -> Finding {
-    const WHY: &str = "a process that has used its quota stands still until the next period begins, tens of \
+    const WHY: &str = "a process that has used its quota is stopped until the next period starts, tens of \
                        milliseconds later";
     let cores = machine.own_cores().map_or(1, |c| c.len().max(1)) as f64;
     let mut read = None;
@@ -74,16 +71,17 @@ pub(super) fn quota(machine: &Machine<'_>) -> Finding {
         let share = quota_us / period_us;
         if quota_us >= 0.0 && share < cores {
             return Check::new("cpu_quota", file, WHY).problem(
-                format!("this process is stopped when it has used {share:.2} cores' time of {period_us} µs"),
-                "docker: --cpuset-cpus instead of --cpus; a systemd unit: remove CPUQuota=, use AllowedCPUs=",
+                format!("this process is stopped when it has used the time of {share:.2} cores in a period of \
+                         {period_us} µs"),
+                "docker: use --cpuset-cpus instead of --cpus; systemd unit: remove CPUQuota=, use AllowedCPUs=",
             );
         }
         read.get_or_insert(file);
     }
     match read {
-        Some(file) => Check::new("cpu_quota", file, WHY).ok("there is no CPU quota"),
+        Some(file) => Check::new("cpu_quota", file, WHY).ok("no CPU quota is set"),
         None if machine.text("/proc/self/cgroup").is_some() => {
-            Check::new("cpu_quota", "/proc/self/cgroup", WHY).ok("there is no CPU quota")
+            Check::new("cpu_quota", "/proc/self/cgroup", WHY).ok("no CPU quota is set")
         }
         None => Check::new("cpu_quota", "/proc/self/cgroup", WHY)
             .unknown("the control groups of this process cannot be read"),
@@ -108,8 +106,8 @@ pub(super) fn isolated(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "isolated_cores",
         format!("{CPU}/{{isolated,nohz_full}}, {PARTITIONS}"),
-        "on an isolated core nothing runs but what you put there, so that a spinning or real-time thread is never \
-         interrupted by another; nohz_full stops the timer tick there, too",
+        "an isolated core runs only the threads that you assign to it, so that other threads never interrupt a \
+         spinning or real-time thread; nohz_full also stops the timer tick there",
     );
     let Some(isolated) = isolated_cores(machine) else {
         return check.unknown("the list of isolated cores cannot be read");
@@ -128,8 +126,8 @@ pub(super) fn isolated(machine: &Machine<'_>) -> Finding {
         let example = list_cores(&online[first..]);
         return if online.len() < ENOUGH_CORES {
             check.advice(
-                "no core is isolated, and there are too few to spare one",
-                format!("use a machine with {ENOUGH_CORES} cores and more; there, {}", line("3")),
+                "no core is isolated, and the machine has too few to isolate one",
+                format!("use a machine with at least {ENOUGH_CORES} cores; then {}", line("3")),
             )
         } else {
             check.advice("no core is isolated", line(&example))
@@ -153,7 +151,7 @@ pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "irqbalance",
         "/proc/*/comm",
-        "irqbalance moves interrupts to any core, among them those of your nodes, unless these are isolated",
+        "irqbalance moves interrupts to any core, including those of your nodes, unless they are isolated",
     );
     let processes = machine.numbered("/proc", "");
     if processes.is_empty() {
@@ -166,17 +164,17 @@ pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
     match (runs, isolated.is_empty()) {
         // Mounted with hidepid, /proc shows only what this user has started.
         (false, _) if machine.text("/proc/1/comm").is_none() => {
-            check.unknown("the processes of others cannot be seen; `sudo pgrep irqbalance` tells")
+            check.unknown("processes of other users are not visible; check with `sudo pgrep irqbalance`")
         }
         (false, _) if machine.is_container() => {
-            check.ok("irqbalance does not run here; on the host it may")
+            check.ok("irqbalance does not run in this container; it may run on the host")
         }
         (false, _) => check.ok("irqbalance does not run"),
-        (true, false) => check.ok("irqbalance runs, and leaves isolated cores alone"),
+        (true, false) => check.ok("irqbalance runs and skips isolated cores"),
         (true, true) => check.advice(
             "irqbalance runs, and no core is isolated",
-            "IRQBALANCE_BANNED_CPULIST=2-3 in /etc/default/irqbalance, with the cores of your nodes, and sudo \
-             systemctl restart irqbalance; or isolate these cores",
+            "set IRQBALANCE_BANNED_CPULIST=2-3 (the cores of your nodes) in /etc/default/irqbalance and run \
+             sudo systemctl restart irqbalance; or isolate these cores",
         ),
     }
 }
@@ -187,8 +185,8 @@ pub(super) fn governor(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "governor",
         format!("{DIR}/policy*/scaling_governor"),
-        "a core that was clocked down while it waited handles the next message slowly, several times so at its \
-         lowest clock",
+        "a core that was clocked down while waiting handles the next message slower, several times slower at \
+         its lowest clock",
     );
     let mut governors: Vec<String> = machine
         .numbered(DIR, "policy")
@@ -199,16 +197,17 @@ pub(super) fn governor(machine: &Machine<'_>) -> Finding {
     governors.sort_unstable();
     governors.dedup();
     if governors.is_empty() {
-        return check
-            .unknown("the kernel does not set the clock: the firmware or the hypervisor does");
+        return check.unknown(
+            "the kernel does not control the clock frequency: the firmware or the hypervisor does",
+        );
     }
     if governors == ["performance"] {
-        return check.ok("all cores run at the governor performance");
+        return check.ok("all cores use the performance governor");
     }
     check.advice(
-        format!("the governor of the cores is {}", governors.join(", ")),
-        "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor (until the next boot; \
-         to keep it: the same line in a systemd unit of Type=oneshot)",
+        format!("the cores use the governor {}", governors.join(", ")),
+        "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor (until the next \
+         boot; to make it permanent, use a systemd unit with Type=oneshot)",
     )
 }
 
@@ -234,15 +233,16 @@ pub(super) fn idle_states(machine: &Machine<'_>) -> Finding {
         }
     }
     match deepest {
-        None => check.unknown("the kernel knows no idle states: the firmware or the hypervisor decides how cores sleep"),
+        None => check.unknown("the kernel does not control idle states: the firmware or the hypervisor does"),
         Some((latency, name, _)) if latency <= IDLE_EXIT_US => {
-            check.ok(format!("the deepest idle state, {name}, is left in {latency} µs"))
+            check.ok(format!("leaving the deepest idle state, {name}, takes {latency} µs"))
         }
         Some((latency, name, state)) => check.advice(
-            format!("the deepest idle state, {name}, takes {latency} µs to leave"),
+            format!("leaving the deepest idle state, {name}, takes {latency} µs"),
             format!(
-                "a program that holds /dev/cpu_dma_latency open with a 0 in it (docs/guide/real-time.md); or echo 1 \
-                 | sudo tee {CPU}/cpu*/cpuidle/{state}/disable, and so on for each state above {IDLE_EXIT_US} µs"
+                "run a program that writes 0 to /dev/cpu_dma_latency and keeps it open \
+                 (docs/guide/real-time.md); or run echo 1 | sudo tee {CPU}/cpu*/cpuidle/{state}/disable, and \
+                 the same for each state above {IDLE_EXIT_US} µs"
             ),
         ),
     }
@@ -254,24 +254,23 @@ pub(super) fn dma_latency(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "dma_latency",
         file,
-        "a program that may write there can keep the cores out of deep idle states for as long as it runs, and \
-         need not be root otherwise",
+        "a program with write access can keep the cores out of deep idle states while it runs, without being root",
     );
     let path = machine.path(file);
     if !path.exists() {
         return check.unknown(if machine.is_container() {
-            "it is not in this container: docker run --device /dev/cpu_dma_latency brings it in"
+            "the device is not in this container; to add it: docker run --device /dev/cpu_dma_latency"
         } else {
-            "the kernel has no such device"
+            "the kernel does not have this device"
         });
     }
     match rustix::fs::access(&path, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => check.ok("this user may write there"),
+        Ok(()) => check.ok("this user has write access"),
         Err(_) => check.advice(
-            "this user may not write there",
+            "this user does not have write access",
             "echo 'KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\", MODE=\"0660\"' | sudo tee \
              /etc/udev/rules.d/90-realtime.rules; sudo udevadm control --reload; sudo udevadm trigger \
-             /dev/cpu_dma_latency; and be in the group realtime",
+             /dev/cpu_dma_latency; and add the user to the group realtime",
         ),
     }
 }
@@ -281,8 +280,8 @@ pub(super) fn virtual_machine(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "virtual_machine",
         "flags in /proc/cpuinfo, /sys/hypervisor/type, /proc/device-tree/hypervisor",
-        "waking a core of a virtual machine goes through the hypervisor: tens of microseconds instead of a few, and \
-         nothing in here can bound them",
+        "waking a core of a virtual machine goes through the hypervisor: it takes tens of microseconds instead \
+         of a few, and the guest cannot bound it",
     );
     let info = machine.text("/proc/cpuinfo");
     let flagged = info.as_deref().is_some_and(|info| {
@@ -294,12 +293,12 @@ pub(super) fn virtual_machine(machine: &Machine<'_>) -> Finding {
         let what = kind.map_or(String::new(), |kind| format!(" ({kind})"));
         return check.advice(
             format!("this is a virtual machine{what}"),
-            "for bounds below a millisecond run on the machine itself; else give each virtual core a core of its \
-             own on the host (libvirt: virsh vcpupin GUEST 0 2), and let latency-critical subscribers spin",
+            "for latency bounds below a millisecond, run on bare metal; otherwise pin each virtual core to its \
+             own host core (libvirt: virsh vcpupin GUEST 0 2), and let latency-critical subscribers spin",
         );
     }
     match info {
-        Some(_) => check.ok("no hypervisor shows itself"),
+        Some(_) => check.ok("no hypervisor detected"),
         None => check.unknown("the processors cannot be read"),
     }
 }
@@ -309,8 +308,7 @@ pub(super) fn steal(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "steal",
         "/proc/stat",
-        "while a hypervisor runs something else on a core, the threads there stand still without knowing it, for \
-         milliseconds",
+        "while a hypervisor runs something else on a core, the threads there are paused unnoticed, for milliseconds",
     );
     let times: Option<Vec<u64>> = machine.text("/proc/stat").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -330,8 +328,8 @@ pub(super) fn steal(machine: &Machine<'_>) -> Finding {
         // It is a mean since the boot, and may be long past.
         check.advice(
             what,
-            "where `st` in top is above 0 still, the host has promised more cores than it has: pin the virtual cores \
-             (virsh vcpupin), run fewer guests, or take a machine with dedicated cores",
+            "if `st` in top is still above 0, the host is overcommitted: pin the virtual cores (virsh \
+             vcpupin), run fewer guests, or use a machine with dedicated cores",
         )
     } else if *steal > 0 {
         check.ok(what)

@@ -12,16 +12,16 @@ const SLACK_NS: u64 = 10_000;
 
 /// How to get a kernel that preempts.
 const FULL: &str = "boot with preempt=full: add it to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo \
-                    update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. Better \
-                    still a PREEMPT_RT kernel: Debian's linux-image-rt-amd64, Ubuntu's `sudo pro enable \
-                    realtime-kernel`";
+                    update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. \
+                    Better: a PREEMPT_RT kernel (Debian: linux-image-rt-amd64, Ubuntu: `sudo pro enable \
+                    realtime-kernel`)";
 
 /// When does the kernel give the core to a more urgent thread?
 pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "preemption",
         "/sys/kernel/realtime",
-        "the thread that a message wakes must wait until the kernel can be interrupted in what it does on that core",
+        "a thread woken by a message must wait until the kernel can be preempted on that core",
     );
     if machine.number::<u32>("/sys/kernel/realtime") == Some(1) {
         return check.ok("the kernel is PREEMPT_RT");
@@ -31,7 +31,7 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
         return by_model(Check { read_from: now.into(), ..check }, model);
     }
     let Some(version) = machine.text("/proc/sys/kernel/version") else {
-        return check.unknown("the version of the kernel cannot be read");
+        return check.unknown("the kernel version cannot be read");
     };
     let line = "/proc/cmdline";
     let asked = machine.text(line).and_then(|text| {
@@ -67,14 +67,15 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
             return by_model(Check { read_from: file, ..check }, model);
         }
         return Check { read_from: "/proc/sys/kernel/version".into(), ..check }.advice(
-            "the preemption model was chosen when the kernel was built (PREEMPT_DYNAMIC), and cannot be read from \
-             here; `sudo cat /sys/kernel/debug/sched/preempt` or `zgrep CONFIG_PREEMPT /proc/config.gz` tells",
+            "the preemption model was set when the kernel was built (PREEMPT_DYNAMIC) and cannot be read \
+             without root; check with `sudo cat /sys/kernel/debug/sched/preempt` or `zgrep CONFIG_PREEMPT \
+             /proc/config.gz`",
             FULL,
         );
     }
     let check = Check { read_from: "/proc/sys/kernel/version".into(), ..check };
     if has("PREEMPT") {
-        return check.ok("the kernel preempts itself (PREEMPT)");
+        return check.ok("the kernel is fully preemptible (PREEMPT)");
     }
     check
         .problem("the kernel was built without preemption, or with voluntary preemption only", FULL)
@@ -82,16 +83,15 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
 
 fn by_model(check: Check, model: &str) -> Finding {
     match model {
-        "full" => check.ok("the kernel preempts itself (preempt=full)"),
+        "full" => check.ok("the kernel is fully preemptible (preempt=full)"),
         "lazy" => check.ok(
-            "the kernel preempts itself at once for real-time threads, and at the next tick for others \
-             (preempt=lazy)",
+            "the kernel is preempted immediately by real-time threads, and at the next tick by others (preempt=lazy)",
         ),
-        "voluntary" => check.advice("the kernel preempts itself here and there (preempt=voluntary)", FULL),
+        "voluntary" => check.advice("the kernel is preemptible only at certain points (preempt=voluntary)", FULL),
         "none" => {
-            check.problem("the kernel does not preempt itself in system calls (preempt=none)", FULL)
+            check.problem("the kernel is not preemptible in system calls (preempt=none)", FULL)
         }
-        other => check.unknown(format!("the kernel names a preemption model {other:?}")),
+        other => check.unknown(format!("the kernel reports an unknown preemption model {other:?}")),
     }
 }
 
@@ -101,34 +101,35 @@ pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "rt_throttling",
         runtime_file,
-        "a real-time thread that spins (Wait::Spin) uses up its share, and its messages wait for the next period",
+        "a spinning real-time thread (Wait::Spin) uses up its share, and its messages then wait for the next period",
     );
     let period = machine.number::<i64>("/proc/sys/kernel/sched_rt_period_us");
     // With CONFIG_RT_GROUP_SCHED, of which this file is the sign, the old way stays.
     let grouped = machine.text("/sys/fs/cgroup/cpu/cpu.rt_runtime_us").is_some();
     let lenient = !grouped && machine.kernel().is_some_and(|k| k >= SLICES_SINCE);
-    let free_it = "sudo sysctl kernel.sched_rt_runtime_us=-1, which lets a thread that runs away hang its core";
+    let free_it =
+        "sudo sysctl kernel.sched_rt_runtime_us=-1 (a runaway thread can then hang its core)";
     match (machine.number::<i64>(runtime_file), period) {
-        (Some(i64::MIN..=-1), _) => check.ok("real-time threads are never stopped (-1)"),
+        (Some(i64::MIN..=-1), _) => check.ok("real-time threads are never throttled (-1)"),
         (Some(0), _) => check.problem(
-            "real-time threads get no time at all (0)",
+            "real-time threads get no CPU time (0)",
             "sudo sysctl kernel.sched_rt_runtime_us=950000",
         ),
         (Some(runtime), Some(period)) if runtime >= period => {
             check.ok(format!("real-time threads get the whole period of {period} µs"))
         }
         (Some(runtime), Some(period)) if lenient => check.ok(format!(
-            "real-time threads get {runtime} of {period} µs, and since kernel 6.12 lose the rest only to threads that \
-             starve"
+            "real-time threads get {runtime} of {period} µs; since kernel 6.12, they lose the rest only to \
+             threads that would otherwise starve"
         )),
         (Some(runtime), Some(period)) => check.advice(
             format!(
-                "a core that is busy with real-time threads stops them for {} µs in {period} µs",
+                "real-time threads that keep a core busy are throttled for {} µs in each {period} µs",
                 period - runtime
             ),
-            format!("do not spin at a real-time priority (Wait::Adaptive sleeps), or {free_it}"),
+            format!("do not spin at a real-time priority (use Wait::Adaptive, which sleeps), or {free_it}"),
         ),
-        _ => check.unknown("the share of real-time threads cannot be read"),
+        _ => check.unknown("the CPU share of real-time threads cannot be read"),
     }
 }
 
@@ -137,19 +138,19 @@ pub(super) fn slices(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "slices",
         "/proc/sys/kernel/osrelease",
-        "a thread that asks for a short slice (0.1 ms and up) is preferred when it wakes; it needs no rights, which \
-         SCHED_FIFO does",
+        "a thread that requests a short slice (0.1 ms or more) is preferred when it wakes; unlike SCHED_FIFO, \
+         this needs no privileges",
     );
     match machine.kernel() {
         Some(version @ (major, minor)) if version >= SLICES_SINCE => check.ok(format!(
-            "kernel {major}.{minor} lets threads choose their slice (EEVDF, since 6.12): sched_setattr(2), or `chrt -o -T \
-             100000 0 PROGRAM` where chrt can (that of util-linux 2.38 cannot)"
+            "kernel {major}.{minor} lets threads set their slice (EEVDF, since 6.12): sched_setattr(2), or \
+             `chrt -o -T 100000 0 PROGRAM` if chrt supports it (util-linux 2.38 does not)"
         )),
         Some((major, minor)) => check.advice(
             format!("kernel {major}.{minor} gives all SCHED_OTHER threads the same slice"),
-            "use a kernel from 6.12 on (Debian 13, Ubuntu 25.04), or SCHED_FIFO",
+            "use kernel 6.12 or later (Debian 13, Ubuntu 25.04), or SCHED_FIFO",
         ),
-        None => check.unknown("the release of the kernel cannot be read"),
+        None => check.unknown("the kernel release cannot be read"),
     }
 }
 
@@ -159,14 +160,15 @@ pub(super) fn autogroup(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "autogroup",
         file,
-        "with autogroup, nice values count within a terminal session only, so that they cannot put a node before \
-         programs of other sessions; SCHED_FIFO is not concerned",
+        "with autogroup, nice values apply only within a terminal session, so they cannot prioritize a node \
+         over programs of other sessions; SCHED_FIFO is not affected",
     );
     match machine.number::<u32>(file) {
-        Some(0) => check.ok("sessions are not grouped: nice values count everywhere"),
+        Some(0) => check.ok("sessions are not grouped: nice values apply everywhere"),
         Some(_) => check.advice(
-            "each terminal session is a group of its own to the scheduler",
-            "sudo sysctl kernel.sched_autogroup_enabled=0 (to keep: a line in /etc/sysctl.d/90-realtime.conf)",
+            "the scheduler treats each terminal session as a separate group",
+            "sudo sysctl kernel.sched_autogroup_enabled=0 (to make it permanent: add it to \
+             /etc/sysctl.d/90-realtime.conf)",
         ),
         None => check.ok("the kernel has no autogroup"),
     }
@@ -178,14 +180,15 @@ pub(super) fn timer_slack(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "timer_slack",
         file,
-        "a sleep between periodic messages, and a receive with a timeout, may end late by the timer slack; threads \
-         with a real-time policy have none",
+        "a sleep between periodic messages, and a receive with a timeout, may end late by up to the timer \
+         slack; threads with a real-time policy have no slack",
     );
     match machine.number::<u64>(file) {
         Some(slack_ns) if slack_ns <= SLACK_NS => check.ok(format!("timers are at most {slack_ns} ns late")),
         Some(slack_ns) => check.advice(
-            format!("programs that are started from here have timers that may be {} µs late", slack_ns / 1000),
-            "prctl(PR_SET_TIMERSLACK, 1) in the program; a systemd unit: TimerSlackNSec=1; or SCHED_FIFO: chrt -f 50 PROGRAM",
+            format!("timers of programs started from here may be up to {} µs late", slack_ns / 1000),
+            "call prctl(PR_SET_TIMERSLACK, 1) in the program; systemd unit: TimerSlackNSec=1; or use \
+             SCHED_FIFO: chrt -f 50 PROGRAM",
         ),
         None => check.unknown("the timer slack of this process cannot be read"),
     }
@@ -198,8 +201,8 @@ pub(super) fn clock_source(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "clock_source",
         file.as_str(),
-        "every message is stamped with the time: 20 to 50 ns where the program can read the clock itself, a \
-         microsecond and more where it needs a system call",
+        "every message is timestamped: this takes 20 to 50 ns if the program can read the clock directly, a \
+         microsecond or more if it needs a system call",
     );
     let Some(source) = machine.text(&file).filter(|s| !s.is_empty()) else {
         return check.unknown("the clock source cannot be read");
@@ -208,19 +211,19 @@ pub(super) fn clock_source(machine: &Machine<'_>) -> Finding {
     let offers = |name: &str| available.split_whitespace().any(|word| word == name);
     match source.as_str() {
         "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => {
-            check.ok(format!("the clock is {source}, which programs read by themselves"))
+            check.ok(format!("the clock source is {source}, which programs read directly"))
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => check.problem(
-            format!("the clock is {source}, which takes a system call and slow hardware"),
+            format!("the clock source is {source}, which needs a system call and slow hardware"),
             if offers("tsc") {
                 format!("echo tsc | sudo tee {file}")
             } else {
-                "the kernel distrusts this machine's time stamp counter: `sudo dmesg | grep -i tsc` says why; a \
-                 newer firmware often helps, and so does tsc=reliable on the kernel's command line if you know \
-                 that it is"
+                "the kernel considers this machine's time stamp counter unreliable: see `sudo dmesg | grep -i \
+                 tsc`; newer firmware often helps, and so does tsc=reliable on the kernel command line if the \
+                 counter is known to be reliable"
                     .to_owned()
             },
         ),
-        _ => check.unknown(format!("the clock is {source}, of which nothing is known here")),
+        _ => check.unknown(format!("the clock source is {source}, which this check does not know")),
     }
 }

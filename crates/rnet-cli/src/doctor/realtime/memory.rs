@@ -37,12 +37,12 @@ pub(super) fn lock(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "memory_lock",
         "/proc/self/limits, CapEff in /proc/self/status, /proc/meminfo",
-        "mlockall keeps program, heap and logs in memory: no page fault reads a disk in the middle of a message",
+        "mlockall keeps program, heap and logs in memory: no page fault reads from disk during a message",
     );
     let swaps = swap_areas(machine).is_some_and(|(areas, _)| areas > 0);
     let limit = machine.limit("Max locked memory");
     match (machine.is_capable(Capability::IpcLock), limit) {
-        (Some(true), _) => check.ok("CAP_IPC_LOCK is there: any amount of memory may be locked"),
+        (Some(true), _) => check.ok("CAP_IPC_LOCK is set: any amount of memory may be locked"),
         (_, Some(Limit::Unlimited)) => check.ok("any amount of memory may be locked"),
         (_, Some(Limit::Of(bytes)))
             if bytes >= memory_bytes(machine).unwrap_or(MUCH_LOCKED_BYTES) =>
@@ -56,8 +56,8 @@ pub(super) fn lock(machine: &Machine<'_>) -> Finding {
             let advice = if machine.is_container() {
                 "docker run --ulimit memlock=-1"
             } else {
-                "echo '@realtime - memlock unlimited' | sudo tee -a /etc/security/limits.d/90-realtime.conf, and be in \
-                 the group realtime; a systemd unit: LimitMEMLOCK=infinity"
+                "echo '@realtime - memlock unlimited' | sudo tee -a /etc/security/limits.d/90-realtime.conf, \
+                 and add the user to the group realtime; systemd unit: LimitMEMLOCK=infinity"
             };
             if swaps && is_little {
                 check.problem(format!("{what}, and this machine swaps"), advice)
@@ -74,22 +74,22 @@ pub(super) fn swap(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "swap",
         "/proc/swaps, /proc/sys/vm/swappiness",
-        "the logs of robot-net are in tmpfs, which is swapped out as all memory is; reading a page back takes \
+        "robot-net's logs are in tmpfs, which can be swapped out like any memory; reading a page back takes \
          milliseconds",
     );
     let Some((areas, used_kib)) = swap_areas(machine) else {
         return check.unknown("the swap areas cannot be read");
     };
     if areas == 0 {
-        return check.ok("there is no swap");
+        return check.ok("swap is off");
     }
     let swappiness = machine
         .number::<u32>("/proc/sys/vm/swappiness")
         .map_or(String::new(), |n| format!(", swappiness {n}"));
     check.advice(
         format!("swap is on, {} MiB of it used{swappiness}", used_kib >> 10),
-        "sudo swapoff -a and remove its line from /etc/fstab; or mlockall in each program that must be quick, and \
-         sudo sysctl vm.swappiness=1",
+        "run sudo swapoff -a and remove its line from /etc/fstab; or call mlockall in each latency-critical \
+         program, and run sudo sysctl vm.swappiness=1",
     )
 }
 
@@ -99,16 +99,17 @@ pub(super) fn huge_heap_pages(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "huge_heap_pages",
         file.as_str(),
-        "the first touch of a huge page clears 2 MiB, 40 µs at best and milliseconds at worst, and khugepaged moves \
-         memory while programs use it",
+        "the first access to a huge page clears 2 MiB, which takes 40 µs at best and milliseconds at worst, \
+         and khugepaged moves memory while programs use it",
     );
     match machine.text(&file).as_deref().and_then(chosen) {
         Some("always") => check.advice(
-            "every program gets huge pages, asked for or not",
-            format!("echo madvise | sudo tee {file} (to keep: transparent_hugepage=madvise on the kernel's command line)"),
+            "every program gets huge pages, even without requesting them",
+            format!("echo madvise | sudo tee {file} (to make it permanent: transparent_hugepage=madvise on the \
+                     kernel command line)"),
         ),
         Some(mode) => check.ok(format!("huge pages for programs: {mode}")),
-        None => check.unknown("the kernel does not say; it may have no huge pages"),
+        None => check.unknown("the setting cannot be read; the kernel may not have huge pages"),
     }
 }
 
@@ -118,8 +119,8 @@ pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "huge_shared_pages",
         format!("{file}, huge= of {} in /proc/self/mountinfo", machine.dir.display()),
-        "a log or a chunk that is touched first clears 2 MiB if tmpfs uses huge pages, 40 µs at best and milliseconds \
-         at worst; once touched, they are as good or better",
+        "if tmpfs uses huge pages, the first access to a log or chunk clears 2 MiB, which takes 40 µs at best \
+         and milliseconds at worst; later accesses are as fast or faster",
     );
     let general = machine.text(&file);
     let general = general.as_deref().and_then(chosen);
@@ -129,7 +130,7 @@ pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
     });
     match (general, mount, option.as_deref()) {
         (Some("force"), ..) => check.advice(
-            "huge pages are forced upon all tmpfs",
+            "huge pages are forced for all tmpfs mounts",
             format!("echo never | sudo tee {file}"),
         ),
         (Some("deny"), ..) => check.ok("tmpfs uses no huge pages (deny)"),
@@ -138,11 +139,11 @@ pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
             format!("sudo mount -o remount,huge=never {}", point.display()),
         ),
         (_, Some(Mount { point, .. }), mode) => check.ok(format!(
-            "{} uses no huge pages unasked (huge={})",
+            "{} uses no huge pages by default (huge={})",
             point.display(),
             mode.unwrap_or("never")
         )),
-        (_, None, _) => check.unknown("how the directory of domains is mounted cannot be read"),
+        (_, None, _) => check.unknown("the mount options of the domain directory cannot be read"),
     }
 }
 

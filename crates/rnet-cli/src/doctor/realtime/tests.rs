@@ -225,7 +225,7 @@ fn preemption_models() {
     let without = || good().without("/sys/kernel/realtime");
     without().says("preemption", Level::Ok, &["PREEMPT_RT", "kernel/version"]);
     let dynamic = || without().with("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian");
-    dynamic().says("preemption", Level::Advice, &["cannot be read from here", "preempt=full"]);
+    dynamic().says("preemption", Level::Advice, &["cannot be read without root", "preempt=full"]);
     for (model, level) in [
         ("full", Level::Ok),
         ("lazy", Level::Ok),
@@ -338,13 +338,13 @@ fn isolation_and_interrupts() {
         &["cores 7 are"],
     );
     let balanced = good().with("/proc/77/comm", "irqbalance\n");
-    balanced.says("irqbalance", Level::Ok, &["leaves isolated cores alone"]);
+    balanced.says("irqbalance", Level::Ok, &["skips isolated cores"]);
     let balanced = balanced.with(&format!("{CPU}/isolated"), "");
     balanced.says("irqbalance", Level::Advice, &["IRQBALANCE_BANNED_CPULIST"]);
     good().says("irqbalance", Level::Ok, &["does not run"]);
-    good().with("/.dockerenv", "").says("irqbalance", Level::Ok, &["on the host it may"]);
+    good().with("/.dockerenv", "").says("irqbalance", Level::Ok, &["it may run on the host"]);
     let hidden = good().without("/proc/1/comm").with("/proc/77/comm", "rnet\n");
-    hidden.says("irqbalance", Level::Unknown, &["cannot be seen"]);
+    hidden.says("irqbalance", Level::Unknown, &["not visible"]);
     hidden.with("/proc/78/comm", "irqbalance\n").says("irqbalance", Level::Ok, &["runs"]);
 }
 

@@ -18,14 +18,14 @@ fn a_variable_has_the_type_of_its_default() {
         assert_eq!(
             load("", &[("sim", wrong)]).unwrap_err(),
             format!(
-                "--set sim: expected true or false, as the default of sim at robot.toml:2:7, found {wrong:?}"
+                "--set sim: expected true or false, like the default of sim at robot.toml:2:7, found {wrong:?}"
             )
         );
     }
     for wrong in ["abc", "1.5", "", "99999999999999999999"] {
         let error = load("", &[("n", wrong)]).unwrap_err();
         assert!(
-            error.starts_with("--set n: expected a whole number, as the default of n"),
+            error.starts_with("--set n: expected a whole number, like the default of n"),
             "{error}"
         );
     }
@@ -36,11 +36,11 @@ fn a_variable_has_the_type_of_its_default() {
     assert_eq!(node("sim = false, side = \"left\", host = \"base\""), Ok(true));
     assert_eq!(node("n = 0b1_0000"), Ok(true));
     for (when, expected) in [
-        ("sim = \"x\"", "true or false, as the default of sim at robot.toml:2:7, found \"x\""),
-        ("sim = 1", "true or false, as the default of sim at robot.toml:2:7, found 1"),
-        ("n = \"16\"", "a whole number, as the default of n at robot.toml:3:5, found \"16\""),
-        ("side = true", "a text, as the default of side at robot.toml:4:8, found true"),
-        ("host = 1", "a text, as names of hosts are, found 1"),
+        ("sim = \"x\"", "true or false, like the default of sim at robot.toml:2:7, found \"x\""),
+        ("sim = 1", "true or false, like the default of sim at robot.toml:2:7, found 1"),
+        ("n = \"16\"", "a whole number, like the default of n at robot.toml:3:5, found \"16\""),
+        ("side = true", "a string, like the default of side at robot.toml:4:8, found true"),
+        ("host = 1", "a string, because host names are strings, found 1"),
     ] {
         let error = node(when).unwrap_err();
         assert!(error.starts_with("more.toml:3:") && error.ends_with(expected), "{error}");
@@ -49,6 +49,6 @@ fn a_variable_has_the_type_of_its_default() {
     assert!(load("[var]\nsim = true", &[]).is_ok());
     assert_eq!(
         load("[var]\nsim = \"no\"", &[]).unwrap_err(),
-        "more.toml:2:7: var.sim: expected true or false, as the default of sim at robot.toml:2:7, found \"no\""
+        "more.toml:2:7: var.sim: expected true or false, like the default of sim at robot.toml:2:7, found \"no\""
     );
 }

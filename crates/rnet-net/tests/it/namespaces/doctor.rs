@@ -114,8 +114,8 @@ fn the_port_of_the_bulk_lane_is_closed() {
     let Some(all) = Two::new(test, [LISTENS, CONNECTS], None) else { return };
     all.one.host.refuse("tcp dport 7451");
     all.link();
-    let closed = "tcp/10.77.0.1:7450 answers, and the port above it does not: no answer";
-    let advice = "-> the link takes both: open the one above";
+    let closed = "tcp/10.77.0.1:7450 answers, but the next higher port does not: no answer";
+    let advice = "-> the link needs both ports: open the higher one";
     all.two.finds(&[
         &["PROBLEM", closed, advice],
         &["PROBLEM", "host 10.77.0.1 is there for", LOWER, "-> look whether something on the way"],
@@ -135,9 +135,9 @@ fn the_port_of_the_urgent_lane_is_closed() {
     let Some(all) = Two::new(test, [LISTENS, CONNECTS], None) else { return };
     all.one.host.refuse("tcp dport 7450");
     all.link();
-    let closed = "tcp/10.77.0.1:7450 is not reached: no answer; the port above it answers";
+    let closed = "cannot reach tcp/10.77.0.1:7450: no answer; the next higher port answers";
     all.two.finds(&[
-        &["PROBLEM", closed, "-> the link takes both: open the lower one", "one too low"],
+        &["PROBLEM", closed, "-> the link needs both ports: open the lower one", "too low by one"],
         &["PROBLEM", "host 10.77.0.1 is there for", UPPER],
     ]);
     all.one.finds(&[&["PROBLEM", "host 10.77.0.2 is there for", UPPER]]);
@@ -147,8 +147,8 @@ fn the_port_of_the_urgent_lane_is_closed() {
     all.two.finds(&[
         &[
             "PROBLEM",
-            "tcp/10.77.0.1:7450 is not reached: no answer",
-            "-> look whether the host is on",
+            "cannot reach tcp/10.77.0.1:7450: no answer",
+            "-> check that the host is on",
             "firewall",
         ],
         &["PROBLEM", "host host1 (tcp/10.77.0.1:7450) was connected and is not heard any more"],
@@ -164,7 +164,7 @@ fn the_other_host_is_of_another_domain() {
     all.one.finds(&[&["PROBLEM", "it is in domain other, this one in domain", set]]);
     all.two.finds(&[
         &["PROBLEM", "it is in domain", "this one in domain other", set],
-        &["note", "tcp/10.77.0.1:7450 answers", "its link is of another domain than other"],
+        &["note", "tcp/10.77.0.1:7450 answers", "its link is in another domain than other"],
     ]);
 }
 
@@ -174,9 +174,9 @@ fn hosts_of_a_lan_are_of_two_domains() {
     let test = "hosts_of_a_lan_are_of_two_domains";
     let Some(all) = Two::new(test, [LAN, LAN], Some("other")) else { return };
     all.link();
-    let why = "none is on, it is of another domain, or the network lets no multicast through";
-    let advice = "-> rnet doctor on the other host tells which: its first line names its domain";
-    all.one.finds(&[&["note", "no other host of domain", "is heard by multicast", why, advice]]);
+    let why = "none is on, they use another domain, or the network blocks multicast";
+    let advice = "-> run rnet doctor on the other host: its first line shows its domain";
+    all.one.finds(&[&["note", "no other host of domain", "was found by multicast", why, advice]]);
     let said = all.two.run(&["doctor"]);
     assert!(said.starts_with("domain other at "), "{said}");
 }
@@ -189,11 +189,11 @@ fn no_multicast_comes_through() {
         robot.host.refuse("ip daddr 224.0.0.0/4");
     }
     all.link();
-    let advice = ["-> rnet doctor on the other host tells which", "network.listen on one host"];
+    let advice = ["-> run rnet doctor on the other host", "network.listen on one host"];
     all.one.finds(&[&[
         "note",
         "no other host of domain",
-        "lets no multicast through",
+        "the network blocks multicast",
         advice[0],
         advice[1],
     ]]);
@@ -203,8 +203,8 @@ fn no_multicast_comes_through() {
     }
     all.one.finds(&[&[
         "PROBLEM",
-        "10.77.0.2 answers to multicast, and no link is connected",
-        "-> the links talk over TCP",
+        "10.77.0.2 answers multicast, but no link is connected",
+        "-> links use TCP",
         "firewall",
     ]]);
     all.one.host.heal();
@@ -213,7 +213,7 @@ fn no_multicast_comes_through() {
 }
 
 /// The interface of the first host is down; the second is to use one that it does not have.
-const DOWN: &str = "the network interface eth0 is down, or has no cable";
+const DOWN: &str = "network interface eth0 is down or has no cable";
 
 fn two_without_interface(test: &str) -> Option<Two> {
     let settings = ["eth0", "eth7"].map(|name| format!("{LAN}interfaces = [\"{name}\"]\n"));
@@ -233,9 +233,13 @@ fn goes_up_and_is_unplugged(all: &Two) {
 #[test]
 fn an_interface_is_missing_or_down() {
     let Some(all) = two_without_interface("an_interface_is_missing_or_down") else { return };
-    all.one.finds(&[&["PROBLEM", DOWN, "-> plug it in, or: ip link set eth0 up"]]);
+    all.one.finds(&[&["PROBLEM", DOWN, "-> connect the cable, or run: ip link set eth0 up"]]);
     all.two.finds(&[
-        &["PROBLEM", "there is no network interface eth7", "-> network.interfaces may name eth0"],
+        &[
+            "PROBLEM",
+            "network interface eth7 does not exist",
+            "-> set network.interfaces to one of eth0",
+        ],
         &["PROBLEM", "this host has no network interface \"eth7\"", "retrying until it works"],
     ]);
     let said = all.two.run(&["link", "status"]);

@@ -78,9 +78,9 @@ fn commands_are_taken_shown_and_released_on_another_host() {
         "{said}"
     );
     says(&two, &["who", "/cmd_vel"], 1, &["no command /cmd_vel"]);
-    says(&one, &["who", "/cmd_vel"], 0, &["driver: nobody"]);
+    says(&one, &["who", "/cmd_vel"], 0, &["driver: none"]);
     two.heal();
-    says(&two, &["who", "/cmd_vel"], 0, &["receiver: @host1/base", "driver: nobody"]);
+    says(&two, &["who", "/cmd_vel"], 0, &["receiver: @host1/base", "driver: none"]);
     says(&two, &["log", "/cmd_vel"], 0, &["granted", "lease expired"]);
 
     // One of the receiver's own host is overruled, and loses its authority.
@@ -88,7 +88,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     wheels.wait("applied 2", 1);
     let before = count("applied 0");
     says(&two, &["take", "/cmd_vel", "--for", "0.2"], 1, &["priority 5"]);
-    says(&two, &["release", "/cmd_vel"], 0, &["nobody drives /cmd_vel"]);
+    says(&two, &["release", "/cmd_vel"], 0, &["/cmd_vel has no driver"]);
     let said = driver.wait_end();
     assert!(said.contains("took it with priority"), "{said}");
     wheels.wait("applied 0", before + 1);
@@ -101,5 +101,5 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     two.signal(process, Signal::INT);
     wheels.wait("applied 0", before + 1);
     drop(driver);
-    says(&two, &["who", "/cmd_vel"], 0, &["driver: nobody"]);
+    says(&two, &["who", "/cmd_vel"], 0, &["driver: none"]);
 }
