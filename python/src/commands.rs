@@ -91,7 +91,7 @@ fn reason_name(reason: FallbackReason) -> &'static str {
 }
 
 const FALLBACKS: &str =
-    "give a message of the type, \"zero\", \"hold\", or a function that takes the reason";
+    "pass a message of the type, \"zero\", \"hold\", or a function that takes the reason";
 
 /// Says what a fallback may be, because of another error.
 fn bad_fallback(py: Python<'_>, topic: &str, why: &str, cause: PyErr) -> PyErr {
@@ -113,7 +113,7 @@ impl Target {
             (Some(apply), None) => Ok(Target::Apply(apply)),
             (None, Some(topic)) => Ok(Target::Forward(topic)),
             _ => {
-                let why = "give either apply, a function, or forward, a topic";
+                let why = "pass either apply (a function) or forward (a topic)";
                 Err(PyTypeError::new_err(why))
             }
         }

@@ -44,7 +44,7 @@ impl Lent {}
 
 impl Body for Lent {
     const NAME: &'static std::ffi::CStr = c"rnet.LoanedMemory";
-    const DOC: &'static std::ffi::CStr = c"Memory of a loan, behind the memoryview that it gives.";
+    const DOC: &'static std::ffi::CStr = c"Memory of a loan, exposed by its memoryview.";
 
     fn getters() -> Vec<Getter<Self>> {
         vec![]
@@ -52,7 +52,7 @@ impl Body for Lent {
 
     fn lend(&self) -> Result<Memory, &'static str> {
         if lock(&self.loan).is_none() {
-            return Err("the loan is over: its memory belongs to the subscribers now");
+            return Err("the loan has ended: its memory now belongs to the subscribers");
         }
         self.views.fetch_add(1, Ordering::Relaxed);
         Ok(Memory { at: self.at, len: self.len, writable: true })

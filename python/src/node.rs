@@ -135,7 +135,11 @@ impl Node {
         let codec = Codec::new(py, r#type)?;
         let on_full = on_full.filter(|given| !given.is_none());
         if !reliable && on_full.is_some() {
-            return Err(bad_value(py, "on_full", "it is for reliable publishers: reliable=True"));
+            return Err(bad_value(
+                py,
+                "on_full",
+                "it needs a reliable publisher: pass reliable=True",
+            ));
         }
         let time = |what, given| qos::optional_seconds(py, what, given);
         let options = PublisherOptions::new()
@@ -191,7 +195,7 @@ impl Node {
         manual_by_topic: Option<f64>,
     ) -> PyResult<Py<Subscriber>> {
         if on.is_none() && on_error.is_some() {
-            return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
+            return Err(bad_value(py, "on_error", "it needs a callback: pass on=... too"));
         }
         let codec = Codec::new(py, r#type)?;
         let lane = lane.map(|lane| qos::lane(py, lane)).transpose()?;

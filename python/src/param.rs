@@ -92,7 +92,8 @@ impl Param {
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         let Some(Refused { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
         let words = self.core.what();
-        let text = format!("{words}: {value}, set by {set_by}, {why}; it is its default now");
+        let text =
+            format!("{words}: {value}, set by {set_by}, {why}; the parameter keeps its default");
         let class = py.import("rnet.errors")?.getattr("ParamRefused")?;
         py.import("warnings")?.call_method1("warn", (text, class, 2))?;
         Ok(())
@@ -181,7 +182,9 @@ pub(crate) fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
         _ => given.str()?.to_cow()?.into_owned(),
     };
     ParamKind::of_name(&name).ok_or_else(|| {
-        let why = format!("{name} is none of bool, int, float, str, and list[...] of one of them");
+        let why = format!(
+            "{name} is not a parameter type: use bool, int, float, str, or list[...] of one of them"
+        );
         bad_value(given.py(), "type", why)
     })
 }
@@ -202,7 +205,7 @@ pub(crate) fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Valu
         None => {
             let name = object.get_type().fully_qualified_name()?;
             Err(PyTypeError::new_err(format!(
-                "{words} cannot be a {name}: it is a bool, int, float, str or a list of one"
+                "{words} cannot be a {name}: use a bool, int, float, str or a list of one of them"
             )))
         }
     }

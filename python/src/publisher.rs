@@ -352,7 +352,7 @@ impl Publisher {
             MessageType::Plain(_) | MessageType::Raw | MessageType::Protobuf(_) => None,
         };
         let Some(len) = len.or(fixed) else {
-            return Err(errors::bad_value(py, "loan", "say how many bytes: loan(len)"));
+            return Err(errors::bad_value(py, "loan", "pass the number of bytes: loan(len)"));
         };
         Loan::open(py, self.core.clone(), len)
     }

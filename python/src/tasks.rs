@@ -105,10 +105,10 @@ impl Next {
         let woken = match &*lock(&self.step) {
             Step::Fresh => None,
             Step::Waits(id) if !self.of.is_parents() && waiters.is_waiting(*id) => {
-                return Err(PyRuntimeError::new_err("another task awaits this already"));
+                return Err(PyRuntimeError::new_err("another task is already awaiting this"));
             }
             Step::Waits(id) => Some(*id),
-            Step::Over => return Err(PyRuntimeError::new_err("it was awaited before")),
+            Step::Over => return Err(PyRuntimeError::new_err("it was already awaited")),
         };
         if woken.is_none() && waiters.must_break() {
             // Messages that are always there must not keep everything else from running.

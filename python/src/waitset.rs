@@ -157,7 +157,7 @@ impl WaitSetCore {
     /// Waits for a slice of time until some of `ones`, which are in the order of their addresses, are ready.
     /// `gave_way`: the last slice ended because somebody asked for a lock. Call it without the GIL.
     fn wait(&self, ones: &[One], slice: Duration, gave_way: bool) -> rnet::Result<Vec<usize>> {
-        let what = "anything of what is waited for".to_owned();
+        let what = "an event of the wait set".to_owned();
         let timed_out = || Error::Timeout { topic: String::new(), what, after_ms: 0 };
         let began = Instant::now();
         let (mut set, _) = self.set.lock_to_wait(slice, timed_out.clone())?;
@@ -261,14 +261,17 @@ impl WaitSet {
             (&self.node, Source::Rate(rate.clone().unbind()))
         } else {
             let shown = object.repr()?;
-            return Err(PyTypeError::new_err(format!("{shown} is no Subscriber, Watch or Rate")));
+            return Err(PyTypeError::new_err(format!(
+                "{shown} is not a Subscriber, Watch or Rate"
+            )));
         };
         if Arc::ptr_eq(node, &self.node) {
             return Ok(source);
         }
         let (theirs, ours) = (&node.name, &self.node.name);
-        let why =
-            format!("it is of node {theirs} and the set of node {ours}: make one for each node");
+        let why = format!(
+            "it belongs to node {theirs}, but the set to node {ours}: make one wait set per node"
+        );
         Err(bad_value(object.py(), "attach to a wait set", why))
     }
 
@@ -296,7 +299,7 @@ impl WaitSet {
             return Err(bad_value(
                 member.py(),
                 "attach to a wait set",
-                "it is attached already: detach it first",
+                "it is already attached: detach it first",
             ));
         }
         attached.push(Arc::new(Attached { object, source }));

@@ -227,7 +227,7 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
         with pytest.raises(rnet.BadValue) as caught:
             subscriber.recv_many(dtype="V4")
         assert caught.value.what == f"message 2 of publisher {publisher.id:#x} on /t"
-        assert "it has 3 bytes, and a row of the array 4" in caught.value.why
+        assert "it has 3 bytes, but a row of the array has 4" in caught.value.why
     # It fits another array.
     assert subscriber.recv_many(dtype="V3").tolist() == [b"odd"]
     assert subscriber.recv_many(dtype="V4").tolist() == [b"more"]

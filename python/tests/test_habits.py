@@ -21,7 +21,7 @@ def test_a_service_by_type_and_name(node):
         node().service(Imu, "/imu", None, print)
     with pytest.raises(TypeError, match="the name comes first"):
         node("other").action(Imu, "/imu", None, None, print)
-    with pytest.raises(TypeError, match=r"a name is a str, and 7 \(int\) is given"):
+    with pytest.raises(TypeError, match=r"a name must be a str, not 7 \(int\)"):
         node("third").publisher(7, Imu)
 
 

@@ -159,7 +159,7 @@ def test_typed_loans_know_their_length(node, pair):
     with pytest.raises(rnet.BadValue, match="its type has 48"):
         publisher.loan(47)
     untyped = node().publisher("/untyped")
-    with pytest.raises(rnet.BadValue, match="say how many bytes"):
+    with pytest.raises(rnet.BadValue, match="pass the number of bytes"):
         untyped.loan()
 
 

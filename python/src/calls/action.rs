@@ -32,13 +32,12 @@ pub(crate) fn open(
         ("queue", Some(goals)) => Policy::Queue(count(py, "queue", goals)?),
         ("replace", None) => Policy::Replace,
         ("queue", None) => {
-            let why =
-                "it is not given; policy=\"queue\" needs how many goals may wait, 1 to 65,536";
+            let why = "it is missing; policy=\"queue\" needs the number of goals that may wait, 1 to 65,536";
             return Err(bad_value(py, format!("queue of {name}"), why.to_owned()));
         }
         ("reject" | "replace", Some(goals)) => {
             let why =
-                format!("it is {goals}, and no goal waits with policy={policy:?}; leave it out");
+                format!("it is {goals}, but goals do not wait with policy={policy:?}; omit it");
             return Err(bad_value(py, format!("queue of {name}"), why));
         }
         (other, _) => {

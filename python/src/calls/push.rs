@@ -47,7 +47,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
     // `None` where the program ends.
     let _ = gate::enter(|py| {
         let give = || {
-            let job = decoded(py, codec, &back.job, "a job that was handed back")?;
+            let job = decoded(py, codec, &back.job, "a returned job")?;
             let error = raise(py, &back.error).into_value(py);
             call(function.bind(py), (make(py, "Undelivered", (job, error))?,))
         };

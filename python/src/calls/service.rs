@@ -69,7 +69,7 @@ impl Handler {
     {
         let ran = gate::enter(|py| {
             if is_cancelled() {
-                let why = "the call was cancelled before it began";
+                let why = "the call was cancelled before it started";
                 return Err(HandlerError::new("Cancelled", why));
             }
             let request = decoded(py, &self.request, request, &self.what);
@@ -84,7 +84,7 @@ impl Handler {
             });
             called.map_err(|error| failed(&error, function))
         });
-        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the server process is exiting")))
     }
 }
 

@@ -196,8 +196,7 @@ impl Watch {
         let (py, this) = (slf.py(), slf.get());
         if callback.is_async(py)? {
             if urgent {
-                let why =
-                    "an async callback runs on the event loop, which has no lanes; leave it out";
+                let why = "an async callback runs on the event loop, which has no lanes; omit urgent";
                 return Err(bad_value(py, "urgent", why));
             }
             return callback.deliver(slf.as_any(), None, &this.node);
