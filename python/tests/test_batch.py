@@ -444,7 +444,7 @@ BAD_RECV = [
     ({"out": np.empty((), IMU)}, TypeError, r"of shape \(\)"),
     ({"out": np.empty(8, IMU)[::2]}, TypeError, "C-contiguous"),
     ({"out": np.frombuffer(bytes(IMU.itemsize), IMU)}, TypeError, "writeable"),
-    ({"dtype": "u4"}, TypeError, "leave dtype out"),
+    ({"dtype": "u4"}, TypeError, "omit dtype"),
 ]
 
 
@@ -459,10 +459,10 @@ def test_what_recv_many_does_not_take(pair, arguments, error, why):
 
 
 BAD_RAW = [
-    ({}, "say how to read them"),
+    ({}, "pass their dtype"),
     ({"dtype": "O"}, "Python objects"),
     ({"dtype": [("a", "u4"), ("b", "O")]}, "Python objects"),
-    ({"dtype": "V0"}, "no bytes"),
+    ({"dtype": "V0"}, "a size of 0 bytes"),
     ({"dtype": "M8[ns]"}, "use integers"),
     ({"dtype": "no such type"}, "not understood"),
     ({"out": np.empty(3, "O")}, "Python objects"),

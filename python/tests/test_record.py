@@ -64,7 +64,7 @@ def test_it_is_entered_once_and_leaves_nothing_open(tmp_path):
         recording = rnet.record(tmp_path / "run.mcap", state=False)
         with recording:
             pass
-        with pytest.raises(rnet.Closed, match=r"run\.mcap was in a with block already"), recording:
+        with pytest.raises(rnet.Closed, match=r"run\.mcap was already used in a with block"), recording:
             pass
         with pytest.raises(rnet.RecordFailed, match="is there already"):
             rnet.record(tmp_path / "run.mcap")

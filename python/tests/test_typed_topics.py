@@ -116,9 +116,9 @@ def test_a_type_may_be_given_by_name(node):
     assert types.codec("f8").cls is None
     with pytest.raises(TypeError, match=r"2 types: foxglove\.Event, rnet\.msgs\.Event; write one"):
         home.publisher("/event", "Event")
-    with pytest.raises(TypeError, match="no built-in message 'LaserScn'"):
+    with pytest.raises(TypeError, match="'LaserScn' is not a built-in message"):
         home.publisher("/scan", "LaserScn")
-    with pytest.raises(TypeError, match=r"no built-in message 'foxglove\.Lidar'"):
+    with pytest.raises(TypeError, match=r"'foxglove\.Lidar' is not a built-in message"):
         home.publisher("/lidar", "foxglove.Lidar")
 
 
@@ -196,9 +196,9 @@ def test_old_and_new_understand_each_other(node):
 
 def test_what_is_no_type_is_told_apart(node):
     home = node()
-    with pytest.raises(TypeError, match=r"^an object of rnet\.msgs\.Imu is no message type"):
+    with pytest.raises(TypeError, match=r"^an object of rnet\.msgs\.Imu is not a message type"):
         home.publisher("/imu", Imu())
-    with pytest.raises(TypeError, match=r"message\.Message'> is no message type"):
+    with pytest.raises(TypeError, match=r"message\.Message'> is not a message type"):
         home.publisher("/imu", Message)
 
 

@@ -73,5 +73,5 @@ class Aged:
 
     def __repr__(self) -> str:
         value = "absent" if self.entry is None else repr(self.entry.value)
-        away = ", its home is away" if self.away else ""
+        away = ", its home host is away" if self.away else ""
         return f"<rnet.Aged {value}, {self.age:.3f} s old{away}>"

@@ -85,7 +85,7 @@ def _described(of: Any) -> str | tuple[bytes, str]:
     if not isinstance(of, PublishedType):
         return '{"kind":"raw"}' if of is None else types.codec(of).described
     if of.kind == "unknown":
-        raise ValueError(f"the type of node {of.node} is of a kind that this version does not know")
+        raise ValueError(f"the type of node {of.node} has a kind that this version of rnet does not support")
     if of.kind == "protobuf":
         if of.descriptor_set is None:
             raise ValueError(f"the type {of.name} of node {of.node} could not be read")

@@ -73,7 +73,7 @@ def launch(
     """
     for name, value in (env or {}).items():
         if not (isinstance(name, str) and isinstance(value, str)):
-            raise TypeError(f"env of a launch: {name!r} is {value!r}; give names and values as str")
+            raise TypeError(f"env of a launch: {name!r} is {value!r}; names and values must be str")
     command = [*within, _program()]
     for option, given in (("--domain", domain), ("--dir", dir), ("--group", group)):
         command += [f"{option}={os.fspath(given)}"] if given is not None else []
@@ -137,7 +137,7 @@ class Launch:
 
         if not self._until(is_over, timeout):
             names = ", ".join(missing())
-            raise Timeout(f"{names}: not ready after {timeout} s; `rnet node logs` shows what a node says")
+            raise Timeout(f"{names}: not ready after {timeout} s; `rnet node logs` shows a node's output")
         if lost():
             raise LaunchFailed("; ".join(f"{node.name} is given up: {node.detail}" for node in lost()))
         if missing():
@@ -244,7 +244,7 @@ class Launch:
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
-            raise Closed("the launch belongs to the process that began it; this one is forked from it")
+            raise Closed("the launch belongs to the process that started it, not to this forked child")
 
     def _at_exit(self) -> None:
         if os.getpid() == self._owner and self._exit_code is None:

@@ -75,7 +75,7 @@ class Snapshot:
     def entry(self, key: str) -> Entry | None:
         """The entry of a key; None if it was absent."""
         if not isinstance(key, str):
-            raise TypeError(f"a key is a str, not a {type(key).__name__}")
+            raise TypeError(f"a key must be a str, not a {type(key).__name__}")
         # As everywhere, the first slash may be left out.
         return self._entries.get(key if key.startswith("/") else f"/{key}")
 
@@ -121,7 +121,7 @@ class StateHash:
 
     def _key(self, field: str) -> str:
         if not isinstance(field, str):
-            raise TypeError(f"a field is a str, not a {type(field).__name__}")
+            raise TypeError(f"a field must be a str, not a {type(field).__name__}")
         return f"{self.prefix}/{field}"
 
     def get(self, field: str, default: Any = None, /) -> Any:

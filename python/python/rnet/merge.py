@@ -43,12 +43,12 @@ class Merge:
 
     def __init__(self, *subscribers: Subscriber[Any]) -> None:
         if not subscribers:
-            raise _bad("it needs a subscriber or more")
+            raise _bad("it needs at least one subscriber")
         for subscriber in subscribers:
             if not isinstance(subscriber, Subscriber):
                 raise TypeError(f"Merge takes subscribers, not a {type(subscriber).__name__}")
         if len(set(map(id, subscribers))) < len(subscribers):
-            raise _bad("a subscriber is named twice: name each once")
+            raise _bad("a subscriber is listed twice: pass each once")
         #: The subscribers.
         self.subscribers = subscribers
         self._set = subscribers[0]._wait_set()
@@ -56,7 +56,7 @@ class Merge:
             try:
                 self._set.attach(subscriber)
             except BadValue:
-                raise _bad("all subscribers must be of one node") from None
+                raise _bad("all subscribers must belong to one node") from None
         #: Whose turn it is to be asked first, so that a busy topic hides no other.
         self._turn = 0
 

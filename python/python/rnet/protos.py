@@ -35,7 +35,7 @@ def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
     Raises SchemaError, with file, line and column; MissingProtobuf.
     """
     if not paths:
-        raise TypeError("load takes a file, or more")
+        raise TypeError("load takes at least one file")
     folders = _folders(include)
     return Protos._of([_read(os.fspath(path), folders) for path in paths], "rnet.load")
 

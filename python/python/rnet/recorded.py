@@ -267,8 +267,8 @@ class RecordedTopic:
             values[rows] = absent
         elif len(rows) and values.dtype.kind != "f":
             raise ReadFailed(
-                f"{len(rows)} of {len(values)} messages of {self._name} have no {name}, the first of them number {rows[0]}; "
-                f"say what is to stand there, such as array({name!r}, absent=0)"
+                f"{len(rows)} of {len(values)} messages of {self._name} have no {name}, the first is number "
+                f"{rows[0]}; pass a value for them, such as array({name!r}, absent=0)"
             )
         return values
 
@@ -395,7 +395,7 @@ class _Channel:
         except ReadFailed:
             raise
         except Exception as error:
-            why = f"a message of {self.topic} is no {self.type_name}: {error}"
+            why = f"a message of {self.topic} cannot be decoded as {self.type_name}: {error}"
             raise Malformed(why, topic=self.topic, why=str(error)) from error
 
     def _decoder(self) -> Callable[[bytes], Any]:
@@ -433,7 +433,7 @@ def _plain(layout: dict[str, Any]) -> Callable[[bytes], Any]:
     def record(data: bytes) -> Any:
         if len(data) != dtype.itemsize and not (is_longer and len(data) > dtype.itemsize):
             least = "at least " if is_longer else ""
-            raise ValueError(f"it has {len(data)} bytes, and its type {least}{dtype.itemsize}")
+            raise ValueError(f"it has {len(data)} bytes, but its type has {least}{dtype.itemsize}")
         return np.frombuffer(data, dtype, 1)[0]
 
     return record

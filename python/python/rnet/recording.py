@@ -139,7 +139,7 @@ class Recording:
             self._process.send_signal(signal.SIGINT)
             raise
         if self._report is None:
-            raise RecordFailed(" ".join(self._said) or "the recorder ended before it began")
+            raise RecordFailed(" ".join(self._said) or "the recorder exited before it started to record")
 
     @property
     def report(self) -> RecordingReport:
@@ -162,7 +162,7 @@ class Recording:
         if not self._until(lambda: self._is_over, timeout):
             raise Timeout(f"the recording has not ended after {timeout} s")
         if self._process.returncode not in (0, 130):
-            raise RecordFailed(" ".join(self._said) or f"the recorder ended with {self._process.returncode}")
+            raise RecordFailed(" ".join(self._said) or f"the recorder exited with {self._process.returncode}")
         return self.report
 
     def stop(self, timeout: float | None = None) -> RecordingReport:
@@ -174,7 +174,7 @@ class Recording:
 
     def __enter__(self) -> Recording:
         if self._was_entered:
-            why = "was in a with block already, at whose end it ends; rnet.record begins another"
+            why = "was already used in a with block, which ends it; start another one with rnet.record"
             raise Closed(f"{self._what} {why}", what=self._what)
         self._was_entered = True
         return self
@@ -220,7 +220,7 @@ class Recording:
 
     def _until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         if os.getpid() != self._owner:
-            raise Closed("the recording belongs to the process that began it; this one is forked from it")
+            raise Closed("the recording belongs to the process that started it, not to this forked child")
         with self._changed:
             return self._changed.wait_for(holds, timeout)
 

@@ -93,8 +93,7 @@ def _by_name(name: str) -> Any:
         except ImportError:
             return name  # told by who needs it
     raise TypeError(
-        f"there is no built-in message {name!r}: rnet.msgs has those of rnet.msgs and foxglove; "
-        "give the class of another one"
+        f"{name!r} is not a built-in message of rnet.msgs or foxglove; for any other type, pass its class"
     )
 
 
@@ -108,7 +107,7 @@ def describe(message_type: Any) -> dict[str, Any]:
     dtype = _numpy_dtype(message_type)
     if dtype is None:
         raise TypeError(
-            f"{_shown(message_type)} is no message type: use a protobuf message class, a "
+            f"{_shown(message_type)} is not a message type: use a protobuf message class, a "
             "ctypes.Structure class, a numpy dtype, bytes, or None for raw bytes read in place"
         )
     if dtype.names is not None:
@@ -178,21 +177,21 @@ for _unsigned in (
 _HINTS: dict[type, str] = {
     ctypes.c_char: "use c_uint8, or an array of them for text",
     ctypes.c_wchar: "use an array of c_uint8 with UTF-8 in it",
-    ctypes.c_char_p: "a pointer means nothing to another process",
-    ctypes.c_wchar_p: "a pointer means nothing to another process",
-    ctypes.c_void_p: "a pointer means nothing to another process",
+    ctypes.c_char_p: "a pointer is meaningless in another process",
+    ctypes.c_wchar_p: "a pointer is meaningless in another process",
+    ctypes.c_void_p: "a pointer is meaningless in another process",
     ctypes.c_longdouble: "its layout differs between machines; use c_double",
 }
 
 
 def _ctypes_struct(cls: type[ctypes.Structure], path: str) -> dict[str, Any]:
     if issubclass(cls, ctypes.BigEndianStructure) and sys.byteorder == "little":
-        raise TypeError(f"{path}: big endian; messages are little endian")
+        raise TypeError(f"{path}: it is big endian; messages are little endian")
     fields = []
     for name, field_type, *bits in _ctypes_fields(cls):
         where = f"{path}.{name}"
         if bits:
-            raise TypeError(f"{where}: bit fields are laid out differently everywhere; use numbers")
+            raise TypeError(f"{where}: the layout of bit fields depends on the compiler; use numbers")
         offset = getattr(cls, name).offset
         fields.append({"name": name, "offset": offset, "type": _ctypes_field(field_type, where)})
     return {
@@ -221,7 +220,7 @@ def _ctypes_field(field_type: Any, where: str) -> Any:
             of = _ctypes_field(field_type._type_, where)
             return {"array": {"of": of, "len": field_type._length_}}
         if issubclass(field_type, ctypes.Union):
-            raise TypeError(f"{where}: a union says not which of its fields is meant")
+            raise TypeError(f"{where}: a union does not tell which of its fields is valid; use a structure")
     name = getattr(field_type, "__name__", repr(field_type))
     hint = _HINTS.get(field_type, "use numbers, bools, arrays and structures of them")
     raise TypeError(f"{where}: {name} cannot be in a message: {hint}")

@@ -101,9 +101,9 @@ class Layout:
     def _packed_text(self, name: str, text: str, room: int) -> bytes:
         encoded = text.encode()
         if len(encoded) > room:
-            raise self.bad(f"{name} {text!r} has {len(encoded)} bytes of UTF-8, and {room} fit")
+            raise self.bad(f"{name} {text!r} has {len(encoded)} bytes of UTF-8, but only {room} fit")
         if b"\0" in encoded:
-            raise self.bad(f"{name} {text!r} has a zero in it, which would end it")
+            raise self.bad(f"{name} {text!r} contains a zero byte, which would end the text")
         return encoded
 
     def _unfit(self, values: dict[str, Any]) -> BadValue:
@@ -115,7 +115,7 @@ class Layout:
                 try:
                     struct.pack("<" + _NUMBERS[kind], value)
                 except struct.error:
-                    return self.bad(f"{name} is {value!r}, which is no {kind}")
+                    return self.bad(f"{name} is {value!r}, which is not a valid {kind}")
         return self.bad("it has a wrong number of values")
 
     def text(self, name: str, raw: bytes) -> str:
@@ -201,7 +201,7 @@ class PlainMessage:
         offset, data_len = values["data_offset"], values["data_len"]
         if offset % DATA_ALIGN_BYTES or offset < layout.size:
             raise layout.bad(
-                f"data_offset is {offset}, no multiple of {DATA_ALIGN_BYTES} from {layout.size} on"
+                f"data_offset is {offset}, must be a multiple of {DATA_ALIGN_BYTES}, at least {layout.size}"
             )
         if offset + data_len != len(memory):
             raise layout.bad(
@@ -363,7 +363,7 @@ def bytes_of(layout: Layout, memory: Any) -> memoryview:
         return _bytes_of(memory)
     except (TypeError, ValueError) as error:
         raise layout.bad(
-            f"data is no bytes-like object that is contiguous, but a {type(memory).__name__}"
+            f"data must be a contiguous bytes-like object, not a {type(memory).__name__}"
         ) from error
 
 
@@ -374,7 +374,7 @@ def as_array(layout: Layout, array: Any) -> Array:
         made: Array = np.asarray(array)
     except (TypeError, ValueError) as error:
         raise layout.bad(
-            f"numpy cannot make an array of this {type(array).__name__}: {error}"
+            f"numpy cannot create an array from this {type(array).__name__}: {error}"
         ) from error
     if made.dtype.hasobject:
         raise layout.bad(
@@ -415,7 +415,7 @@ def view(
         # object behind it, and a loan would not know of the view.
         made = np.ndarray(shape, dtype, np.frombuffer(memory, np.uint8), strides=strides)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise layout.bad(f"numpy has no array of the shape {shape} for it: {error}") from error
+        raise layout.bad(f"numpy cannot create an array of shape {shape} from it: {error}") from error
     return made
 
 
@@ -454,5 +454,5 @@ def stamp_of(layout: Layout, message: Any) -> int:
         return 0
     stamp = int(message.timestamp.seconds) * 10**9 + int(message.timestamp.nanos)
     if not -_I64_MAX - 1 <= stamp <= _I64_MAX:
-        raise layout.bad(f"timestamp is {message.timestamp.seconds} s, which is no i64 of ns")
+        raise layout.bad(f"timestamp is {message.timestamp.seconds} s, which does not fit into i64 ns")
     return stamp

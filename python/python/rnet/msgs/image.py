@@ -83,7 +83,7 @@ class Image(_plain.PlainMessage):
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
-                raise self._layout.bad(f"{_unknown(encoding)} One of your own needs a row_stride")
+                raise self._layout.bad(f"{_unknown(encoding)} A custom encoding needs a row_stride")
             row_stride = width * pixel_bytes(encoding)
         self._set(width, height, row_stride, encoding, frame_id, timestamp_ns)
         self._data = _plain.bytes_of(self._layout, data)
@@ -124,20 +124,20 @@ class Image(_plain.PlainMessage):
         dtype, _, channels = known or ("u1", 1, 0)
         if known is None and (pixels.dtype != dtype or pixels.ndim != 2):
             raise cls._layout.bad(
-                f"{_unknown(encoding)} One of your own has an array of u8, of the shape (height, bytes of a row), "
-                f"and this one is of {pixels.dtype}, of the shape {pixels.shape}"
+                f"{_unknown(encoding)} A custom encoding needs an array of u8 with shape (height, bytes per "
+                f"row), not {pixels.dtype} with shape {pixels.shape}"
             )
         if pixels.dtype != dtype:
             raise cls._layout.bad(
-                f"the array is of {pixels.dtype}, and {encoding} has elements of "
+                f"the array has dtype {pixels.dtype}, but {encoding} has elements of "
                 f"{_plain.numpy('Image').dtype(dtype)}: convert it with astype"
             )
         shape = pixels.shape
         wanted = (3,) if channels > 1 else (2, 3)
         if known and (pixels.ndim not in wanted or (pixels.ndim == 3 and shape[2] != channels)):
-            raise cls._layout.bad(f"the array has the shape {shape}, and {encoding} is {_shape_words(channels)}")
+            raise cls._layout.bad(f"the array has shape {shape}, but {encoding} is {_shape_words(channels)}")
         if known is not None and width not in (None, shape[1]):
-            raise cls._layout.bad(f"width is {width}, and the array has {shape[1]} columns")
+            raise cls._layout.bad(f"width is {width}, but the array has {shape[1]} columns")
         if pixels.ndim == 3 and channels == 1:
             pixels = pixels[:, :, 0]
         row = shape[1] * pixel_bytes(encoding) if known else shape[1]
@@ -172,7 +172,7 @@ class Image(_plain.PlainMessage):
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
-                raise cls._layout.bad(f"{_unknown(encoding)} One of your own needs a row_stride")
+                raise cls._layout.bad(f"{_unknown(encoding)} A custom encoding needs a row_stride")
             row_stride = width * pixel_bytes(encoding)
 
         def make() -> Image:
@@ -252,8 +252,8 @@ class Image(_plain.PlainMessage):
         row = width * pixel_bytes(self.encoding) if known else stride
         if height * stride > DATA_LEN_MAX:
             raise layout.bad(
-                f"height is {height}, and that many times row_stride {stride} is more than the "
-                f"{DATA_LEN_MAX} bytes that a message may have"
+                f"height {height} times row_stride {stride} exceeds the {DATA_LEN_MAX} bytes that a message "
+                "may have"
             )
         why = f"{width} pixels of {self.encoding or 'no encoding'}"
         _plain.check_rows(layout, height, row, stride, data_len, why)

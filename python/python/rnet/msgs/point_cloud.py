@@ -161,8 +161,7 @@ class PointCloud(_plain.PlainMessage):
         points = _plain.as_array(cls._layout, array)
         if points.ndim not in (1, 2):
             raise cls._layout.bad(
-                f"the array has the shape {points.shape}, and points are (points,) or "
-                "(height, width)"
+                f"the array has shape {points.shape}, but must have (points,) or (height, width)"
             )
         if points.ndim == 1:
             points = points.reshape(1, -1)
@@ -199,11 +198,11 @@ class PointCloud(_plain.PlainMessage):
         np = _plain.numpy("PointCloud.from_xyz")
         at = _plain.as_array(cls._layout, xyz)
         if at.ndim != 2 or at.shape[1] != 3:
-            raise cls._layout.bad(f"xyz has the shape {at.shape}, and must have (points, 3)")
+            raise cls._layout.bad(f"xyz has shape {at.shape}, but must have (points, 3)")
         arrays = {name: _plain.as_array(cls._layout, column) for name, column in columns.items()}
         for name, column in arrays.items():
             if column.shape != at.shape[:1]:
-                raise cls._layout.bad(f"{name} has the shape {column.shape}, not {at.shape[:1]}")
+                raise cls._layout.bad(f"{name} has shape {column.shape}, not {at.shape[:1]}")
         arrays = {**{axis: at[:, i] for i, axis in enumerate("xyz")}, **arrays}
         points = np.empty(len(at), [(name, column.dtype) for name, column in arrays.items()])
         for name, column in arrays.items():
@@ -306,7 +305,7 @@ class PointCloud(_plain.PlainMessage):
         by_name = {field.name: field for field in self.fields}
         missing = [axis for axis in "xyz" if axis not in by_name]
         if missing:
-            raise self._layout.bad(f"its points have no field {missing[0]}, but {list(by_name)}")
+            raise self._layout.bad(f"its points have no field {missing[0]}; they have {list(by_name)}")
         x, y, z = (by_name[axis] for axis in "xyz")
         step, points = y.offset - x.offset, self.points
         if len({x.type, y.type, z.type}) == 1 and z.offset - y.offset == step > 0:
@@ -421,14 +420,14 @@ class PointCloud(_plain.PlainMessage):
             if kind is None:
                 raise layout.bad(f"type of field {field.name!r} is {field.type}, not 1 to 8")
             if not field.name or field.name in names:
-                why = "names are there once" if field.name else "fields have names"
-                raise layout.bad(f"a field is named {field.name!r}, and {why}")
+                why = "field names must be unique" if field.name else "fields need names"
+                raise layout.bad(f"a field is named {field.name!r}, but {why}")
             names.add(field.name)
             end = field.offset + int(kind[-1])
             if field.offset < 0 or end > self.point_stride:
                 raise layout.bad(
-                    f"field {field.name!r} lies at {field.offset} to {end}, "
-                    f"and a point has {self.point_stride} bytes"
+                    f"field {field.name!r} lies at {field.offset} to {end}, but a point has "
+                    f"{self.point_stride} bytes"
                 )
         row = width * self.point_stride
         why = f"{width} points of {self.point_stride} bytes"
@@ -446,8 +445,8 @@ def _fields_of(dtype: Any) -> tuple[PointField, ...]:
     layout = PointCloud._layout
     if dtype.names is None:
         raise layout.bad(
-            f"points are structs, and the array is of {dtype}: give it a dtype with fields, "
-            '[("x", "f4"), ...], or use from_xyz'
+            f'points are structs, but the array has dtype {dtype}: use a dtype with fields, [("x", "f4"), '
+            '...], or use from_xyz'
         )
     fields = []
     for name in dtype.names:

@@ -163,14 +163,14 @@ class Tensor(_plain.PlainMessage):
         code = _CODES.get(number.kind)
         if code is None or 8 * number.itemsize not in _NUMPY[code][1] or number.byteorder == ">":
             raise cls._layout.bad(
-                f"the array is of {number}: a tensor is of integers of 8 to 64 bits, floats of 16 to "
-                "64, complex numbers of 64 or 128, or bools, little endian"
+                f"the array has elements of {number}: a tensor takes integers of 8 to 64 bits, floats of 16 "
+                "to 64, complex numbers of 64 or 128, or bools, little endian"
             )
         if dtype is not None:
             if dtype != "bfloat16" or number != "u2":
                 raise cls._layout.bad(
-                    f"dtype is {dtype!r}, of an array of {number}: it is there for bfloat16 in an "
-                    "array of uint16"
+                    f"dtype is {dtype!r} for an array of {number}: pass it only for bfloat16 in an array of "
+                    "uint16"
                 )
             code = _BFLOAT
         made = cls.__new__(cls)
