@@ -173,9 +173,9 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
         angles.send(&[0; 100]).unwrap();
     }
     let mut status = rnet!(place, "status", "--json").json();
-    until("status says that it stands still", || {
+    until("status says that it is stopped", || {
         status = rnet!(place, "status", "--json").json();
-        status["problems"].to_string().contains("it stands still")
+        status["problems"].to_string().contains("it is stopped or starved")
     });
     assert_eq!(status["ok"], false);
     recorder.signal("CONT");

@@ -47,7 +47,8 @@ fn a_domain_that_nobody_has_joined_is_not_well() {
     let ran = rnet!(place, "status", "--over", "0.1");
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
-    assert!(text.contains("PROBLEM  no node has joined this domain yet: there is no "), "{text}");
+    assert!(text.contains("PROBLEM  no node has joined this domain yet: /"), "{text}");
+    assert!(text.contains(" does not exist"), "{text}");
     // Who looks on says the same.
     let text = rnet!(place, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  no node has joined this domain yet"), "{text}");
