@@ -177,7 +177,7 @@ fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
     }
     let mut other = Page::open(&dashboard);
     let last = other.sub(ask);
-    assert!(trouble(&mut other, last).contains("32 views of pages look at other hosts already"));
+    assert!(trouble(&mut other, last).contains("32 views of other hosts are open"));
     page.ask(json!({"op": "unsub", "sub": looks[0]}));
     while !trouble(&mut other, last).contains("home on host desk, which is away") {}
 }
