@@ -385,7 +385,7 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
         ("/arm/pose.y", "Pose has x"),
         ("/arm/pose", "which field of /arm/pose? It has x"),
         ("/arm/pos.x", "there is no topic /arm/pos"),
-        ("/raw.x", "fields are read of protobuf and plain messages"),
+        ("/raw.x", "fields can be read only from protobuf and plain messages"),
     ] {
         let said = rnet!(place, "bag", "plot", file, field).fails(1);
         assert!(said.contains(words), "{field}: {said}");

@@ -177,7 +177,8 @@ impl Recording {
         if let Some((header, _)) = contents.messages.iter().find(|(header, _)| is_left_out(header))
         {
             let why = format!(
-                "messages of channel {} in the chunk here are left out, as the index does not describe it; `rnet bag recover` reads them",
+                "messages of channel {} in the chunk here are skipped because the index does not describe \
+                 it; `rnet bag recover` reads them",
                 header.channel_id
             );
             contents.problem.get_or_insert(ReadError::new(block.offset, Problem::Index(why)));
@@ -219,7 +220,7 @@ pub(super) fn header(input: &Input) -> Result<(String, String, u64), ReadError> 
         return Err(ReadError::new(magic, Problem::NoEnd));
     };
     if head.opcode != op::HEADER {
-        let why = "it stands where the Header record belongs".to_owned();
+        let why = "it is at the position of the Header record".to_owned();
         return Err(ReadError::new(magic, Problem::Record { what: head.name(), why }));
     }
     match input.record(&head, MAX_HEADER_LEN_BYTES)? {
