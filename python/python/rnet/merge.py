@@ -28,7 +28,7 @@ __all__ = ["Merge"]
 class Merge:
     """Receives from several subscribers of one node, in turn, with one wait for all.
 
-    `for subscriber, message in Merge(a, b)` receives for ever; it ends when all are closed.
+    `for subscriber, message in Merge(a, b)` runs until all are closed.
 
     >>> imu, stop = node.subscribe("/imu"), node.subscribe("/stop")
     >>> button = node.publisher("/stop")
@@ -61,7 +61,7 @@ class Merge:
         self._turn = 0
 
     def recv(self, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
-        """The next message of any, with its subscriber: `subscriber, message = merge.recv()`."""
+        """Waits for the next message of any subscriber: `subscriber, message = merge.recv()`."""
         if timeout is not None and not timeout >= 0:
             # Refuses it, whether there is a message or not.
             self._set._wait(timeout)

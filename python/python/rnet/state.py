@@ -39,7 +39,7 @@ class Delete(enum.Enum):
         return "rnet.DELETE"
 
 
-#: In place of a value: the key is to be deleted, as a last will or as the outcome of an update.
+#: In place of a value: deletes the key, as a last will or as the result of an update.
 DELETE: Final[Literal[Delete.DELETE]] = Delete.DELETE
 
 

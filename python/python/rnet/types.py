@@ -1,24 +1,24 @@
-"""Message types: protobuf messages, ``ctypes.Structure`` classes and numpy dtypes, described for
-the other side.
+"""Message types: protobuf messages, ``ctypes.Structure`` classes and numpy dtypes, and their
+descriptions.
 
-A description says name, size and fields of a type. It travels with the topic, and publisher and
-subscriber compare theirs when they meet, whatever their languages: a Rust struct with
+A description contains the name, size and fields of a type. It is sent with the topic, and publisher
+and subscriber compare their descriptions when they connect, in any language: a Rust struct with
 ``#[derive(rnet::Plain)]``, a ctypes structure and a numpy dtype of the same layout are one type.
 
-- The name of a ctypes structure is that of its class, or what ``_rnet_name_`` in it says.
-- A numpy dtype has no name of its own: :func:`named` gives it one.
+- The name of a ctypes structure is that of its class, or its attribute ``_rnet_name_``.
+- A numpy dtype has no name: :func:`named` gives it one.
 - Fields are integers and floats of 8 to 64 bits (floats 32 and 64), bools, arrays of these, and
-  nested structures; little endian. Characters are numbers here: ``c_uint8``, ``"u1"``.
+  nested structures; little endian. Use numbers for characters: ``c_uint8``, ``"u1"``.
 
-A class of protobuf messages, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by
-its descriptor set; of a built-in one the name does (``"foxglove.LaserScan"``). Fields that only
-one side has do no harm; see docs/design/types.md.
+A protobuf message class, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by its
+descriptor set; for a built-in message the name is enough (``"foxglove.LaserScan"``). Fields that only
+one side has are allowed; see docs/design/types.md.
 
-``bytes`` is no type of its own: the messages of the topic are raw, and what is received is a copy
-of each as ``bytes``, which for short messages is the fastest there is.
+With ``bytes`` the topic is raw, and each received message is a copy as ``bytes``, the fastest option
+for short messages.
 
-What is received is an object of the type. ctypes cannot look at read-only memory, so a structure
-is a copy of the message; with numpy it is a read-only view of it, which keeps it in place.
+A received message is an object of the type. ctypes cannot access read-only memory, so a structure
+is a copy of the message; with numpy it is a read-only view of the message in place.
 """
 
 from __future__ import annotations
@@ -120,12 +120,11 @@ def describe(message_type: Any) -> dict[str, Any]:
 
 
 def named(name: str, dtype: Any) -> np.dtype[Any]:
-    """A numpy dtype that has a name: ``POSE = rnet.named("Pose", [("x", "f8"), ("n", "u4")])``.
+    """A numpy dtype with a name: ``POSE = rnet.named("Pose", [("x", "f8"), ("n", "u4")])``.
 
-    A list of fields is laid out as C, Rust and ctypes do it, with the gaps that alignment asks for;
-    a ``numpy.dtype`` is taken as it is, and numpy leaves no gaps unless told ``align=True``. Use
-    the result as any other dtype, in the fields of another one too. Without a name a structured
-    dtype is called "record".
+    A list of fields gets the layout of C, Rust and ctypes, with alignment gaps; a ``numpy.dtype``
+    keeps its layout, in which numpy has no gaps without ``align=True``. Use the result like any other
+    dtype, also in the fields of another one. The default name of a structured dtype is "record".
     """
     import numpy
 

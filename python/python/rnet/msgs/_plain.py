@@ -168,11 +168,11 @@ COMMON: tuple[Part, ...] = (
 
 
 class PlainMessage:
-    """A message whose data is not encoded: a header, and the bytes themselves.
+    """A message with unencoded data: a header, followed by the bytes.
 
-    One that was received reads them where they are, in the sample that it keeps; one that is to be
-    sent refers to the caller's array until then. Its attributes are the fields of the header; they
-    are checked when it is made of bytes, and when it is sent.
+    A received message reads its data in place, in the sample that it keeps; a message to be sent
+    refers to the caller's array until then. Its attributes are the fields of the header; they are
+    checked when it is created from bytes, and when it is sent.
     """
 
     _layout: ClassVar[Layout]
@@ -188,9 +188,9 @@ class PlainMessage:
 
     @classmethod
     def from_bytes(cls, message: Buffer) -> Self:
-        """A message of its bytes, which are read in place and not copied.
+        """Creates a message from its bytes, which are read in place and not copied.
 
-        Raises BadValue, which names field and value, if they are no message of this type.
+        Raises BadValue, with field and value, if they are not a valid message of this type.
         """
         layout = cls._layout
         memory = _bytes_of(message)
@@ -231,8 +231,8 @@ class PlainMessage:
 
     @property
     def data(self) -> memoryview:
-        """The bytes behind the header. In place, except for what is to be sent of an array whose
-        bytes do not stand one after the other: then a copy.
+        """The bytes behind the header, in place; a copy for a message to be sent whose array is not
+        contiguous.
         """
         if self._array is not None:
             return memoryview(self._array.tobytes())
@@ -270,7 +270,7 @@ class PlainMessage:
         return b"".join((self._header(), self.data))
 
     def write_to(self, memory: memoryview) -> None:
-        """Writes the message to memory of `nbytes` bytes; its data is copied but once."""
+        """Writes the message to memory of `nbytes` bytes; its data is copied only once."""
         header = self._header()
         memory[: len(header)] = header
         to = memory[len(header) :]
@@ -303,10 +303,10 @@ _Message = TypeVar("_Message", bound=PlainMessage)
 
 
 class Lent(Generic[_Message]):
-    """A message that is filled in the memory from which it is sent: what `loan` of its class makes.
+    """A message filled in the memory from which it is sent, created by `loan` of its class.
 
-    ``with`` gives the message, and sends it when the block ends, or discards it if the block raises.
-    Let no array of it live on in a name: what can still be written to is sent as a copy, which
+    ``with`` returns the message, and sends it when the block ends, or discards it if the block raises.
+    Do not keep a reference to its array: if one still exists, a copy is sent, which
     ``Publisher.copied_loans`` counts.
     """
 

@@ -34,9 +34,9 @@ _I64_MAX = (1 << 63) - 1
 
 
 class Tensor(_plain.PlainMessage):
-    """An array of numbers: what a network takes or gives, a depth map, a grid of costs.
+    """An array of numbers: input or output of a neural network, a depth map, a cost grid.
 
-    ``node.subscribe("/features", Tensor)`` gives tensors whose `array` reads the message in place;
+    ``node.subscribe("/features", Tensor)`` returns tensors whose `array` reads the message in place;
     ``publisher.send(Tensor.from_array(array))`` copies the array once, to where it is read.
     """
 
@@ -103,14 +103,14 @@ class Tensor(_plain.PlainMessage):
         frame_id: str = "",
         timestamp_ns: int = 0,
     ) -> Self:
-        """A tensor of an array, which is copied when it is sent; until then leave it as it is.
+        """Creates a tensor from an array, which is copied when it is sent; do not change it until then.
 
         Args:
-            array: of integers, floats, complex numbers or bools, of at most 8 dimensions. Of numpy,
-                or of any library whose arrays numpy can look at (torch on the CPU, what has the
-                buffer protocol). It may be cut out of another, turned or flipped.
-            dtype: "bfloat16" if the array is of u16 and these are the bits of bfloats, for which
-                numpy has no type: ``Tensor.from_array(t.view(torch.uint16), dtype="bfloat16")``.
+            array: of integers, floats, complex numbers or bools, with at most 8 dimensions. From
+                numpy, or from any library whose arrays numpy can access (torch on the CPU, the
+                buffer protocol). It may be a slice of another array, transposed or flipped.
+            dtype: "bfloat16" if the array is u16 with the bits of bfloats, for which numpy has no
+                type: ``Tensor.from_array(t.view(torch.uint16), dtype="bfloat16")``.
             frame_id, timestamp_ns: as in `Tensor`.
 
         Raises BadValue for other arrays; MissingNumpy.
@@ -134,14 +134,14 @@ class Tensor(_plain.PlainMessage):
         frame_id: str = "",
         timestamp_ns: int = 0,
     ) -> _plain.Lent[Tensor]:
-        """A tensor to be filled in the memory that subscribers read: nothing is copied.
+        """A tensor to be filled in the memory that subscribers read, without copying.
 
         ``with Tensor.loan(pub, (480, 640), "f4") as tensor: tensor.array[:] = ...`` sends it at the
-        end of the block. Its bytes are those of an earlier message until they are written. The
-        dtype is one of numpy, or "bfloat16", of which `array` is u16.
+        end of the block. Its initial bytes are those of an earlier message. The dtype is a
+        numpy dtype, or "bfloat16", for which `array` is u16.
 
-        Raises BadValue; MissingNumpy; what `Publisher.loan` raises when the block begins, and what
-        `Publisher.send` does when it ends.
+        Raises BadValue; MissingNumpy; errors of `Publisher.loan` when the block begins, and of
+        `Publisher.send` when it ends.
         """
         bfloat = dtype if isinstance(dtype, str) and dtype == "bfloat16" else None
         number = _plain.numpy("Tensor.loan").dtype("u2" if bfloat else dtype)
@@ -182,7 +182,7 @@ class Tensor(_plain.PlainMessage):
 
     @property
     def dtype(self) -> str:
-        """The type of the numbers in words: "float32", "bfloat16", "bool"."""
+        """The element type: "float32", "bfloat16", "bool"."""
         if (self.dtype_code, self.dtype_bits) == (6, 8):
             return "bool"
         return f"{_NAMES[self.dtype_code]}{self.dtype_bits}"
@@ -191,9 +191,9 @@ class Tensor(_plain.PlainMessage):
     def array(self) -> Array:
         """The elements as an array.
 
-        A received tensor gives a read-only view of the message, and a lent one a view to be filled;
-        the memory stays as long as the array does. Of bfloats, which numpy
-        does not know, it shows the bits, as u16. Raises MissingNumpy.
+        For a received tensor it is a read-only view of the message, for a lent one a view to be filled;
+        the memory stays valid as long as the array exists. For bfloats, which numpy does not have, it
+        contains the bits as u16. Raises MissingNumpy.
         """
         if self._array is not None:
             return self._array
