@@ -71,7 +71,7 @@ class Watchers:
             yield process
         finally:
             if process.poll() is not None:
-                ended.append(f"{command[1]} ended with {process.returncode}")
+                ended.append(f"{command[1]} exited with {process.returncode}")
             process.terminate()
             process.wait()
             if process.stderr:

@@ -71,7 +71,7 @@ HOSTILE: list[tuple[str, int, str, tuple[Any, ...], str]] = [
     ("PointCloud", 192, "1s", (b"\xff",), "name of field 0 is not UTF-8"),
     ("Tensor", 96, "B", (7,), "dtype_code is 7"),
     ("Tensor", 97, "B", (0,), "dtype_bits 0"),
-    ("Tensor", 97, "B", (24,), "dtype_bits 24: there is no such number"),
+    ("Tensor", 97, "B", (24,), "dtype_bits 24: this number type does not exist"),
     ("Tensor", 96, "BB", (6, 16), "dtype_code is 6, and dtype_bits 16"),
     ("Tensor", 98, "H", (2,), "dtype_lanes is 2"),
     ("Tensor", 100, "I", (9,), "ndim is 9"),

@@ -88,7 +88,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
                 "launch",
                 format!(
-                    "the launched node {node} does not run: {end}, after {restarts} restarts{}",
+                    "the launched node {node} is not running: {end}, after {restarts} restarts{}",
                     record.last_output.last().map_or_else(String::new, |line| format!(": {}", tame(line)))
                 ),
                 format!("rnet node logs {node} shows its output; rnet node restart {node} restarts it, rnet \
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(found(&[living(0, None)]), [(Level::Ok, fine.to_owned())]);
         let again = "the launched node /arm was started again 3 times";
         assert_eq!(found(&[living(3, None)]), [(Level::Note, again.to_owned())]);
-        let failed = "the launched node /arm does not run: exit code 7, after 2 restarts";
+        let failed = "the launched node /arm is not running: exit code 7, after 2 restarts";
         assert_eq!(found(&[living(2, Some(End::Code(7)))]), [(Level::Problem, failed.to_owned())]);
         let gone = "the keeper of the launched node /arm was killed, and the node with it";
         assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);

@@ -25,7 +25,7 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     for node in &look.snapshot.died {
         findings.problem(
             "dead",
-            format!("node {} has died: its process ended without leaving the domain", tame(node)),
+            format!("node {} has died: its process exited without leaving the domain", tame(node)),
             "check its output for the reason, and restart it; rnet launch does both automatically, and rnet \
              domain clean removes it from the list",
         );

@@ -185,7 +185,7 @@ class Recording:
     def __repr__(self) -> str:
         report = self.report
         of = f"{report.messages} messages, {report.missing} missing of {report.followed} publishers followed"
-        return f"Recording({of}, {sum(report.unheard.values())} not heard)"
+        return f"Recording({of}, {sum(report.unheard.values())} not received)"
 
     def _hear(self, lines: IO[str]) -> None:
         with lines:

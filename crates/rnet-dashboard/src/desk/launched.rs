@@ -71,7 +71,7 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
     };
     match stopped {
         Stopped::Ended => Ok(json!({})),
-        Stopped::NotRunning => Err(Refusal::new("refused", format!("{node} does not run"))),
+        Stopped::NotRunning => Err(Refusal::new("refused", format!("{node} is not running"))),
         Stopped::Interrupted => Err(Refusal::new("cancelled", "the dashboard is shutting down")),
         Stopped::Running => {
             Err(Refusal::failed(format!("{node} still runs after the request to stop; kill it")))

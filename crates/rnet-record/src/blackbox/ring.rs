@@ -40,7 +40,7 @@ impl Ring {
         made.map_err(|error| RecordError::file("create", &dir, error))?;
         // Anybody may make directories there: what is recorded is for nobody else to read or to lay out.
         let there = std::fs::symlink_metadata(&dir);
-        let there = there.map_err(|error| RecordError::file("look at", &dir, error))?;
+        let there = there.map_err(|error| RecordError::file("inspect", &dir, error))?;
         if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
             let what =
                 format!("{} is not a directory owned by this user; remove it", dir.display());

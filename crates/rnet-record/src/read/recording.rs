@@ -144,7 +144,7 @@ impl Recording {
     pub fn attachment(&self, place: (u64, u64)) -> Result<mcap::Attachment<'static>, ReadError> {
         let head = self.inner.input.head(place.0, place.1)?;
         let head = head.filter(|head| head.opcode == op::ATTACHMENT).ok_or_else(|| {
-            let why = "an attachment is said to stand here".to_owned();
+            let why = "an attachment should begin here".to_owned();
             ReadError::new(place.0, Problem::Index(why))
         })?;
         match self.inner.input.record(&head, MAX_CHUNK_LEN_BYTES)? {

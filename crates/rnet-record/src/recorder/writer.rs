@@ -276,7 +276,8 @@ impl Writer {
         if cause != Cause::DiskFull {
             self.shared.set_problem(PROBLEM, Some(error.to_string()));
         }
-        let until = if cause == Cause::DiskFull { "there is room" } else { "it can be written" };
+        let until =
+            if cause == Cause::DiskFull { "the disk has free space" } else { "it can be written" };
         self.shared.note(format!("{error}; messages are counted as missing until {until}"));
         self.blocked = Some((cause, Instant::now()));
         self.end();

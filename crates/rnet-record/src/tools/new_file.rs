@@ -33,7 +33,7 @@ impl NewFile {
             Err(error) => return Err(error),
         }
         if path.file_name().is_none() || path.as_os_str().as_bytes().ends_with(b"/") {
-            let wrong = "a name that ends in / is a folder; specify a file";
+            let wrong = "a name that ends in / is a folder; specify the name of a file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong));
         }
         sweep(path);
@@ -182,7 +182,7 @@ mod tests {
     fn a_path_that_is_none_of_a_file_is_refused_before_the_work_begins() {
         let dir = std::env::temp_dir().join(format!("rnet-no-file-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
-        for (name, words) in [("a.csv/", "specify a file"), (&"a".repeat(256), "too long")] {
+        for (name, words) in [("a.csv/", "name of a file"), (&"a".repeat(256), "too long")] {
             let error = NewFile::create(&dir.join(name)).unwrap_err().to_string();
             assert!(error.contains(words), "{name}: {error}");
         }

@@ -224,8 +224,8 @@ class Tensor(_plain.PlainMessage):
         layout, shape, strides = self._layout, self.shape, self.strides
         if self.dtype_bits not in _NUMPY.get(self.dtype_code, ("", ()))[1]:
             raise layout.bad(
-                f"dtype_code is {self.dtype_code}, and dtype_bits {self.dtype_bits}: there is no "
-                "such number"
+                f"dtype_code is {self.dtype_code} and dtype_bits {self.dtype_bits}: this number type does "
+                "not exist"
             )
         if len(shape) > NDIM_MAX or len(strides) != len(shape):
             raise layout.bad(
