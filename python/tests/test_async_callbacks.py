@@ -439,7 +439,7 @@ def test_a_transaction_with_an_async_body_is_awaited_and_tried_again(node):
             state["/n"] = t["/n"] + 1
             t["/n"] = 0
 
-        with pytest.raises(rnet.LimitReached, match="tries to commit the transaction"):
+        with pytest.raises(rnet.LimitReached, match="attempts to commit the transaction"):
             await state.transact(always)
 
     run(main())
