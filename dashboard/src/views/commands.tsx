@@ -45,7 +45,7 @@ function CommandPanel({ command }: { command: Command }) {
             )}
             {state_of(command) === "fallback_failed" && <b class="bad"> Its fallback failed: the robot may not be safe</b>}
             {is_gone && <b class="bad"> Its receiver is gone: Stop has no effect</b>}
-            {command.state === "no_answer" && <b class="bad"> Its receiver does not answer: Stop has no effect</b>}
+            {command.state === "no_answer" && <b class="bad"> Its receiver does not answer: Stop does not reach it</b>}
             {command.stop_wanted && !command.held && <b class="bad"> Stop is not in force; retrying</b>}
           </p>
           <dl class="facts">

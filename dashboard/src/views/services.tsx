@@ -161,7 +161,7 @@ function CallPanel({ service }: { service: Service }) {
           <div class="buttons">
             <button class="primary" type="submit" disabled={off || running || !form}>{service.kind === "action" ? "Send the goal" : "Call"}</button>
             {running && <button type="button" onClick={cancel}>Cancel</button>}
-            <label class="inline">timeout <input class="number-input" type="number" min={0.1} max={3600} step="any" value={timeout_s} onChange={(event) => set_timeout(event.currentTarget.valueAsNumber || 5)} /> s</label>
+            <label class="inline">Timeout <input class="number-input" type="number" min={0.1} max={3600} step="any" value={timeout_s} onChange={(event) => set_timeout(event.currentTarget.valueAsNumber || 5)} /> s</label>
           </div>
           {wire.hello?.read_only && <p class="note">The dashboard is read-only, so it cannot call services.</p>}
         </form>
